@@ -38,6 +38,7 @@ PAGES = (
     "guilds",
     "chat",
     "moderation",
+    "servers",
     "machine",
     "backups",
     "alerts",

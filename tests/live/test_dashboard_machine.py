@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -84,7 +85,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
     with visit(browser, here) as tab:
         tab.late("DashboardGameServers")  # what is said by then is shown by then
         tab.sign_in(here.key)
-        tab.go("Machine")
+        tab.go("Game servers")
         before = city_of(here)
         press(tab, "city", "Restart")
         tab.confirm("Cancel")
@@ -105,34 +106,93 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         assert city_of(here)
 
 
-@pytest.mark.parametrize(
-    ("size", "colours"), [("desktop", "light"), ("desktop", "dark"), ("phone", "light")]
-)
-def test_the_table_and_the_console_fit_and_are_pictured(
+SIZES_AND_COLOURS = [
+    (size, colours) for size in ("desktop", "phone") for colours in ("light", "dark")
+]
+COLOURED = b"\x1b[1;31mred\x1b[0m and \x1b[38;5;9mplain <b>text</b>\x1b]0;title\x07\n"
+
+
+def output_of(here: Host, server_id: str) -> Path:
+    [server] = [server for server in running(here) if server["id"] == server_id]
+    [path] = here.folder.glob(f"**/gameserver-logs/{server['kind']}-{server['port']}.log")
+    return path
+
+
+@proves("GET DashboardLaunches", "GET DashboardEvents")
+@pytest.mark.parametrize(("size", "colours"), SIZES_AND_COLOURS)
+def test_a_game_servers_console_streams_searches_and_pauses(
     browser: Browser, town: tuple[Host, Told], size: str, colours: str
 ) -> None:
     here, _ = town
+    player = register(here.service, f"{size[0]}{colours}_1")
+    beat = {"map": "city_01_persistent", "state": "island"}
+    here.call("POST", "/heartbeat", beat, **bearer(player))
     with visit(browser, here, size, colours) as tab:
         tab.sign_in(here.key)
-        tab.go("Machine")
-        expect(row_of(tab, "city")).to_be_visible()
-        tab.picture("machine-servers")
-        box = tab.page.get_by_role("dialog")
+        tab.go("Game servers")
+        expect(row_of(tab, "city")).to_contain_text(f"{size[0]}{colours}_1")
+        expect(row_of(tab, "city")).to_contain_text(re.compile(r"\d+ % · \d+\.\d MB"))
+        tab.picture("servers")
+        row_of(tab, "city").get_by_role("link", name="Console").click()
+        lines = tab.page.get_by_role("log", name="Output")
+        expect(lines).to_contain_text("listening on")
+        path = output_of(here, city_of(here))
 
-        def listens() -> bool:
-            press(tab, "city", "Console")
-            if "listening on" in box.inner_text():
-                return True
-            tab.confirm("Close")
-            return False
+        def prints(text: bytes) -> None:
+            with path.open("ab") as file:
+                file.write(text)
 
-        eventually(listens)
+        mark = f"{size} {colours}"
+        prints(COLOURED + f"coloured {mark}\n".encode())
+        expect(lines).to_contain_text(f"coloured {mark}")
+        expect(lines.locator(".ansi-1.bold").last).to_have_text("red")
+        expect(lines).to_contain_text("red and plain <b>text</b>")
+        expect(lines).not_to_contain_text("title")
         tab.picture("console")
-        tab.confirm("Close")
-        press(tab, "city", "Stop")
-        tab.picture("machine-question")
+        search = tab.page.get_by_label("Search")
+        search.fill("no such text")
+        expect(lines).to_have_text("No lines match.")
+        search.fill("LISTENING")
+        expect(lines.locator("div")).to_have_count(1)
+        search.fill("")
+        tab.press("Pause")
+        prints(f"paused {mark}\n".encode())
+        expect(tab.page.get_by_role("button", name="Resume (1 new line)")).to_be_visible()
+        expect(lines).not_to_contain_text(f"paused {mark}")
+        tab.press(re.compile("Resume"))
+        expect(lines).to_contain_text(f"paused {mark}")
+        assert lines.get_by_text("listening on").count() == 1
+        press_stop = tab.page.get_by_role("button", name="Stop", exact=True)
+        press_stop.click()
+        tab.picture("console-question")
         tab.confirm("Cancel")
         assert city_of(here)
+
+
+def test_the_console_follows_a_restart_and_the_end_is_in_the_history(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Game servers")
+        row_of(tab, "city").get_by_role("link", name="Console").click()
+        before = city_of(here)
+        tab.press("Restart")
+        tab.confirm("Restart")
+        tab.told("The city was restarted")
+        expect(tab.page).to_have_url(re.compile(f"#/servers/{city_of(here)}$"))
+        expect(tab.page.get_by_role("log")).to_contain_text("listening on")
+        os.kill(eventually(lambda: logged_cities(here)[-1]), signal.SIGSEGV)
+        expect(tab.page.get_by_role("status")).to_contain_text("This game server has ended.")
+        tab.page.get_by_role("link", name="All game servers").click()
+        past = tab.page.get_by_role("table", name="Past launches").get_by_role("row")
+        expect(past.nth(1)).to_contain_text("SIGSEGV")
+        expect(past.nth(2)).to_contain_text("staff stopped it")
+        tab.picture("servers-history")
+        tab.press("Start the city")
+        tab.told("The city was started")
+        assert city_of(here) not in ("", before)
 
 
 @proves("POST DashboardDrain", "GET DashboardDrain")
@@ -166,7 +226,7 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
     here, _ = town
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
-        tab.go("Machine")
+        tab.go("Game servers")
         stop = row_of(tab, "city").get_by_role("button", name="Stop", exact=True)
         stop.focus()
         here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "dojo"})
@@ -189,7 +249,7 @@ def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Hos
     here, _ = town
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
-        tab.go("Machine")
+        tab.go("Game servers")
         for act, done in (("Restart", "The city was restarted"), ("Stop", "The city was stopped")):
             before = city_of(here)
             count = len(logged_cities(here))
@@ -215,7 +275,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
     assert metagame is not None
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
-        tab.go("Machine")
+        tab.go("Game servers")
         before, count = city_of(here), len(logged_cities(here))
         press(tab, "city", "Restart")
         os.kill(metagame, signal.SIGSTOP)

@@ -57,7 +57,6 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Signing secret": ("test_dashboard_host.py", "Close"),
     "Change *": ("test_dashboard_host.py", "Change"),
     "Remove *?": ("test_dashboard_host.py", "Remove"),
-    "* on port *": ("test_dashboard_machine.py", "Close"),
 }
 
 _OPENS = re.compile(r"(?<![\w.])(?:ask|show|question)\(|\bconst title = (?=`)")

@@ -165,7 +165,7 @@ export async function signOut() {
 }
 
 /**
- * Listen to a page's stream: `hear(data)` for each update, `alive()` at any data, `refused(why)` if
+ * Listen to a page's stream (`page` returns its name and parameters): `hear(data)` for each update, `alive()` at any data, `refused(why)` if
  * a retry would not help. Returns a function that ends it.
  */
 export function listen(page, { hear, alive, refused }) {
@@ -180,7 +180,7 @@ export function listen(page, { hear, alive, refused }) {
       alive();
     };
     try {
-      const reply = await fetch(`/svc/api/DashboardEvents?page=${page}`, {
+      const reply = await fetch(`/svc/api/DashboardEvents?page=${page()}`, {
         headers: { ...ours(), Accept: "text/event-stream" }, cache: "no-store", credentials: "same-origin",
         redirect: "error", signal: cut.signal,
       });

@@ -11,6 +11,7 @@ import { accounts } from "./accounts.js";
 import { alerts } from "./alerts.js";
 import { backups } from "./backups.js";
 import { chat } from "./chat.js";
+import { gameConsole, output } from "./console.js";
 import { guilds } from "./guilds.js";
 import { health } from "./health.js";
 import { icon } from "./icons.js";
@@ -19,6 +20,7 @@ import { log } from "./log.js";
 import { machine } from "./machine.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
+import { servers } from "./servers.js";
 import { may, signedIn } from "./staff.js";
 
 // name, title, draw function, stream, and the role that sees it; a draw function returns the handler of stream
@@ -27,9 +29,9 @@ import { may, signedIn } from "./staff.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation, "moderation"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
+  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
-const HEADS = { accounts: "Players", machine: "Host" }; // the heading before a page's link
+const HEADS = { accounts: "Players", servers: "Host" }; // the heading before a page's link
 
 const at = (id) => document.getElementById(id);
 let turn = 0; // replies for a page that was left are discarded
@@ -102,6 +104,7 @@ function go() {
     else link.removeAttribute("aria-current");
   }
   if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList), `account&Account=${encodeURIComponent(rest[0].slice(0, 64))}`);
+  else if (found[0] === "servers" && rest[0] && may("owner")) start("Console", (root, live) => gameConsole(root, live, rest[0]), (live) => output(rest[0].slice(0, 64), live));
   else if (may(found[4] ?? "helper")) start(found[1], found[2], found[3], new URLSearchParams(query));
   else start(found[1], (root) => root.replaceChildren(...refused(found[1], "Only an owner sees this page.")));
 }
@@ -135,7 +138,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page loads as soon as it does.")));
     connection.away();
   }, (why) => root.replaceChildren(...refused(title, why)));
-  hush = listen(told, {
+  hush = listen(typeof told === "function" ? () => told(live) : () => told, {
     hear: (data) => begun.then(() => shown() && hear(data)).catch((why) => shown() && connection.unread(why)),
     alive: connection.heard,
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),
