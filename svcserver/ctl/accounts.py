@@ -18,6 +18,7 @@ from svcserver.edge import joining
 from svcserver.kernel.refusals import Malformed, Missing
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
+from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts import invites as invites
 from svcserver.metagame.accounts import rules
@@ -226,7 +227,8 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
     """Create an invite code; return the code and its join string (see ``join_string``)."""
     code = rules.new_invite_code()
     entry = AuditEntry(actor(), "create invite", rules.first_group(code), reason)
-    recorded(host, entry, invites.put(rules.InviteCode(code, uses, False)))
+    invite = rules.InviteCode(code, uses, False, made_by=actor(), made_at=int(epoch()))
+    recorded(host, entry, invites.put(invite))
     return code, join_string(host, code)
 
 

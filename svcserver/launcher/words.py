@@ -22,8 +22,8 @@ NAME_UNTOLD = "The host checks whether this name is free when you make your acco
 NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
 INVITE_INVALID = "This invite has been used or withdrawn. Ask the owner for a new one."
 INVITE_USED_UP = (
-    "This invite has been used up. If you have an account here, import its key; otherwise ask the "
-    "owner for a new invite."
+    "This invite has been used up or has expired. If you have an account here, import its key; "
+    "otherwise ask the owner for a new invite."
 )
 INVITE_UNKNOWN = (
     "The host does not know this invite's code: it is mistyped or withdrawn. Correct the code, or "

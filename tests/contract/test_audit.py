@@ -83,6 +83,7 @@ class AuditContract(SynchronousTestCase):
             "POST /svc/api/RenameUser": {"UserId": self.bob.id, "NewUsername": "Bobby"},
             "POST /svc/api/GenerateJWTForUserId": {"UserId": ann},
             "POST /svc/api/CreateInvite": {"uses": 1, "name": "x"},
+            "POST /svc/api/DashboardInvites": {"Count": 2, "Note": "x"},
             "POST /svc/api/RegisterInviteCode": {"NewInviteCode": "AAAA-BBBB", "Uses": 1},
             "DELETE /svc/api/InviteCode/<code>": None,
             "POST /svc/api/RollbackCharacter": version,

@@ -87,6 +87,9 @@ ACTIONS: Mapping[str, Action] = {
     "delete progression": Action("one of its tracks reset", before="tracks", after="tracks"),
     "disband guild": Action("disbanded", target=TargetKind.GUILD, before="id, members"),
     "create invite": Action("an invite code created", target=TargetKind.INVITE, after=_USES),
+    "create invites": Action(
+        "invite codes created", target=TargetKind.INVITE, after=f"{_USES}, count, note, expires"
+    ),
     "put invite": Action(
         "a chosen invite code created or changed",
         target=TargetKind.INVITE,

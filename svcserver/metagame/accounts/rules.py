@@ -66,16 +66,23 @@ class NewAccount:
 
 @frozen
 class InviteCode:
-    """An invite code and its remaining uses."""
+    """An invite code and its remaining uses; ``note`` is only for staff.
+
+    ``made_at`` and ``expires_at`` are in epoch seconds; None means unknown and never.
+    """
 
     code: str = field(repr=False)
     uses_remaining: int
     infinite_uses: bool
+    note: str = ""
+    made_by: str = ""
+    made_at: int | None = None
+    expires_at: int | None = None
 
-    @property
-    def has_uses(self) -> bool:
-        """True if another account can be registered with the code."""
-        return self.infinite_uses or self.uses_remaining > 0
+    def is_usable(self, at: float) -> bool:
+        """Return whether another account can be registered with the code."""
+        has_uses = self.infinite_uses or self.uses_remaining > 0
+        return has_uses and (self.expires_at is None or at < self.expires_at)
 
 
 @frozen
@@ -102,6 +109,8 @@ class StoredAccounts(Protocol):
     def invite(self, code: str) -> InviteCode | None: ...
 
     def spend(self, code: str) -> bool: ...
+
+    def note_use(self, code: str, account_id: AccountId, at: float) -> None: ...
 
 
 def username(text: object) -> str:
@@ -143,17 +152,21 @@ def register(
 
     A taken name never costs a use. ``at`` is in epoch seconds.
     """
-    spelled = check_wish(accounts, mode, name, code)
+    spelled = check_wish(accounts, mode, name, code, at)
     if spelled is not None and not accounts.spend(spelled):
         raise _invite_invalid()
     created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
     accounts.add(created.account, created.key, at)
+    if spelled is not None:
+        accounts.note_use(spelled, created.account.id, at)
     return created
 
 
-def check_wish(accounts: StoredAccounts, mode: str, name: str, code: str | None) -> str | None:
+def check_wish(
+    accounts: StoredAccounts, mode: str, name: str, code: str | None, at: float
+) -> str | None:
     """Check the invite code and the name; return the code as stored, None if none is required."""
-    spelled = _usable_code(accounts, code) if mode == "INVITECODE" else None
+    spelled = _usable_code(accounts, code, at) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled
 
@@ -217,18 +230,18 @@ def first_group(code: str) -> str:
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
-def invite_state(accounts: StoredAccounts, code: str) -> InviteState:
-    """Return whether a code can be used, has been used up, or does not exist."""
+def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
+    """Return whether a code can be used, has been used up or has expired, or does not exist."""
     invite = _find_invite(accounts, code)
     if invite is None:
         return "unknown"
-    return "valid" if invite.has_uses else "used_up"
+    return "valid" if invite.is_usable(at) else "used_up"
 
 
-def _usable_code(accounts: StoredAccounts, code: str | None) -> str:
-    """Return a code as it is stored, if it has uses left; raises Unauthenticated."""
+def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
+    """Return a code as it is stored, if it can be used; raises Unauthenticated."""
     invite = _find_invite(accounts, code)
-    if invite is None or not invite.has_uses:
+    if invite is None or not invite.is_usable(at):
         raise _invite_invalid()
     return invite.code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     bindparam,
+    case,
     delete,
     func,
     insert,
@@ -59,6 +60,17 @@ INVITE_CODES = Table(
     Column("code", String(128), primary_key=True),
     Column("uses_remaining", Integer, nullable=False),
     Column("infinite_uses", Integer, nullable=False, server_default="0"),
+    Column("note", String(64), nullable=False, server_default=""),
+    Column("made_by", String(96), nullable=False, server_default=""),
+    Column("made_at", BigInteger, nullable=True),  # epoch seconds, like the next
+    Column("expires_at", BigInteger, nullable=True),
+)
+INVITE_USES = Table(  # the accounts that were registered with a code
+    "invite_uses",
+    METADATA,
+    Column("account_id", String(64), primary_key=True),
+    Column("code", String(128), nullable=False, index=True),
+    Column("at", BigInteger, nullable=False),  # epoch seconds
 )
 GAMESERVER_KEYS = Table(
     "gameserver_keys", METADATA, Column("key_hash", String(64), primary_key=True)
@@ -162,6 +174,39 @@ _SPEND = (
 )
 _ADD_INVITE = insert(INVITE_CODES)
 _DROP_INVITE = delete(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
+_USABLE = or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0) & or_(
+    INVITE_CODES.c.expires_at.is_(None), INVITE_CODES.c.expires_at > bindparam("now")
+)
+_NEWEST_INVITES = (
+    select(INVITE_CODES)
+    .order_by(
+        case((_USABLE, 0), else_=1),
+        func.coalesce(INVITE_CODES.c.made_at, 0).desc(),
+        INVITE_CODES.c.code,
+    )
+    .limit(bindparam("count"))
+)
+_ADD_USE = insert(INVITE_USES)
+_DROP_USES = delete(INVITE_USES).where(INVITE_USES.c.code == bindparam("wanted"))
+_RANKED = (
+    select(
+        INVITE_USES,
+        func.count().over(partition_by=INVITE_USES.c.code).label("uses"),
+        func.row_number()
+        .over(
+            partition_by=INVITE_USES.c.code,
+            order_by=(INVITE_USES.c.at.desc(), INVITE_USES.c.account_id),
+        )
+        .label("number"),
+    )
+    .where(INVITE_USES.c.code.in_(bindparam("codes", expanding=True)))
+    .subquery()
+)
+_USES = (
+    select(_RANKED)
+    .where(_RANKED.c.number <= bindparam("most"))
+    .order_by(_RANKED.c.code, _RANKED.c.number)
+)
 _GAMESERVER_KEY = select(GAMESERVER_KEYS.c.key_hash).where(
     GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
 )
@@ -169,6 +214,14 @@ _UNQUEUE = delete(QUEUED_KEYS).where(QUEUED_KEYS.c.key == bindparam("wanted"))
 _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
     GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
 )
+
+
+@frozen
+class InviteUses:
+    """The number of uses of an invite code, and the newest with account id and time."""
+
+    count: int
+    newest: list[tuple[AccountId, int]] = field(factory=list)
 
 
 @frozen
@@ -294,20 +347,43 @@ class SqlAccounts:
         """Use up one use of an invite code; return False if none is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
+    def newest_invites(self, now: float, count: int) -> list[InviteCode]:
+        """Return up to ``count`` invite codes: first those that can be used, newest first."""
+        rows = self.tx.execute(_NEWEST_INVITES, {"now": int(now), "count": count})
+        return [_invite(row) for row in rows]
+
+    def invite_uses(self, codes: Iterable[str], most: int) -> dict[str, InviteUses]:
+        """Return who used these codes, and when: the newest ``most`` uses of each."""
+        uses: dict[str, InviteUses] = {}
+        for some in chunks(list(codes)):
+            for row in self.tx.execute(_USES, {"codes": some, "most": most}):
+                known = uses.setdefault(row.code, InviteUses(row.uses))
+                known.newest.append((row.account_id, row.at))
+        return uses
+
+    def note_use(self, code: str, account_id: AccountId, at: float) -> None:
+        """Record that an account was registered with a code."""
+        self.tx.execute(_ADD_USE, {"account_id": account_id, "code": code, "at": int(at)})
+
     def put_invite(self, invite: InviteCode) -> None:
-        """Add an invite code, or set the uses of an existing one."""
-        self.drop_invite(invite.code)
+        """Add an invite code, or replace an existing one."""
+        self.tx.execute(_DROP_INVITE, {"wanted": invite.code})
         self.tx.execute(
             _ADD_INVITE,
             {
                 "code": invite.code,
                 "uses_remaining": invite.uses_remaining,
                 "infinite_uses": int(invite.infinite_uses),
+                "note": invite.note,
+                "made_by": invite.made_by,
+                "made_at": invite.made_at,
+                "expires_at": invite.expires_at,
             },
         )
 
     def drop_invite(self, code: str) -> bool:
-        """Delete an invite code; return whether it existed."""
+        """Delete an invite code and the list of its uses; return whether it existed."""
+        self.tx.execute(_DROP_USES, {"wanted": code})
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
 
 
@@ -387,4 +463,12 @@ def _known(row: Any) -> Account:
 
 
 def _invite(row: Any) -> InviteCode:
-    return InviteCode(row.code, row.uses_remaining, bool(row.infinite_uses))
+    return InviteCode(
+        row.code,
+        row.uses_remaining,
+        bool(row.infinite_uses),
+        row.note,
+        row.made_by,
+        row.made_at,
+        row.expires_at,
+    )

@@ -21,6 +21,7 @@ class Accounts:
         self.invites = {invite.code: invite for invite in invites}
         self.looked_up: list[str] = []
         self.spent: list[str] = []
+        self.used: list[tuple[str, str, float]] = []
         self.added: list[tuple[Account, str, float]] = []
         self.renamed: list[tuple[str, str]] = []
         self.taken: dict[str, str] = {}  # names, and whose
@@ -44,6 +45,9 @@ class Accounts:
     def spend(self, code: str) -> bool:
         self.spent.append(code)
         return self.spendable
+
+    def note_use(self, code: str, account_id: str, at: float) -> None:
+        self.used.append((code, account_id, at))
 
     def set_not_before(self, account_id: str, not_before: int) -> None:
         self.account = Account(account_id, "Ann", tokens_not_before=not_before)

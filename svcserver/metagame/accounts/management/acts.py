@@ -91,7 +91,10 @@ class AccountActs:
                 raise _too_many()
             if await self._mode_for(network) != "INVITECODE":
                 return "valid"
-            state = await self.ledger.read(lambda tx: rules.invite_state(SqlAccounts(tx), code))
+            now = self.wall_clock()
+            state = await self.ledger.read(
+                lambda tx: rules.invite_state(SqlAccounts(tx), code, now)
+            )
             place.used = state != "valid"
             return state
 
@@ -119,7 +122,9 @@ class AccountActs:
             place.used = mode != "INVITECODE"
             try:
                 await self.ledger.read(
-                    lambda tx: rules.check_wish(SqlAccounts(tx), mode, name, code)
+                    lambda tx: rules.check_wish(
+                        SqlAccounts(tx), mode, name, code, self.wall_clock()
+                    )
                 )
             except Unauthenticated:
                 place.used = True

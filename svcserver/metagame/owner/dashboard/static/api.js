@@ -5,7 +5,7 @@ const PATIENCE_MS = 10_000; // a frozen server does not answer
 const PATIENT_MS = { // until the reply begins, for slow routes
   DashboardGameServer: 35_000, // an unresponsive one is killed after ten seconds and replaced
   DashboardExport: 35_000, DashboardDelete: 35_000, // all data of an account
-  DashboardOwnKey: 35_000, DashboardNewKey: 35_000, CreateInvite: 35_000, // the reply holds the only copy
+  DashboardOwnKey: 35_000, DashboardNewKey: 35_000, DashboardInvites: 35_000, // the reply holds the only copy
 };
 const SILENT_MS = 12_000; // a stream sends something every five seconds
 const AGAIN_MS = 1_500;

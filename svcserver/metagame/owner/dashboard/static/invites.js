@@ -1,64 +1,124 @@
-// Invite codes: create, share, revoke.
+// Invite codes: create, share, print, revoke.
 
 import { inTurn, read, remove, send } from "./api.js";
-import { REASON, act, ask, copy, show } from "./dialog.js";
-import { badge, button, card, el, head, nothing, qr, redraw, table } from "./dom.js";
-import { count } from "./words.js";
+import { REASON, act, ask, copy, say, show } from "./dialog.js";
+import { badge, button, card, el, head, linked, nothing, person, qr, redraw, table } from "./dom.js";
+import { count, exactly } from "./words.js";
+
+const MOST_PRINTED = 50;
+const NAMED = 3; // users named in a row
+const EXPIRY = [["0", "never"], ["1", "after a day"], ["7", "after a week"], ["30", "after 30 days"], ["365", "after a year"]];
 
 export async function invites(root, live) {
-  const [again] = inTurn(async () => {
-    const { InviteCodes: codes } = await read("InviteCodes");
-    if (!live.shown()) return;
+  let list;
+  const draw = () => {
+    const active = list.invites.filter((invite) => invite.usable), past = list.invites.filter((invite) => !invite.usable);
     redraw(root,
-      head("Invites", "A friend needs an invite code to create an account. Send the code privately.", button("New invite", () => create(again), "primary")),
-      card(null, [], codes.length ? listed(codes, again) : nothing("There are no codes. Create one to invite a friend.")));
+      head("Invites", "A friend needs an invite code to create an account. Send the code privately.",
+        active.length ? button("Print", () => print(active.slice(0, MOST_PRINTED))) : null,
+        button("New invite", () => create(again), "primary")),
+      card("Active", [], active.length ? listed("Invite codes", active, again) : nothing("There are no codes. Create one to invite a friend.")),
+      past.length ? card("Used and expired", [], live.unfolded.has("past") ? listed("Used and expired invites", past, again)
+        : el("p", { class: "foot" }, button(`Show ${past.length}`, () => {
+          live.unfolded.add("past");
+          draw();
+        }))) : null,
+      list.more ? el("p", { class: "muted" }, `Only ${list.invites.length} codes are listed. Revoke old ones to see the others.`) : null);
+  };
+  const [again] = inTurn(async () => {
+    list = await read("DashboardInvites");
+    if (live.shown()) draw();
   });
   await again();
   return again;
 }
 
-function listed(codes, again) {
-  return table("Invite codes", [["Code"], ["Left"], ["", "end"]], codes.map((one) => [
-    el("code", {}, one.inviteCode), left(one),
-    el("div", { class: "actions" }, button("Share", () => share(one.inviteCode)), button("Copy", () => copy(one.inviteCode, "Code")),
-      button("Revoke", () => revoke(one, again), "danger"))]), codes.map((one) => one.inviteCode));
+function listed(caption, invites, again) {
+  return table(caption, [["Code"], ["Left"], ["Used by"], ["Expires"], ["Made", "wide-only"], ["", "end"]], invites.map((invite) => [
+    el("div", {}, el("code", {}, invite.code), invite.note ? el("p", { class: "names" }, invite.note) : null), left(invite), users(invite),
+    invite.expiresAt ? exactly(invite.expiresAt) : "never", made(invite),
+    el("div", { class: "actions" },
+      invite.usable ? [button("Share", () => share(invite.code)), button("Copy", () => copy(invite.code, "Code"))] : null,
+      button("Revoke", () => revoke(invite, again), "danger"))]), invites.map((invite) => invite.code));
 }
 
-function left(one) {
-  if (one.infiniteUses) return badge("no limit", "warn");
-  return one.usesRemaining ? badge(count(one.usesRemaining, "use"), "accent") : badge("used up");
+function left({ infiniteUses, usesRemaining, uses, usable }) {
+  if (infiniteUses) return badge("no limit", "warn");
+  if (!usesRemaining) return badge("used up");
+  if (!usable) return badge("expired");
+  return badge(uses ? `${usesRemaining} of ${usesRemaining + uses} uses` : count(usesRemaining, "use"), "accent");
+}
+
+function users({ uses, users: newest }) {
+  if (!uses) return "–";
+  const shown = newest.slice(0, NAMED);
+  return el("div", {}, shown.map(({ name, at }) => el("p", { class: "names" }, person(name), ` ${exactly(at)}`)),
+    uses > shown.length ? el("p", { class: "names" }, shown.length ? `and ${uses - shown.length} more` : count(uses, "account")) : null);
+}
+
+function made({ madeBy, madeAt }) {
+  return madeAt ? el("div", {}, exactly(madeAt), el("p", { class: "names" }, "by ", linked(madeBy))) : "–";
 }
 
 async function create(again) {
-  let code = "";
-  const given = await ask({
+  let codes = [];
+  const input = await ask({
     title: "New invite", confirm: "Create", text: "Each use creates one account.",
-    fields: [{ name: "uses", label: "Uses", type: "number", min: 1, max: 1000, value: "1" },
-      { name: "name", label: "Note for the log (optional)", optional: true }, REASON],
-    run: async ({ uses, name, reason }) => {
-      ({ code } = await send("CreateInvite", { uses: Number(uses), name, Reason: reason }));
-      return `Invite created for ${count(Number(uses), "account")}`;
+    fields: [{ name: "count", label: "Number of codes", type: "number", min: 1, max: MOST_PRINTED, value: "1" },
+      { name: "uses", label: "Uses of each code", type: "number", min: 1, max: 1000, value: "1" },
+      { name: "days", label: "Expires", options: EXPIRY },
+      { name: "note", label: "Note (only staff see it)", optional: true, longest: 64 }, REASON],
+    run: async ({ count: number, uses, days, note, reason }) => {
+      ({ codes } = await send("DashboardInvites", { Count: Number(number), Uses: Number(uses), Days: Number(days), Note: note, Reason: reason }));
+      return codes.length === 1 ? `Invite created for ${count(Number(uses), "account")}` : `${codes.length} invites created`;
     },
     again,
   });
-  if (given) await share(code);
+  if (!input) return;
+  if (codes.length === 1) await share(codes[0]);
+  else await print(codes.map((code) => ({ code, expiresAt: Number(input.days) ? new Date(Date.now() + Number(input.days) * 86_400_000).toISOString() : null })));
 }
 
 async function share(code) {
-  let said;
-  if (!await act(async () => { said = await send("DashboardJoin", { Code: code }); })) return;
-  if (!said.join) {
-    show("Invite", false, el("p", { class: "join" }, code), el("p", { class: "muted small" }, `There is no join string: ${said.why}.`),
+  let invite;
+  if (!await act(async () => { invite = await send("DashboardJoin", { Code: code }); })) return;
+  if (!invite.join) {
+    show("Invite", false, el("p", { class: "join" }, code), el("p", { class: "muted small" }, `There is no join string: ${invite.why}.`),
       button("Copy code", () => copy(code, "Code")));
     return;
   }
-  show("Invite", false, qr(said.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
-    el("p", { class: "join" }, said.join), el("p", { class: "small" }, said.letter.join(" ")),
-    said.words ? el("p", { class: "compare", "aria-label": "Check words: read them to the player, whose launcher must show the same words" }, said.words) : null,
-    button("Copy everything", () => copy([...said.letter, "", said.join].join("\n"), "Invite")));
+  show("Invite", false, qr(invite.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
+    el("p", { class: "join" }, invite.join), el("p", { class: "small" }, invite.letter.join(" ")),
+    invite.words ? el("p", { class: "compare", "aria-label": "Check words: read them to the player, whose launcher must show the same words" }, invite.words) : null,
+    button("Copy everything", () => copy([...invite.letter, "", invite.join].join("\n"), "Invite")));
 }
 
-async function revoke(one, again) {
-  const given = await ask({ title: `Revoke ${one.inviteCode}?`, text: "The code stops working. Accounts created with it remain.", fields: [REASON], danger: true, confirm: "Revoke" });
-  if (given) await act(() => remove(`InviteCode/${encodeURIComponent(one.inviteCode)}`, { Reason: given.reason }), () => `Invite ${one.inviteCode} revoked`, again);
+/** Show a sheet with the QR code of each invite, and print it on request. */
+async function print(list) {
+  const cards = [];
+  if (list.length > 9) say(`Preparing ${list.length} invites…`);
+  const ready = await act(async () => {
+    for (const invite of list) cards.push(printed(invite, await send("DashboardJoin", { Code: invite.code })));
+  });
+  if (!ready) return;
+  const sheet = el("div", { class: "sheet" }, cards);
+  show("Invites to print", true, el("p", { class: "muted small" }, "Anybody who has a code can join. Keep the sheet private."), sheet,
+    button("Print", () => {
+      const copied = el("div", { class: "sheet printed" }, cards.map((card) => card.cloneNode(true)));
+      addEventListener("afterprint", () => copied.remove(), { once: true });
+      document.body.append(copied);
+      window.print();
+    }));
+}
+
+function printed({ code, expiresAt }, { join, qr: rows, words }) {
+  return el("div", { class: "ticket" }, rows ? qr(rows, `QR code of ${code}`) : null,
+    el("strong", {}, document.getElementById("server-name").textContent), el("code", {}, code),
+    expiresAt ? el("span", { class: "small" }, `until ${exactly(expiresAt)}`) : null,
+    words ? el("span", { class: "small" }, `Check words: ${words}`) : null, join ? el("span", { class: "string" }, join) : null);
+}
+
+async function revoke(invite, again) {
+  const input = await ask({ title: `Revoke ${invite.code}?`, text: "The code stops working. Accounts created with it remain.", fields: [REASON], danger: true, confirm: "Revoke" });
+  if (input) await act(() => remove(`InviteCode/${encodeURIComponent(invite.code)}`, { Reason: input.reason }), () => `Invite ${invite.code} revoked`, again);
 }

@@ -55,7 +55,7 @@ function running(fleet, again) {
     el("div", { class: "actions" }, may("owner") ? el("a", { class: "button", href: `#/servers/${encodeURIComponent(server.id)}` }, "Console") : null,
       ...controls(server, again))]);
   return card("Running", [], rows.length
-    ? table("Game servers", [["Server"], ["Players"], ["CPU · memory"], ["Uptime", "wide-only"], ["", "end"]], rows, fleet.map((server) => server.id))
+    ? table("Game servers", [["Server"], ["Players"], ["CPU · memory"], ["Uptime", "wide-only"], ["", "end"]], rows, fleet.map((server) => server.port))
     : nothing("No game server is running."));
 }
 
