@@ -189,7 +189,8 @@ class Run:
         )
         for number in range(0, self.scenario.players, 4):
             self.host.disk.raw.execute(
-                "INSERT INTO invite_codes (code, uses_remaining) VALUES (?, ?)", (f"CODE-{number // 4}", 8)
+                "INSERT INTO invite_codes (code, uses_remaining) VALUES (?, ?)",
+                (f"CODE-{number // 4}", 8),
             )
         self.game_servers = Process(self.world, self.network, "game servers")
         self.host.start()

@@ -50,7 +50,9 @@ class OutputFile:
     def after(self, cursor: str) -> OutputPart:
         """Return the whole lines after the cursor; for a foreign cursor, the last lines."""
         series, _, position = cursor.partition(":")
-        fresh = series != self.series or not (position.isdigit() and len(position) < 20)
+        fresh = series != self.series or not (
+            position.isascii() and position.isdigit() and len(position) < 20
+        )
         wanted = None if fresh else int(position) - self.start
         data, offset, missed = self._read(wanted)
         whole, newline, _ = data.rpartition(b"\n")

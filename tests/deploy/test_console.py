@@ -48,7 +48,15 @@ class OutputFileTests(SynchronousTestCase):
 
     def test_foreign_cursors_get_the_last_lines(self) -> None:
         self.output.write(b"".join(b"line %d\n" % number for number in range(9_000)))
-        for cursor in ("", "x", "x:1", ":", "1", self.after()[1] + "9" * 30):
+        for cursor in (
+            "",
+            "x",
+            "x:1",
+            ":",
+            "1",
+            self.after()[1].split(":")[0] + ":²",
+            self.after()[1] + "9" * 30,
+        ):
             part = self.output.file().after(cursor)
             self.assertEqual((len(part["lines"]), part["fresh"]), (LAST_LINES, True), cursor)
             self.assertEqual(part["lines"][-1], "line 8999")

@@ -363,4 +363,5 @@ def test_an_update_when_empty_is_begun_on_the_page(
         ended = tab.page.get_by_text("New hunts are allowed. Now: ")
         expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
         expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)
+        tab.go("Game servers")
         expect(row_of(tab, "city")).to_have_count(1)

@@ -81,6 +81,20 @@ async def test_a_code_never_makes_more_accounts_than_its_uses(both: Both) -> Non
         assert 2 <= good + (await code_uses(both, code) or 0) <= 3, (put, tried)
 
 
+@isolates("accounts/invites: create_many")
+@on_two_metagames_for_codes
+async def test_codes_made_at_once_are_all_different_and_work(both: Both) -> None:
+    body = {"Count": 20, "Note": "fair"}
+    made = await at_once(
+        *(both.call("POST", f"{API}/DashboardInvites", body=body, at=at) for at in range(4))
+    )
+    assert statuses(made) == [200] * 4
+    codes = [code for _, reply in made for code in reply["codes"]]
+    assert len(set(codes)) == 80
+    assert (await registering(both, "first_guest", 1, codes[-1]))[0] == 200
+    assert await code_uses(both, codes[-1]) == 0
+
+
 @isolates("accounts/invites: revoke", "accounts/management: register")
 @on_two_metagames_for_codes
 async def test_a_revoked_code_makes_no_account_any_more(both: Both) -> None:

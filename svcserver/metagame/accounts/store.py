@@ -33,6 +33,8 @@ from svcserver.kernel.secrets import constant_time_equal, fingerprint
 from svcserver.metagame.accounts.rules import MAX_LOOKUP_NAME, Account, InviteCode
 from svcserver.metagame.accounts.sanctions import SANCTIONS, SanctionKind
 
+MAX_MADE_BY = 96  # characters, as in the audit log
+
 ACCOUNTS = Table(
     "accounts",
     METADATA,
@@ -61,7 +63,7 @@ INVITE_CODES = Table(
     Column("uses_remaining", Integer, nullable=False),
     Column("infinite_uses", Integer, nullable=False, server_default="0"),
     Column("note", String(64), nullable=False, server_default=""),
-    Column("made_by", String(96), nullable=False, server_default=""),
+    Column("made_by", String(MAX_MADE_BY), nullable=False, server_default=""),
     Column("made_at", BigInteger, nullable=True),  # epoch seconds, like the next
     Column("expires_at", BigInteger, nullable=True),
 )
@@ -375,7 +377,7 @@ class SqlAccounts:
                 "uses_remaining": invite.uses_remaining,
                 "infinite_uses": int(invite.infinite_uses),
                 "note": invite.note,
-                "made_by": invite.made_by,
+                "made_by": invite.made_by[:MAX_MADE_BY],
                 "made_at": invite.made_at,
                 "expires_at": invite.expires_at,
             },

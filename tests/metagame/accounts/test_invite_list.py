@@ -23,8 +23,8 @@ class InviteListTests(SynchronousTestCase):
     def ask(self, method: str, **sent: Any) -> Page:
         return self.game.browse(method, "/svc/api/DashboardInvites", key=self.key, **sent)
 
-    def make(self, **wish: Any) -> list[str]:
-        codes: list[str] = self.ask("POST", json=wish).json["codes"]
+    def make(self, **fields: Any) -> list[str]:
+        codes: list[str] = self.ask("POST", json=fields).json["codes"]
         return codes
 
     def listed(self) -> list[Any]:
@@ -85,7 +85,7 @@ class InviteListTests(SynchronousTestCase):
         self.assertNotIn(codes[0], repr(audit))
 
     def test_wrong_wishes_are_refused(self) -> None:
-        for wish in (
+        for body in (
             {"Count": 0},
             {"Count": 51},
             {"Uses": 0},
@@ -94,8 +94,8 @@ class InviteListTests(SynchronousTestCase):
             {"Note": "x" * 65},
             {"Note": "a\u202eb"},
         ):
-            page = self.ask("POST", json=wish)
-            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"), wish)
+            page = self.ask("POST", json=body)
+            self.assertEqual((page.status, page.json["error"]), (400, "bad_request"), body)
         self.assertEqual(self.listed(), [])
 
     def test_a_revoked_code_and_a_deleted_account_leave_no_use(self) -> None:

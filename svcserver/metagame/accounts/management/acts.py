@@ -91,9 +91,8 @@ class AccountActs:
                 raise _too_many()
             if await self._mode_for(network) != "INVITECODE":
                 return "valid"
-            now = self.wall_clock()
             state = await self.ledger.read(
-                lambda tx: rules.invite_state(SqlAccounts(tx), code, now)
+                lambda tx: rules.invite_state(SqlAccounts(tx), code, self.wall_clock())
             )
             place.used = state != "valid"
             return state

@@ -34,7 +34,7 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Audit: * *": ("test_dashboard.py", "Close"),  # a row of the audit log
     "Disband *?": ("test_dashboard.py", "Disband"),
     "New invite": ("test_dashboard.py", "Create"),
-    "Invites to print": ("test_dashboard.py", "Close"),
+    "Invites to print": ("test_dashboard_invites.py", "Close"),
     "Invite": ("test_dashboard.py", "Close"),
     "Revoke *?": ("test_dashboard.py", "Revoke"),
     "Announce to everybody": ("test_dashboard.py", "Announce"),

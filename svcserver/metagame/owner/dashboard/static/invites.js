@@ -3,7 +3,7 @@
 import { inTurn, read, remove, send } from "./api.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { badge, button, card, el, head, linked, nothing, person, qr, redraw, table } from "./dom.js";
-import { count, exactly } from "./words.js";
+import { count, day, exactly } from "./words.js";
 
 const MOST_PRINTED = 50;
 const NAMED = 3; // users named in a row
@@ -34,30 +34,34 @@ export async function invites(root, live) {
 }
 
 function listed(caption, invites, again) {
-  return table(caption, [["Code"], ["Left"], ["Used by"], ["Expires"], ["Made", "wide-only"], ["", "end"]], invites.map((invite) => [
-    el("div", {}, el("code", {}, invite.code), invite.note ? el("p", { class: "names" }, invite.note) : null), left(invite), users(invite),
-    invite.expiresAt ? exactly(invite.expiresAt) : "never", made(invite),
+  return table(caption, [["Code"], ["Left"], ["Used by"], ["Made", "wide-only"], ["", "end"]], invites.map((invite) => [
+    el("div", {}, el("code", { class: invite.code.length > 20 ? null : "whole" }, invite.code), invite.note ? el("p", { class: "names" }, invite.note) : null),
+    left(invite), users(invite), made(invite),
     el("div", { class: "actions" },
       invite.usable ? [button("Share", () => share(invite.code)), button("Copy", () => copy(invite.code, "Code"))] : null,
       button("Revoke", () => revoke(invite, again), "danger"))]), invites.map((invite) => invite.code));
 }
 
-function left({ infiniteUses, usesRemaining, uses, usable }) {
-  if (infiniteUses) return badge("no limit", "warn");
-  if (!usesRemaining) return badge("used up");
-  if (!usable) return badge("expired");
-  return badge(uses ? `${usesRemaining} of ${usesRemaining + uses} uses` : count(usesRemaining, "use"), "accent");
+function left({ infiniteUses, usesRemaining, uses, usable, expiresAt }) {
+  if (!usesRemaining && !infiniteUses) return badge("used up");
+  if (!usable) return el("div", {}, badge("expired"), dated("", expiresAt));
+  return el("div", {}, infiniteUses ? badge("no limit", "warn") : badge(uses ? `${usesRemaining} of ${usesRemaining + uses} uses` : count(usesRemaining, "use"), "accent"),
+    expiresAt ? dated("until ", expiresAt) : null);
+}
+
+function dated(before, at, ...after) {
+  return el("p", { class: "names", title: exactly(at) }, before, day(at), after);
 }
 
 function users({ uses, users: newest }) {
-  if (!uses) return "–";
+  if (!uses) return el("p", { class: "names" }, "nobody yet");
   const shown = newest.slice(0, NAMED);
-  return el("div", {}, shown.map(({ name, at }) => el("p", { class: "names" }, person(name), ` ${exactly(at)}`)),
+  return el("div", {}, shown.map(({ name, at }) => el("p", { class: "names", title: exactly(at) }, person(name), ` on ${day(at)}`)),
     uses > shown.length ? el("p", { class: "names" }, shown.length ? `and ${uses - shown.length} more` : count(uses, "account")) : null);
 }
 
 function made({ madeBy, madeAt }) {
-  return madeAt ? el("div", {}, exactly(madeAt), el("p", { class: "names" }, "by ", linked(madeBy))) : "–";
+  return madeAt ? dated("", madeAt, " by ", linked(madeBy)) : "–";
 }
 
 async function create(again) {
@@ -102,19 +106,19 @@ async function print(list) {
   });
   if (!ready) return;
   const sheet = el("div", { class: "sheet" }, cards);
-  show("Invites to print", true, el("p", { class: "muted small" }, "Anybody who has a code can join. Keep the sheet private."), sheet,
+  show("Invites to print", true, el("p", { class: "muted small" }, "Anybody who has a code can join. Keep the sheet private."),
     button("Print", () => {
       const copied = el("div", { class: "sheet printed" }, cards.map((card) => card.cloneNode(true)));
       addEventListener("afterprint", () => copied.remove(), { once: true });
       document.body.append(copied);
       window.print();
-    }));
+    }), sheet);
 }
 
 function printed({ code, expiresAt }, { join, qr: rows, words }) {
   return el("div", { class: "ticket" }, rows ? qr(rows, `QR code of ${code}`) : null,
     el("strong", {}, document.getElementById("server-name").textContent), el("code", {}, code),
-    expiresAt ? el("span", { class: "small" }, `until ${exactly(expiresAt)}`) : null,
+    expiresAt ? el("span", { class: "small" }, `until ${day(expiresAt)}`) : null,
     words ? el("span", { class: "small" }, `Check words: ${words}`) : null, join ? el("span", { class: "string" }, join) : null);
 }
 
