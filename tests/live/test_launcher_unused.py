@@ -1,0 +1,41 @@
+"""The launcher ends a while after its last page is closed, in a real browser.
+
+Real processes are needed because only a browser reports that a page is closed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.live.players_host import change_of, launcher, link_of
+from tests.live.real_browser import browser
+from tests.support.processes import eventually
+
+__all__ = ["browser"]  # a fixture
+
+pytestmark = pytest.mark.live
+
+SOONER = """
+import svcserver.launcher.main as main
+main.UNUSED_S, main.LOOK_UNUSED_S = 2.0, 0.5
+"""
+
+
+def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path: Path) -> None:
+    change_of(tmp_path).write_text(SOONER)
+    running = tmp_path / "launcher" / "state" / "running.json"
+    with launcher(tmp_path, "--print-link") as started:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(link_of(started))
+        expect(page.get_by_label("Your invite")).to_be_visible()
+        page.reload()
+        page.wait_for_timeout(4000)  # longer than the launcher waits for a page
+        expect(page.get_by_label("Your invite")).to_be_visible()
+        assert running.exists()
+        page.close()
+        eventually(lambda: not running.exists())
+        context.close()
