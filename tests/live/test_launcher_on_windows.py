@@ -1,0 +1,209 @@
+"""The launcher as a Windows program, under Wine: installed, opened by links, locked, removed.
+
+Real processes are needed because Windows programs run under Wine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.launcher.around import invite_text
+from tests.support.processes import eventually
+from tests.support.wine import WindowsPC, windows_pc, windows_zip
+
+pytestmark = pytest.mark.live
+
+SCHEME = r"HKCU\Software\Classes\svc\shell\open\command"
+UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
+
+
+@pytest.fixture
+def pc(tmp_path: Path) -> Iterator[WindowsPC]:
+    """Set up a Windows PC."""
+    with windows_pc(tmp_path) as made:
+        made.environ["LC_ALL"] = "C.UTF-8"  # for Wine's names of files outside ASCII
+        yield made
+
+
+def own(pc: WindowsPC) -> Path:
+    """Return the launcher's folder in the user's profile."""
+    return pc.local / "svc-launcher"
+
+
+def shortcut(pc: WindowsPC) -> Path:
+    menu = pc.user / "AppData/Roaming/Microsoft/Windows/Start Menu/Programs"
+    return menu / "svc launcher.lnk"
+
+
+def hosts(pc: WindowsPC) -> list[str]:
+    """Return the hosts that the launcher has in its list."""
+    file = own(pc) / "state" / "hosts.json"
+    return [host["name"] for host in json.loads(file.read_text())["hosts"]] if file.exists() else []
+
+
+def is_private(file: Path) -> bool:
+    """Return whether only the user may open a file.
+
+    Wine stores an access list as a mode, with the user's rights for the group as well.
+    """
+    return file.stat().st_mode & 0o007 == 0
+
+
+def merge_classes(pc: WindowsPC) -> None:
+    """Copy the user's registration for links to all users', the only one that Wine 8 looks at."""
+    everybody = SCHEME.replace("HKCU", "HKLM")
+    pc.run("reg", "add", everybody, "/ve", "/d", pc.registered(SCHEME), "/f")
+
+
+def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> None:
+    before = pc.registered(SCHEME), pc.registered(UNINSTALL)
+    assert before == ("", "")
+    with pc.start(pc.unzipped / "svc-launcher.exe", "--key-file") as first:
+        eventually(lambda: shortcut(pc).exists() and pc.registered(UNINSTALL) != "")
+        [version] = (own(pc) / "program").iterdir()
+        program = rf"AppData\Local\svc-launcher\program\{version.name}\svc-launcher.exe"
+        assert pc.registered(SCHEME).endswith(f'{program}" "%1"')
+        assert pc.registered(UNINSTALL).endswith(f'{program}" remove')
+        merge_classes(pc)
+        for name in ("Friday Hunts", "Sunday Hunts"):
+            pc.run("start", invite_text(name=name, host=f"{name[:3].lower()}.example.org"))
+            eventually(lambda name=name: name in hosts(pc))
+        assert len(list((own(pc) / "program").iterdir())) == 1
+        state = [path for path in (own(pc) / "state").iterdir() if path.suffix in (".json", ".log")]
+        assert not [path.name for path in state if b"\r" in path.read_bytes()]
+        output = pc.launcher("remove")
+        first.wait(60)
+    assert "Your keys and games are still in" in output
+    eventually(lambda: not (own(pc) / "program").exists())
+    assert (pc.registered(SCHEME), pc.registered(UNINSTALL)) == before
+    assert not shortcut(pc).exists()
+    assert not (own(pc) / "state" / "running.json").exists()
+    assert len(hosts(pc)) == 2
+
+
+def test_installed_program_removes_itself(pc: WindowsPC) -> None:
+    with pc.start(pc.unzipped / "svc-launcher.exe", "--print-link", "--key-file") as first:
+        eventually((own(pc) / "state" / "running.json").exists)
+        eventually(lambda: pc.registered(UNINSTALL) != "")
+        [version] = (own(pc) / "program").iterdir()
+        pc.run(version / "svc-launcher-cli.exe", "remove")
+        first.wait(60)
+    eventually(lambda: not (own(pc) / "program").exists(), 90)
+    assert pc.registered(UNINSTALL) == ""
+
+
+DIALOG = """
+import ctypes, time
+user = ctypes.WinDLL("user32")
+window, until = 0, time.monotonic() + 60
+while not window and time.monotonic() < until:
+    window = user.FindWindowW(None, "Launcher")
+    time.sleep(0.1)
+text = ctypes.create_unicode_buffer(2000)
+user.SendMessageW(user.GetDlgItem(window, 0xFFFF), 0x0D, 2000, text)  # WM_GETTEXT
+print(text.value)
+user.PostMessageW(window, 0x10, 0, 0)  # WM_CLOSE
+"""
+
+
+def test_crash_leaves_a_log_and_a_dialog_that_names_it(pc: WindowsPC) -> None:
+    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
+    own(pc).mkdir(parents=True)
+    (own(pc) / "state").touch()  # a file in place of the folder
+    with pc.start(pc.unzipped / "svc-launcher.exe"):
+        text = pc.python(DIALOG)
+    assert "The launcher has crashed." in text
+    [report] = pc.user.rglob("svc-launcher-crash.log")
+    assert report.name in text
+    assert "FileExistsError" in report.read_text()
+    assert is_private(report)
+
+
+ON_DISK = r"""
+import os, sys, threading, time
+from pathlib import Path
+from svcserver.launcher import locked_files
+from svcserver.launcher.game_folder import GameFolder, PartialFile, Progress
+from svcserver.launcher.listing import GameFile
+from svcserver.launcher.private_files import write_private
+import hashlib
+
+root = Path(os.environ["LOCALAPPDATA"], "Spiele Żółw", "OneDrive - Jäger & Söhne (100%)")
+secret = root / "keys.json"
+write_private(secret, b"a\nb")
+write_private(secret, b"c\nd")
+print(secret.read_bytes() == b"c\nd")
+
+content = b"hunt" * 1000
+path = "/".join(["a folder with a long name " + "x" * 60] * 5) + "/Data.PAK"
+file = GameFile(path, len(content), hashlib.sha256(content).hexdigest())
+folder = GameFolder(root / "games")
+[wanted] = folder.prepare([file])
+part = PartialFile(folder, wanted)
+part.resume(Progress())
+part.write(content)
+part.finish()
+old = folder.place(path)
+old.parent.mkdir(parents=True)
+old.write_bytes(b"older")
+os.chmod(old, 0o444)
+held = open(old, "rb")
+threading.Timer(1.5, held.close).start()
+began = time.monotonic()
+folder.put_in_place([file], Progress())
+waited = time.monotonic() - began
+print(1 < waited < 5, folder.compare([file], Progress(), thorough=True).whole, len(str(old)) > 260)
+upper = GameFile(path.replace("Data.PAK", "DATA.pak"), file.size, file.sha256)
+print(folder.compare([upper], Progress()).whole)
+
+other = root / "other"
+other.write_bytes(b"")
+with open(secret, "rb"):
+    began = time.monotonic()
+    try:
+        locked_files.replace(other, secret)
+    except PermissionError:
+        print(5 <= time.monotonic() - began < 8)
+"""
+
+
+def test_locked_long_and_foreign_names_are_written_privately(pc: WindowsPC) -> None:
+    output = pc.python(ON_DISK)
+    assert output.split() == ["True"] * 6
+    [secret] = pc.local.rglob("keys.json")
+    assert is_private(secret)
+
+
+UPDATE = """
+import io, os, zipfile
+from pathlib import Path
+from svcserver.launcher.own_program import UpdateFailed, WindowsProgram
+from svcserver.launcher.view import VERSION
+
+root = Path(os.environ["LOCALAPPDATA"], "Żółw", "program")
+old = root / "0.0.1"
+old.mkdir(parents=True)
+(old / "svc-launcher.exe").write_bytes(b"old")
+program = WindowsProgram(root, old, old.name)
+whole = Path(ZIP).read_bytes()
+broken = io.BytesIO()
+with zipfile.ZipFile(io.BytesIO(whole)) as source, zipfile.ZipFile(broken, "w") as target:
+    for entry in source.infolist():
+        target.writestr(entry, b"" if entry.filename.endswith(".zip") else source.read(entry))
+for version, content in (("9.0.0", whole), (VERSION, broken.getvalue()), (VERSION, whole[:-9])):
+    try:
+        program.add(version, content)
+    except UpdateFailed:
+        print(os.listdir(root) == [old.name] and program.newer_command() == [])
+program.add(VERSION, whole)
+print(program.newer_command() == [str(root / VERSION / "svc-launcher.exe")])
+"""
+
+
+def test_update_that_does_not_start_leaves_the_old_version(pc: WindowsPC) -> None:
+    path = "Z:" + str(windows_zip())
+    assert pc.python(f"ZIP = {path!r}\n{UPDATE}").split() == ["True"] * 4
