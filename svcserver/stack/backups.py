@@ -17,7 +17,6 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.kernel import backups
-from svcserver.kernel.backup_settings import read_settings
 from svcserver.kernel.every import Every
 from svcserver.kernel.settings import BadSetting
 from svcserver.kernel.system import epoch
@@ -45,11 +44,12 @@ class Nightly(Service):
     reactor: Any
     folder: Path  # the folder of the host's settings
     data: Path  # the folder where the components run; holds the state of the backups
-    at: time | None
+    schedule: Callable[[], time | None]
     environ: Mapping[str, str]
     write: Callable[[str, str], object]
     _rounds: Every = field(init=False)
     _requests: Every = field(init=False)
+    _at: time | None = None
     _started_at: float = 0.0
     _running: Any = None
     _kill_timer: Any = None
@@ -85,13 +85,13 @@ class Nightly(Service):
         if self._running is not None:
             return
         self._read_schedule()
-        if self.at is None or self.reactor.seconds() - self._started_at < SETTLE_S:
+        if self._at is None or self.reactor.seconds() - self._started_at < SETTLE_S:
             return
         now, state = datetime.fromtimestamp(epoch()), backups.read(self.data)
         recorded = state.tried if state is not None else None
         tried = datetime.fromtimestamp(recorded) if recorded is not None else None
         tried = max(filter(None, (tried, self._last_try)), default=None)
-        if is_due(now, self.at, tried):
+        if is_due(now, self._at, tried):
             self._last_try = now  # even if the backup crashes before it can write its state
             self._start()
 
@@ -102,13 +102,12 @@ class Nightly(Service):
 
     def _read_schedule(self) -> None:
         try:
-            at = read_settings(self.folder, self.environ).at
+            at = self.schedule()
         except BadSetting:
             return  # the schedule stays, and the next backup reports the bad setting
-        if at == self.at:
+        if at == self._at:
             return
-        self.at = at
-        log.info("nightly backups: {at}", at="off" if at is None else f"at {at:%H:%M}")
+        self._at = at
         try:
             backups.expect(self.data, epoch(), wanted=at is not None)
         except OSError as error:

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from svcserver.kernel import stack_wish
-from svcserver.kernel.backup_settings import BackupSettings
+from svcserver.kernel.backup_settings import BackupSettings, read_settings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
@@ -174,7 +174,9 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     _alerting(reactor, options, children, config, data).setServiceParent(top)
     stop_requests(reactor, data, restart_at_exit).setServiceParent(top)
     environ = environment(os.environ, SCRATCH)
-    Nightly(reactor, config, data, options.backups.at, environ, write).setServiceParent(top)
+    Nightly(
+        reactor, config, data, lambda: read_settings(config, os.environ).at, environ, write
+    ).setServiceParent(top)
     show_figures(top, reactor, "stack", options.settings.metrics_port, figures(children))
     return top
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import backups
-from svcserver.kernel.backup_settings import time_of_day
+from svcserver.kernel.backup_settings import read_settings, time_of_day
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.stack.backups import CHECK_S, REQUESTS_S, SETTLE_S, Nightly, is_due
 from tests.stack.spawner import Spawner
@@ -55,7 +55,7 @@ class NightlyTests(SynchronousTestCase):
             self.reactor,
             self.folder,
             self.folder,
-            time(4),
+            lambda: read_settings(self.folder, {}).at,
             {"PATH": "/bin"},
             lambda name, line: self.lines.append(f"[{name}] {line}\n"),
         )
@@ -113,6 +113,8 @@ class NightlyTests(SynchronousTestCase):
 
     @proves("svc-stack: a nightly backup", "POST DashboardBackupSchedule")
     def test_a_changed_schedule_is_followed_without_a_restart(self) -> None:
+        self.wait(CHECK_S)
+        self.assertIsNotNone(self.known().since)
         (self.folder / "stack.env").write_text("BACKUP_AT=off\n")
         self.wait(8 * 3600)
         self.assertEqual(self.reactor.spawned, [])

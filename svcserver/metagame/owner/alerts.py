@@ -19,6 +19,7 @@ from svcserver.kernel.alert_channels import (
 )
 from svcserver.kernel.alert_settings import (
     MAIL,
+    PATTERN,
     Channel,
     path_of,
     read_channel,
@@ -331,7 +332,7 @@ class AlertActs:
             nonlocal previous, values
             if previous is None:  # else the transaction runs again, and the file is written
                 path = self._path(wanted.name)
-                previous = self._previous(path, new=wanted.new)
+                previous = _previous(path, new=wanted.new)
                 values = wanted.values(previous)
                 check(values)
                 _write(path, values, new=wanted.new)
@@ -369,13 +370,14 @@ class AlertActs:
             raise Missing("no alert channel has this name", code="not_found")
         return path_of(config, name)
 
-    def _previous(self, path: Path, *, new: bool) -> Mapping[str, str]:
-        """Return the lines of the file to change; empty for a new channel."""
-        if not new:
-            return _lines(path)
-        if len(self.channels().all) >= MOST:
-            raise Conflict(f"There are {MOST} channels already. Remove one.", code="full")
-        return {}
+
+def _previous(path: Path, *, new: bool) -> Mapping[str, str]:
+    """Return the lines of the file to change; empty for a new channel."""
+    if not new:
+        return _lines(path)
+    if len([*path.parent.glob(PATTERN)]) >= MOST:
+        raise Conflict(f"There are {MOST} channels already. Remove one.", code="full")
+    return {}
 
 
 def _lines(path: Path) -> Mapping[str, str]:

@@ -201,9 +201,11 @@ class ChannelTests(SynchronousTestCase):
         for number in range(alert_channels.MOST):
             self.assertEqual(self.save(f"c{number}").status, 200)
         self.assertEqual((self.save("c1").status, self.save("more").status), (409, 409))
+        (self.folder / "alert-c2.env").write_text("FORM=pigeon\n")  # counts, too
+        self.assertEqual(self.save("more").status, 409)
         address = f"{CHANNEL}/c1?Reason=old"
         page = self.game.browse("DELETE", address, key=self.olga.key)
-        self.assertEqual(len(page.json["channels"]), alert_channels.MOST - 1)
+        self.assertEqual(len(page.json["channels"]), alert_channels.MOST - 2)
         self.assertEqual(self.game.browse("DELETE", address, key=self.olga.key).status, 404)
         self.assertIn(("remove alerts", "c1", True), self.audited())
         self.assertEqual(self.save("c1").status, 200)
