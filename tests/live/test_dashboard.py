@@ -340,6 +340,8 @@ def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None
         tab.sign_in(here.key)
         tab.go("Health")
         expect(tab.page.locator("figure")).to_have_count(6)
+        names = ["Requests", "Latency p95", "Error rate", "Event-loop lag p95"]
+        expect(tab.page.locator(".tile dt")).to_have_text(names)
         memory = tab.page.get_by_role("img", name="Memory")
         expect(memory).to_be_visible()
         expect(memory).to_have_attribute("aria-label", re.compile(r"\d MB$"))
@@ -563,7 +565,10 @@ def an_hour(route: Route) -> None:
                 "players": max(0, int(14 + 8 * wave)),
             }
         )
-    reply = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples})
+    requests = {"requestsPerSecond": 41.5, "serverErrors": 1, "serverErrorPercent": 0.1}
+    requests |= {"latencyP50UpperMs": 5, "latencyP95UpperMs": 25}
+    minute = {"requests": requests, "eventLoop": {"p50Ms": 20.1, "p95Ms": 21.8, "maxMs": 30.0}}
+    reply = json.dumps({"everySeconds": 5.0, "now": now, "samples": samples, "lastMinute": minute})
     route.fulfill(content_type="text/event-stream", body=f"data: {reply}\n\n")
 
 

@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from svcserver.ctl.backup.making import STAMP
 from svcserver.kernel import backups
+from svcserver.stack.alerts.watching import installed_version
 from tests.ctl.hosts import change, demo_host, run, said, stack, value
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
@@ -74,6 +75,28 @@ def row_of(tab: Visit, kind: str) -> Locator:
 
 def press(tab: Visit, kind: str, name: str) -> None:
     row_of(tab, kind).get_by_role("button", name=name, exact=True).click()
+
+
+# slow: a service is killed, and the stack writes its state every fifteen seconds
+@proves("a service that is frozen is down")
+def test_the_overview_shows_the_services_of_a_running_stack(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        services = tab.page.locator(".services li")
+        for name in ("metagame", "deploy", "content", "allowlist", "gateway", "game servers"):
+            expect(services.filter(has_text=name)).to_contain_text("running")
+        expect(services.filter(has_text="deploy")).to_contain_text("0 restarts")
+        expect(services.filter(has_text="deploy")).to_contain_text(installed_version())
+        content = pid_of(here.folder, "content")
+        assert content is not None
+        os.kill(content, signal.SIGKILL)
+        expect(services.filter(has_text="content")).to_contain_text("1 restart")
+        expect(services.filter(has_text="content")).to_contain_text("running")
+        expect(tab.page.get_by_label("Machine")).to_contain_text("Memory")
+        tab.picture("overview-stack")
 
 
 # slow: a stack with a game server, of which each list comes late
