@@ -30,6 +30,7 @@ from svcserver.launcher.game_folder import (
 )
 from svcserver.launcher.host_client import HostClient, HostRequest, NoReply
 from svcserver.launcher.listing import GameFile
+from svcserver.launcher.locked_files import plain_path
 
 AT_ONCE = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 2.0, 60.0
@@ -336,5 +337,5 @@ class Download:
             left = max(0, self.progress.bytes_total - self.progress.bytes_done)
             return self._no_room_text(left + SPARE)
         if error.errno == errno.ENOTEMPTY:
-            return words.IN_THE_WAY.format(folder=error.filename)
+            return words.IN_THE_WAY.format(folder=plain_path(str(error.filename)))
         return words.NOT_WRITABLE.format(folder=self.folder.root, why=error.strerror or error)

@@ -72,6 +72,13 @@ def long_path(path: Path, platform: str = sys.platform) -> Path:
     return Path(extended(os.path.abspath(path))) if platform == "win32" else path
 
 
+def plain_path(path: str) -> str:
+    """Return a path as the player knows it, without the prefix of ``extended``."""
+    if path.startswith(_SHARE):
+        return "\\\\" + path.removeprefix(_SHARE)
+    return path.removeprefix(_PREFIX)
+
+
 def extended(path: str) -> str:
     r"""Return an absolute Windows path with the prefix ``\\?\``, which lifts the length limit."""
     if path.startswith(_PREFIX):

@@ -96,10 +96,7 @@ class WindowsProgram:
     @property
     def installed(self) -> bool:
         """True if the running program is one of the versions below ``root``."""
-        try:
-            return os.path.samefile(self.source.parent, self.root)
-        except OSError:
-            return False
+        return _is_same(self.source.parent, self.root)
 
     def install(self) -> None:
         """Copy the running program for this user, or repair its copy; raises OSError."""
@@ -160,7 +157,7 @@ class WindowsProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version to run instead of this one; empty if there is none."""
         newest = self.newest()
-        return [] if newest == self.source else [str(newest / self.name)]
+        return [] if _is_same(newest, self.source) else [str(newest / self.name)]
 
     def command(self) -> list[str]:
         return [str(self.newest() / self.name)]
@@ -187,15 +184,23 @@ class WindowsProgram:
         """Delete incomplete versions, and all versions but the newest two."""
         current = self.versions()[:2]
         for folder in self.root.iterdir() if self.root.is_dir() else ():
-            if folder not in current and folder != self.source:
+            if folder not in current and not _is_same(folder, self.source):
                 _remove_folder(folder)
 
     def remove(self) -> None:
         """Delete all versions; the system deletes a running version once it has ended."""
         if self.installed:
             _remove_later(self.root)
-        else:
+        elif self.root.exists():
             patiently(lambda: shutil.rmtree(long_path(self.root)), self.root)
+
+
+def _is_same(folder: Path, other_name: Path) -> bool:
+    """Return whether two paths name one existing folder; Windows also has short names for it."""
+    try:
+        return os.path.samefile(folder, other_name)
+    except OSError:
+        return False
 
 
 def _unpack(content: bytes, folder: Path) -> None:

@@ -15,7 +15,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.launcher import crashes
 from svcserver.launcher.crashes import write_report
-from svcserver.launcher.locked_files import PATIENCE_S, PAUSE_S, extended, long_path, patiently
+from svcserver.launcher.locked_files import (
+    PATIENCE_S,
+    PAUSE_S,
+    extended,
+    long_path,
+    patiently,
+    plain_path,
+)
 from svcserver.launcher.own_program import (
     PackedProgram,
     UpdateFailed,
@@ -149,8 +156,17 @@ class WindowsProgramTests(SynchronousTestCase):
 
     def test_remove_from_another_folder_deletes_all_versions(self) -> None:
         self.program().install()
-        self.program().remove()
-        self.assertFalse(self.root.exists())
+        for _ in range(2):
+            self.program().remove()
+            self.assertFalse(self.root.exists())
+
+    def test_installed_program_under_another_name_starts_no_other(self) -> None:
+        self.program().install()
+        short = new_folder(self) / "BJRN~1"
+        short.symlink_to(self.root.parent)
+        program = self.program(source=short / "program" / "0.2.0")
+        self.assertTrue(program.installed)
+        self.assertEqual(program.newer_command(), [])  # it would start itself for ever
 
     def test_only_the_packed_programs_can_be_replaced(self) -> None:
         places = places_of("win32", {}, r"C:\Users\Bo")
@@ -269,6 +285,7 @@ class LockedFilesTests(SynchronousTestCase):
             (r"\\?\C:\x", r"\\?\C:\x"),
         ):
             self.assertEqual(extended(path), long)
+            self.assertEqual(plain_path(long), path.removeprefix("\\\\?\\"))
         self.assertEqual(long_path(Path("/games"), "linux"), Path("/games"))
 
 
