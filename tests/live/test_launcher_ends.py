@@ -1,4 +1,4 @@
-"""The launcher ends a while after its last page is closed, in a real browser.
+"""The launcher ends after its last page is closed, or starts its new version, in a real browser.
 
 Real processes are needed because only a browser reports that a page is closed.
 """
@@ -38,4 +38,33 @@ def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path:
         assert running.exists()
         page.close()
         eventually(lambda: not running.exists())
+        context.close()
+
+
+UPDATED = """
+import svcserver.launcher.main as main
+from svcserver.launcher.updates import Updates
+
+class Program:
+    file_name = "svc-launcher.pyz"
+    def command(self):
+        return ["/bin/sh", "-c", "touch {started}"]
+
+main.own_program = lambda *_: Program()
+Updates.shown = lambda self: {{"text": "Version 9.9.9 is installed.", "ready": True}}
+"""
+
+
+def test_page_offers_to_start_the_new_version(browser: Browser, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    change_of(tmp_path).write_text(UPDATED.format(started=started))
+    with launcher(tmp_path, "--print-link") as running:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(link_of(running))
+        expect(page.get_by_role("status").first).to_contain_text("Version 9.9.9 is installed.")
+        expect(page.get_by_label("Your invite")).to_be_visible()
+        page.get_by_role("button", name="Restart the launcher now").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("The launcher starts again")
+        eventually(started.exists)
         context.close()
