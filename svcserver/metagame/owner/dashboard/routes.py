@@ -210,7 +210,7 @@ def _whole(call: Call, name: str) -> int:
 
 EVENTS = "text/event-stream"
 MOST = 64  # characters of a name or an id
-OWNERS = tuple(("page", page) for page in ("log", "invites", "console", "backups"))
+OWNERS = tuple(("page", page) for page in ("log", "invites", "console", "backups", "settings"))
 
 
 Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]

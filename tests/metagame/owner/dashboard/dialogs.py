@@ -58,6 +58,7 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Signing secret": ("test_dashboard_host.py", "Close"),
     "Change *": ("test_dashboard_host.py", "Change"),
     "Remove *?": ("test_dashboard_host.py", "Remove"),
+    "Reset *?": ("test_dashboard_settings.py", "Reset"),
 }
 
 _OPENS = re.compile(r"(?<![\w.])(?:ask|show|question)\(|\bconst title = (?=`)")

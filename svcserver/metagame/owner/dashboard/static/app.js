@@ -21,6 +21,7 @@ import { machine } from "./machine.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 import { servers } from "./servers.js";
+import { settings } from "./settings.js";
 import { may, signedIn } from "./staff.js";
 
 // name, title, draw function, stream, and the role that sees it; a draw function returns the handler of stream
@@ -29,7 +30,7 @@ import { may, signedIn } from "./staff.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
+  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["settings", "Settings", settings, "settings", "owner"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
 const HEADS = { accounts: "Players", servers: "Host" }; // the heading before a page's link
 
