@@ -201,7 +201,7 @@ class Checklist:
                 "backup",
                 "First backup",
                 "There is a backup." if has_backup else "There is no backup yet.",
-                "Wait for the nightly one, or run svcctl backup now.",
+                "Wait for the nightly one, or make one on the page Backups.",
                 done=has_backup,
             ),
             item(

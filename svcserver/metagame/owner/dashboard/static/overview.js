@@ -52,7 +52,7 @@ function top(status, startedAt, changed) {
 
 const HIDDEN = "svc-dashboard-checklist-hidden";
 const CHECK_MS = 60_000;
-const PAGES = { alerts: ["#/alerts", "Alerts"], invite: ["#/invites", "Invites"] }; // where an item is done
+const PAGES = { alerts: ["#/alerts", "Alerts"], backup: ["#/backups", "Backups"], invite: ["#/invites", "Invites"] }; // where an item is done
 
 /** What a new host lacks for its first evening; null if it lacks nothing. */
 function checklist(items, check, hide) {
