@@ -25,11 +25,11 @@ class ChecklistTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.channels, self.reached = 0, False
-        self.asked: list[tuple[str, int]] = []
+        self.connected: list[tuple[str, int]] = []
         self.game = Game(self, BIND_HOST="127.0.0.1")
 
     async def connect(self, host: str, port: int) -> bool:
-        self.asked.append((host, port))
+        self.connected.append((host, port))
         return self.reached
 
     def checklist(self, **settings: str) -> Checklist:
@@ -113,7 +113,7 @@ class ChecklistTests(SynchronousTestCase):
         self.assertIn("TCP port 7443 and UDP ports 8770 to 8777", ports["cure"])
         self.reached = True
         self.items(checklist)
-        self.assertEqual(self.asked, [("play.example.org", 7443)])  # at most once a minute
+        self.assertEqual(self.connected, [("play.example.org", 7443)])  # at most once a minute
         self.game.clock.advance(CHECKED_S)
         self.assertIn("This machine reaches that address", self.items(checklist)["ports"]["state"])
         ann = self.game.player("Ann_1")
