@@ -20,6 +20,7 @@ from svcserver.kernel.every import Every
 log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
+NO_WINDOW = 0x08000000  # a console program of Windows opens no window
 PATIENCE_S = 10.0  # how long the game may take to end before it is killed
 
 
@@ -98,6 +99,15 @@ class ProcessGroup:
         return True
 
 
+def run_quietly(command: Sequence[str]) -> object:
+    """Start a program of the system without a window and without output."""
+    devnull = subprocess.DEVNULL
+    flags = NO_WINDOW if sys.platform == "win32" else 0
+    return subprocess.Popen(
+        list(command), stdin=devnull, stdout=devnull, stderr=devnull, creationflags=flags
+    )
+
+
 @define
 class ProcessTree:
     """A Windows process and its children, ended with the system's ``taskkill``.
@@ -107,7 +117,7 @@ class ProcessTree:
 
     root: subprocess.Popen[bytes]
     windows: str  # the system's folder, such as C:\\Windows
-    run: Callable[[Sequence[str]], object] = subprocess.Popen
+    run: Callable[[Sequence[str]], object] = run_quietly
 
     def poll(self) -> int | None:
         return self.root.poll()

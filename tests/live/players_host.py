@@ -18,7 +18,7 @@ import pytest
 from attrs import define
 
 from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
-from tests.support import prestarted
+from tests.support import prestarted, wine
 from tests.support.prestarted import Prestarted
 from tests.support.processes import eventually, free_port
 
@@ -64,7 +64,10 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     (game / "data").mkdir(parents=True)
     (game / "game.py").write_bytes(GAME.read_bytes())
     (game / PROGRAM).parent.mkdir()
-    (game / PROGRAM).write_bytes(GAME.read_bytes())
+    # a Windows program that runs the Python file beside it; on Linux, ``launcher`` does so
+    program = wine.python_program().read_bytes() if wine.is_here() else b"MZ"
+    (game / PROGRAM).write_bytes(program)
+    (game / PROGRAM).with_suffix(".py").write_bytes(GAME.read_bytes())
     (game / "data" / "big.pak").write_bytes(os.urandom(MB) * (big // MB))
     for number in range(6):
         (game / "data" / f"part {number}.bin").write_bytes(os.urandom(20_000 + number))
@@ -106,9 +109,22 @@ def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
+SYSTEM = ["linux"]  # on which ``launcher`` runs
+
+
+@pytest.fixture(scope="module", params=["linux", "windows"])
+def system(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run the tests of a file with the launcher for Linux, then with the one for Windows."""
+    SYSTEM[:] = [request.param]
+    if request.param == "windows":
+        wine.need_wine()
+    yield request.param
+    SYSTEM[:] = ["linux"]
+
+
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run the host for the tests of one file."""
+def host(system: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run a host for the tests of one file on one system."""
     made = players_host(tmp_path_factory.mktemp("host") / "host", "Friday Hunts", big=6 * MB)
     with running(made):
         yield made
@@ -147,9 +163,16 @@ def environ_of(home: Path) -> dict[str, str]:
 
 def start_again(home: Path, *words: str) -> str:
     """Start a second launcher, as a click on a link does; return its output."""
-    command = [LAUNCHER, "--key-file", "--print-link", *words]
+    line = ["--key-file", "--print-link", *words]
+    if SYSTEM == ["windows"]:
+        return wine.WindowsPC.of(home).run(*windows_command(home), *line, **windows_environ(home))
     ran = subprocess.run(
-        command, env=environ_of(home), capture_output=True, text=True, timeout=60, check=True
+        [LAUNCHER, *line],
+        env=environ_of(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     return ran.stdout
 
@@ -158,20 +181,69 @@ def start_again(home: Path, *words: str) -> str:
 class Running:
     """A launcher process and its output."""
 
-    process: Prestarted
+    process: Prestarted | subprocess.Popen[str]
     output: IO[str]
+
+
+def in_home(home: Path, path: Path) -> str:
+    """Return a path below a player's home as the launcher shows it."""
+    if SYSTEM == ["linux"]:
+        return str(path)
+    user = wine.WindowsPC.of(home).user.name
+    return "\\".join(("C:", "users", user, *path.relative_to(home).parts))
+
+
+def shown(path: Path) -> str:
+    """Return a path of this machine as the player's system names it."""
+    return str(path) if SYSTEM == ["linux"] else wine.on_windows(path)
+
+
+def runner() -> str:
+    """Return the program that starts ``game.py`` on the player's system."""
+    return sys.executable if SYSTEM == ["linux"] else shown(wine.python_program())
+
+
+def windows_command(home: Path) -> list[str]:
+    """Return the words that start the launcher on the Windows PC in ``home``."""
+    return [wine.WindowsPC.of(home).command[1]]
+
+
+def windows_environ(home: Path) -> dict[str, str]:
+    """Return what a launcher's environment has on Windows, with its files below ``home``."""
+    own = wine.on_windows(home / "launcher")
+    return {"SVC_LAUNCHER_HOME": own, "SVC_RELAY_PORT": str(free_port())}
 
 
 @contextmanager
 def launcher(home: Path, *words: str) -> Iterator[Running]:
-    """Run a launcher with a new home folder; ``link_of`` returns the link to its page.
+    """Run a launcher with a new home folder; ``link_of`` returns the link to its page."""
+    started = _on_linux if SYSTEM == ["linux"] else _on_windows
+    with started(home, *words) as process:
+        yield process
 
-    A Python interpreter takes the place of Wine, because the simulated game is a Python program.
-    """
-    wine = home / "bin" / "wine"
-    wine.parent.mkdir(parents=True, exist_ok=True)
-    wine.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    wine.chmod(0o755)
+
+@contextmanager
+def _on_windows(home: Path, *words: str) -> Iterator[Running]:
+    home.mkdir(parents=True, exist_ok=True)
+    with wine.windows_pc(home, home) as pc:
+        line = (*windows_command(home), "--key-file", *words)
+        with pc.start(*line, **windows_environ(home)) as process:
+            assert process.stdout is not None
+            try:
+                yield Running(process, process.stdout)
+            finally:
+                process.kill()
+
+
+@contextmanager
+def _on_linux(home: Path, *words: str) -> Iterator[Running]:
+    """Run a launcher; a Python interpreter takes the place of Wine and runs the simulated game."""
+    program = home / "bin" / "wine"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(
+        f'#!/bin/sh\ngame=$1\nshift\nexec {sys.executable} "${{game%.exe}}.py" "$@"\n'
+    )
+    program.chmod(0o755)
     messages, deliveries = os.pipe()
     with os.fdopen(messages) as reply:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from attrs import define
 from playwright.sync_api import Browser, expect
 
-from tests.live.players_host import COMMAND, launcher, link_of
+from tests.live.players_host import COMMAND, launcher, link_of, runner, shown
 from tests.live.real_browser import Seen
 
 PICTURES = Path(
@@ -80,13 +79,13 @@ class Visit(Seen):
         """Set the command that starts the simulated game."""
         self.open_settings()
         self.page.get_by_label("Command that starts the game").fill(command)
-        self.page.get_by_label("Program that runs the game").fill(sys.executable)
+        self.page.get_by_label("Program that runs the game").fill(runner())
         self.press("Save")
 
     def set_folder(self, folder: Path) -> None:
         """Choose the folder for the game's files."""
         self.open_settings()
-        self.page.get_by_label("The game's folder").fill(str(folder))
+        self.page.get_by_label("The game's folder").fill(shown(folder))
         self.press("Save")
 
     def set_limit(self, megabytes: float) -> None:

@@ -24,6 +24,7 @@ class Player:
     home: Path
     command: Sequence[str] = (LAUNCHER,)
     more: Mapping[str, str] = field(factory=dict)  # of the environment
+    flags: Sequence[str] = ("--key-file", "--no-links")
     process: subprocess.Popen[str] = field(init=False)
     lines: queue.Queue[str] = field(factory=queue.Queue, init=False)
     history: list[str] = field(factory=list, init=False)
@@ -39,7 +40,7 @@ class Player:
             **self.more,
         }
         self.process = subprocess.Popen(
-            [*self.command, "--key-file", "--no-links", "--no-browser"],
+            [*self.command, *self.flags, "--no-browser"],
             env=environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -25,6 +25,7 @@ from tests.support.requirements import skip
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = "x86_64-w64-mingw32-gcc"
 BUILD_S = 600
+UNZIPPED = Path("drive_c/unzipped/svc-launcher")  # in a prefix
 START_S = 120  # of a prefix, or of a program in one
 RANDOM = """\
 #include <windows.h>
@@ -32,22 +33,42 @@ BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size)
 { return SystemFunction036(data, (ULONG)size); }
 """
+LIBRARY = "SVC_TEST_PYTHON"  # the variable with the path of python311.dll
 PYTHON = """\
 #include <windows.h>
 int _dowildcard = 0;
 int wmain(int argc, wchar_t **argv)
 {
-    HMODULE python = LoadLibraryExW(PYTHON, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
-    return ((int (*)(int, wchar_t **))(void *)GetProcAddress(python, "Py_Main"))(argc, argv);
+    static wchar_t library[32768], script[32768], *words[64];
+    int count = 0;
+    GetEnvironmentVariableW(L"SVC_TEST_PYTHON", library, 32768);
+    HMODULE python = LoadLibraryExW(library, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
+    GetModuleFileNameW(NULL, script, 32760);
+    wcscpy(wcsrchr(script, L'.'), L".py");
+    words[count++] = argv[0];
+    if (GetFileAttributesW(script) != INVALID_FILE_ATTRIBUTES)
+        words[count++] = script;
+    for (int at = 1; at < argc && count < 64; at++)
+        words[count++] = argv[at];
+    return ((int (*)(int, wchar_t **))(void *)GetProcAddress(python, "Py_Main"))(count, words);
 }
 """
 
 
+def _missing() -> list[str]:
+    programs = [name for name in ("wine", COMPILER, "apt-get") if not shutil.which(name)]
+    return programs + ["Python 3.11"] * (sys.version_info[:2] != (3, 11))
+
+
+def is_here() -> bool:
+    """Return whether this machine has Wine and the compiler."""
+    return not _missing()
+
+
 def need_wine() -> None:
     """Skip the test, with the requirement ``wine``, if Wine or the compiler is not installed."""
-    missing = [program for program in ("wine", COMPILER, "apt-get") if not shutil.which(program)]
-    if missing or sys.version_info[:2] != (3, 11):
-        why = f"{', '.join(missing) or 'Python 3.11'} is missing"
+    if missing := _missing():
+        why = f"not installed: {', '.join(missing)}"
         raise skip("wine", f"{why} (apt-get install wine64 gcc-mingw-w64-x86-64, on Debian 12)")
 
 
@@ -70,6 +91,20 @@ def build(dist: Path) -> Path:
     ran = loaded([sys.executable, script, dist], BUILD_S)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return dist / "svc-launcher-windows.zip"
+
+
+def python_program() -> Path:
+    """Return a Windows program that runs the Python file beside it of its own name, if any.
+
+    It uses the Python of the launcher whose PC starts it.
+    """
+    return Path(shared.once("windows-python", lambda: str(_python_program())))
+
+
+def _python_program() -> Path:
+    source = shared.folder() / "python.c"
+    source.write_text(PYTHON)
+    return compiled(source, shared.folder() / "python.exe", "-municode")
 
 
 def _template() -> Path:
@@ -96,8 +131,14 @@ def _template() -> Path:
     return folder
 
 
+def on_windows(path: Path) -> str:
+    """Return the name that a Windows program uses for a path of this machine."""
+    return "Z:" + str(path).replace("/", "\\")
+
+
 def _environ(prefix: Path) -> dict[str, str]:
     environ = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mshtml="}
+    environ[LIBRARY] = on_windows(prefix / UNZIPPED / "app" / "python311.dll")
     return {"PATH": os.environ["PATH"], "HOME": str(prefix.parent), **environ}
 
 
@@ -113,6 +154,11 @@ class WindowsPC:
 
     prefix: Path
     environ: dict[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path) -> WindowsPC:
+        """Return the PC that was set up in ``folder``."""
+        return cls(folder / "prefix", _environ(folder / "prefix"))
 
     @property
     def user(self) -> Path:
@@ -130,7 +176,7 @@ class WindowsPC:
     @property
     def unzipped(self) -> Path:
         """Return the folder of the unzipped launcher."""
-        return self.user / "Downloads" / "svc-launcher"
+        return self.prefix / UNZIPPED
 
     @property
     def command(self) -> tuple[str, str]:
@@ -156,19 +202,23 @@ class WindowsPC:
         assert process.returncode == 0, output
         return output
 
-    def python(self, program: str) -> str:
+    def python(self, code: str) -> str:
         """Return the output of Python code in the launcher's own Python, which must succeed."""
-        python = self.prefix / "python.exe"
-        if not python.exists():
-            source = self.prefix / "python.c"
-            source.write_text(PYTHON)
-            library = "Z:" + str(self.unzipped / "app" / "python311.dll").replace("/", "\\\\")
-            compiled(source, python, "-municode", f'-DPYTHON=L"{library}"')
-        return self.run(python, "-c", program)
+        return self.run(python_program(), "-c", code)
 
     def launcher(self, *words: object) -> str:
         """Return the output of the unzipped launcher, which must succeed."""
         return self.run(self.command[1], *words)
+
+    def open_link(self, link: str) -> None:
+        """Open a link with the program that is registered for its scheme, and wait for its end.
+
+        Wine 8 looks for it in the machine's part of the registry alone, so the user's is copied.
+        """
+        scheme = link.partition(":")[0]
+        ends = (rf"{root}\Software\Classes\{scheme}" for root in ("HKCU", "HKLM"))
+        self.run("reg", "copy", *ends, "/s", "/f")
+        self.run("start", "/wait", link)
 
     def registered(self, key: str) -> str:
         """Return a registry key's default value, or "" if there is none."""
@@ -179,8 +229,11 @@ class WindowsPC:
 
 
 @contextmanager
-def windows_pc(folder: Path) -> Iterator[WindowsPC]:
-    """Set up a PC in ``folder``, and end all its programs at the end of the block."""
+def windows_pc(folder: Path, user: Path | None = None) -> Iterator[WindowsPC]:
+    """Set up a PC in ``folder``; at the end all its programs are ended.
+
+    ``user`` is a folder of this machine that is the user's folder on the PC.
+    """
     need_wine()
     template = Path(shared.once("wine", lambda: str(_template())))
     prefix = folder / "prefix"
@@ -198,9 +251,15 @@ def windows_pc(folder: Path) -> Iterator[WindowsPC]:
     for link in filter(Path.is_symlink, pc.user.iterdir()):  # to the folders of who tests
         link.unlink()
         link.mkdir()
-    (pc.user / "Downloads").mkdir(exist_ok=True)
+    if user is not None:
+        for path in pc.user.iterdir():
+            if not (user / path.name).exists():
+                path.rename(user / path.name)
+        name = pc.user
+        shutil.rmtree(name)
+        name.symlink_to(user)
     with zipfile.ZipFile(windows_zip()) as packed:
-        packed.extractall(pc.user / "Downloads")
+        packed.extractall(pc.unzipped.parent)
     try:
         yield pc
     finally:
