@@ -287,6 +287,9 @@ def _unwritable(name: str, why: OSError | UnicodeDecodeError) -> Unavailable:
     return Unavailable(f"{name} cannot be written: {reason}", code="disk")
 
 
+BYTES = "application/octet-stream"
+
+
 @frozen
 class BackupRoutes:
     """The routes that list, request, schedule and download backups."""
@@ -318,7 +321,7 @@ class BackupRoutes:
         "POST",
         "/svc/api/DashboardBackupDownload",
         body=DownloadWish,
-        reply=Media(("application/octet-stream",)),
+        reply=Media((BYTES,)),
         headers=CODE,
         signs_in=True,
     )
@@ -340,8 +343,8 @@ class BackupRoutes:
         whole_file = Span(0, size, size)
         transfer = Transfer(file, whole_file, ended, shrank, self.acts.transfers)
         headers = {
-            "Content-Type": "application/octet-stream",
+            "Content-Type": BYTES,
             "Content-Length": str(size),
             "X-Content-Type-Options": "nosniff",
         }
-        return Answer(200, transfer, {**NO_STORE, **headers})
+        return Answer(200, transfer, {**NO_STORE, **headers}, BYTES)
