@@ -17,6 +17,7 @@ from tests.support.wine import WindowsPC, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
 
+USER = "Bjørn Żółw"
 SCHEME = r"HKCU\Software\Classes\svc\shell\open\command"
 UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
 
@@ -94,6 +95,18 @@ def test_installed_program_removes_itself(pc: WindowsPC) -> None:
         first.wait(60)
     eventually(lambda: not (own(pc) / "program").exists(), 90)
     assert pc.registered(UNINSTALL) == ""
+
+
+def test_user_with_a_foreign_name_installs_and_removes_it(pc: WindowsPC) -> None:
+    pc.user.rename(pc.user.with_name(USER))
+    pc.environ["USER"] = USER
+    with pc.start(pc.unzipped / "svc-launcher.exe", "--no-links", "--key-file") as first:
+        eventually(lambda: shortcut(pc).exists() and (own(pc) / "state" / "running.json").exists())
+        assert list((own(pc) / "program").glob("*/svc-launcher.exe"))
+        assert USER in pc.launcher("remove")
+        first.wait(60)
+    assert not shortcut(pc).exists()
+    eventually(lambda: not (own(pc) / "program").exists())
 
 
 DIALOG = """
