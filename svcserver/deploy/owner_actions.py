@@ -92,7 +92,7 @@ class OwnerActions:
         process = self.supervisor.process_of(server.id)
         if process is None:
             return
-        process.reason = "staff stopped it"
+        process.reason = "stopped by staff"
         process.kill("TERM")
         clock = self.supervisor.clock
         kill = clock.callLater(KILL_AFTER_S, process.kill, "KILL")

@@ -53,7 +53,7 @@ class LaunchHistoryTests(SupervisorCase):
             self.shown(),
             [
                 ("hunt", "signal SIGKILL", "it was frozen"),
-                ("city", "signal SIGTERM", "staff stopped it"),
+                ("city", "signal SIGTERM", "stopped by staff"),
             ],
         )
 

@@ -211,7 +211,7 @@ def test_the_console_follows_a_restart_and_the_end_is_in_the_history(
         tab.page.get_by_role("link", name="All game servers").click()
         past = tab.page.get_by_role("table", name="Past launches").get_by_role("row")
         expect(past.nth(1)).to_contain_text("SIGSEGV")
-        expect(past.nth(2)).to_contain_text("staff stopped it")
+        expect(past.nth(2)).to_contain_text("stopped by staff")
         tab.picture("servers-history")
         here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "city"})
         expect(row_of(tab, "city")).to_have_count(1)

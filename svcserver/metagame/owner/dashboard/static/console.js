@@ -23,7 +23,7 @@ export function gameConsole(root, live, id) {
     const text = search.value.toLowerCase();
     return text ? lines.filter((line) => line.text.toLowerCase().includes(text)) : lines;
   };
-  const header = () => redraw(top, head(server ? `${server.kind} on port ${server.port}` : "Console",
+  const header = () => redraw(top, head(server ? titled(server) : "Console",
     el("a", { href: "#/servers" }, "All game servers"), ...(server && !notice ? controls(server, follow) : [])),
     notice ? el("p", { class: "notice", role: "status" }, notice) : null);
 
@@ -91,6 +91,10 @@ export function gameConsole(root, live, id) {
     if (paused && !update.fresh) label();
     else draw(update.fresh, fresh);
   };
+}
+
+function titled({ kind, port }) {
+  return `${kind.slice(0, 1).toUpperCase()}${kind.slice(1) || "Server"} on port ${port}`;
 }
 
 function row({ parts }) {

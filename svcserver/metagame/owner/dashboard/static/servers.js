@@ -98,7 +98,7 @@ function history(past, live, draw) {
   const shown = all ? past : past.slice(0, FIRST);
   const rows = shown.map((launch) => [
     el("div", {}, el("strong", {}, launch.title), el("p", { class: "names" }, launch.port ? `${launch.kind} · port ${launch.port}` : launch.kind)),
-    exactly(launch.endedAt), launch.port ? span((Date.parse(launch.endedAt) - Date.parse(launch.startedAt)) / 1000) : "–",
+    exactly(launch.endedAt), launch.port ? lasted((Date.parse(launch.endedAt) - Date.parse(launch.startedAt)) / 1000) : "–",
     el("div", {}, ending(launch), launch.reason ? el("p", { class: "names" }, launch.reason) : null)]);
   return card("Past launches", [], table("Past launches", [["Server"], ["Ended"], ["Ran for", "wide-only"], ["Result"]], rows, shown.map((launch) => `${launch.id} ${launch.endedAt}`)),
     all ? null : el("p", { class: "foot" }, button(`Show all ${past.length}`, () => {
@@ -107,10 +107,14 @@ function history(past, live, draw) {
     })));
 }
 
+function lasted(seconds) {
+  return seconds < 60 ? `${Math.max(0, Math.round(seconds))} s` : span(seconds);
+}
+
 function ending({ how, reason }) {
   const code = /^code (\d+)$/.exec(how)?.[1];
   if (code) return badge(`exit code ${code}`, code === "0" ? "good" : "bad");
   if (how === "failed") return badge("did not start", "bad");
-  if (how.startsWith("signal ")) return badge(how.slice(7), reason ? "" : "bad");
+  if (how.startsWith("signal ")) return badge(how, reason ? "" : "bad");
   return badge(how === "code unknown" ? "exit code unknown" : how);
 }
