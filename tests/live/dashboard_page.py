@@ -38,7 +38,7 @@ PAGES = (
     "guilds",
     "chat",
     "moderation",
-    "servers",
+    "game servers",
     "machine",
     "backups",
     "alerts",
