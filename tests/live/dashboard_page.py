@@ -42,6 +42,7 @@ PAGES = (
     "machine",
     "backups",
     "alerts",
+    "settings",
     "audit",
     "log",
 )
