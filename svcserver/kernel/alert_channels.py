@@ -1,7 +1,7 @@
 """The state of a host's alert channels, and the channel tests that the metagame requests.
 
-Both are files in the host's folder. The files that define the channels contain secret addresses,
-and the metagame may be unable to read them.
+Both are files in the services' working folder. The program that sends alerts writes the state: each
+channel with its newest deliveries. ``alert_settings`` has the files that define the channels.
 """
 
 from __future__ import annotations
