@@ -12,8 +12,9 @@ from typing import Any
 
 from attrs import define, field
 from twisted.application.service import MultiService
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from svcserver.edge.launcher_update import BadOffer, LauncherOffer, is_newer, verified
 from svcserver.kernel.every import Every
@@ -82,7 +83,7 @@ class Updates(MultiService):
     def _begin(self, work: Any) -> None:
         job: Deferred[Any] = Deferred.fromCoroutine(work)
         self._job = job
-        job.addErrback(lambda failure: log.failure("the update failed", failure))
+        job.addErrback(_log_failure)
         job.addBoth(self._end)
 
     def _end(self, _: object) -> None:
@@ -152,3 +153,9 @@ class Updates(MultiService):
         if len(content) != offer.size or hashlib.sha256(content).hexdigest() != offer.sha256:
             raise UpdateFailed("the download is damaged")
         self.program.add(offer.version, content)
+
+
+def _log_failure(failure: Failure) -> None:
+    """Log why an update failed, unless the launcher's end has cancelled it."""
+    if failure.check(CancelledError) is None:
+        log.failure("the update failed", failure)

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from attrs import define, evolve, field
+from twisted.internet.defer import Deferred
 
 from svcserver.edge.certificate import Pair, make_pair
 from svcserver.edge.launcher_update import LauncherOffer, sign
@@ -16,7 +17,7 @@ from svcserver.launcher.host_client import NoReply
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.own_program import UpdateFailed
 from svcserver.launcher.updates import LIST, LOOK_S, TICK_S, Updates
-from tests.launcher.around import LauncherCase
+from tests.launcher.around import FakeHost, LauncherCase
 
 PAIR = make_pair(["play.example.org"])
 NAME = "svc-launcher-windows.zip"
@@ -169,6 +170,21 @@ class UpdateTests(LauncherCase):
         self.begin()
         self.assertEqual((self.program.added, self.updates.ready), ([], False))
         self.assertIn("the download is damaged", self.updates.text)
+
+    def test_end_of_the_launcher_cancels_a_download_silently(self) -> None:
+        self.offer()
+        self.begin()
+        waiting: Deferred[None] = Deferred()
+
+        async def never(*_: Any, **__: Any) -> None:
+            await waiting
+
+        self.patch(FakeHost, "ask", never)
+        self.updates.ready, self.updates.text = False, ""
+        self.clock.pump([LOOK_S])
+        self.updates.stopService()
+        self.assertTrue(waiting.called)
+        self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_broken_download_is_tried_again_later(self) -> None:
         self.offer()
