@@ -75,15 +75,24 @@ class GameServerPages:
         if in_use is None:
             return {"servers": None, "launches": 0}
         records, usage, launches = in_use
-        names: dict[str, list[str]] = {}
-        for player in (await self.status()).players:
-            if player.instance is not None:
-                names.setdefault(player.instance, []).append(player.name)
+        names = await self._names()
         servers = [
             self._server(record, names.get(record["id"], []), usage.get(record["id"]))
             for record in records
         ]
         return {"servers": sorted(servers, key=lambda server: server["port"]), "launches": launches}
+
+    async def _names(self) -> dict[str, list[str]]:
+        """Return the players on each game server; none while live state cannot be read."""
+        names: dict[str, list[str]] = {}
+        try:
+            players = (await self.status()).players
+        except Refusal:
+            return names
+        for player in players:
+            if player.instance is not None:
+                names.setdefault(player.instance, []).append(player.name)
+        return names
 
     def _server(
         self, record: Mapping[str, Any], names: list[str], usage: Usage | None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from attrs import evolve
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.gameservers import EVERY_S, MOST_NAMES
@@ -86,6 +88,13 @@ class GameServerPagesTests(SynchronousTestCase):
         self.game.clock.advance(EVERY_S)
         self.deploy.replies.clear()
         self.assertEqual(self.read(look), {"servers": None, "launches": 0})
+
+    def test_the_fleet_is_shown_while_live_state_cannot_be_read(self) -> None:
+        async def away() -> Any:
+            raise Unavailable("the live state cannot be read")
+
+        update = self.read(evolve(self.pages, status=away).fleet())
+        self.assertEqual([server["players"] for server in update["servers"]], [0, 0])
 
     def output(self, *lines: str, cursor: str, fresh: bool = False) -> Reply:
         part = {"lines": [*lines], "cursor": cursor, "fresh": fresh, "missed": False}
