@@ -14,6 +14,7 @@ PIECE = 64 * 1024  # bytes read at once
 BEHIND = 4 * PIECE  # a reader that is further behind continues near the end
 LAST_LINES = 200
 LONGEST = 1_000  # characters of a line
+MAX_ESCAPES = 50  # escape sequences of a line that is shown in colour
 _SCAN = 4 * LONGEST  # characters of a line that are searched; only these can be shown
 
 # an escape sequence of a terminal: a command (CSI), a text such as a title (OSC), or another one
@@ -102,12 +103,12 @@ def plain(line: bytes) -> str:
 def show(line: bytes) -> str:
     """Return a line of output as ``plain`` does, but with its colours.
 
-    A line with a secret or of more than ``LONGEST`` characters has no colours.
+    A line with a secret, or one that is too long or changes colours too often, has no colours.
     """
     text = _text(line)
     without = _printable(_ESCAPE.sub("", text))
     redacted = _redacted(text)
-    if redacted != without or "\x1b" not in text:
+    if redacted != without or not 0 < text.count("\x1b") <= MAX_ESCAPES:
         return redacted
     parts, at = [], 0
     for match in _ESCAPE.finditer(text):

@@ -96,6 +96,10 @@ class ColourTests(SynchronousTestCase):
         for sent in (SECRET, SECRET[:9] + "\x1b[31m" + SECRET[9:], "x" * 5_000 + SECRET):
             self.assertNotIn("abababab", show(sent.encode()).replace("\x1b[31m", ""))
 
+    def test_a_line_with_too_many_colours_has_none(self) -> None:
+        self.assertEqual(show(b"\x1b[31mx" * 50).count("\x1b"), 50)
+        self.assertEqual(show(b"\x1b[31mx" * 51), "x" * 51)
+
     @given(st.binary(max_size=300))
     def test_any_bytes_become_printable_text(self, data: bytes) -> None:
         shown = show(data.replace(b"\n", b" "))

@@ -83,12 +83,12 @@ export function gameConsole(root, live, id) {
       header();
     }
     live.cursor = update.cursor;
-    if (update.fresh) [lines, waiting, paint] = [[], [], painter()];
+    if (update.fresh) [lines, waiting, paint] = [paused ? lines : [], [], painter()]; // a pause keeps what is shown
     const fresh = update.lines.map(paint);
     if (update.missed) fresh.unshift({ text: "… lines left out …", parts: [["muted", "… lines left out …"]] });
     (paused ? waiting : lines).push(...fresh);
     waiting.splice(0, Math.max(0, waiting.length - MOST));
-    if (paused && !update.fresh) label();
+    if (paused) label();
     else draw(update.fresh, fresh);
   };
 }
