@@ -63,6 +63,7 @@ class ChatClient:
     error: Callable[[str], Exception] = NoAnswer  # creates the exception that every method raises
     transport: Transport | None = None
     alive: bool = True
+    how_ended: str = ""  # "closed" if the server ended the connection
     bound: bool = False  # the log-in is over
     rooms: list[str] = field(factory=list)
     refused: int = 0
@@ -234,7 +235,7 @@ class ChatClient:
         """End the session; every pending ``hear`` fails."""
         if not self.alive:
             return
-        self.alive = False
+        self.alive, self.how_ended = False, how
         self.rooms.clear()
         self.on_end()
         waiters, self._waiters = self._waiters, []

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.stanza import child, content, element, parse, serialize
-from svcserver.ctl.play.chat import LATE_S, LINE, Chat
+from svcserver.ctl.play.chat import (
+    BACK_S,
+    LATE_S,
+    LINE,
+    LOOK_S,
+    RECONNECTION,
+    Chat,
+)
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
@@ -24,15 +34,28 @@ class Server:
     copies: int = 1
     astray: bool = False  # whispers reach everybody
     refuses: bool = False
+    refuses_all: bool = False  # no connection is accepted
+    deaf: bool = False  # lines are lost
+    only: str = ""  # the only account that receives lines
     clients: dict[str, ChatClient] = field(factory=dict)  # by account
 
     def join(self, client: ChatClient) -> None:
         self.clients[client.account] = client
         client.opened(Session(self, client))
 
+    async def connect(self, client: ChatClient, player: Player) -> None:
+        if self.refuses_all:
+            raise PlayFailed("chat", "nothing listens")
+        self.join(client)
+
+    def close(self, account: str) -> None:
+        self.clients.pop(account).ended()
+
     def heard(self, speaker: ChatClient, frame: str) -> None:
         node = parse(frame)
         to, text = node["to"].partition("@")[0], content(child(node, "body"))
+        if self.deaf:
+            return
         if self.refuses:
             speaker.arrived('<message type="error" id="m1"/>')
             return
@@ -42,6 +65,8 @@ class Server:
         body = element(None, "body", text)
         line = serialize(element(None, "message", body, type=node["type"], from_=source))
         for account, client in list(self.clients.items()):
+            if self.only not in ("", account):
+                continue
             if not is_whisper or self.astray or account == to:
                 for _ in range(self.copies):
                     client.arrived(line)
@@ -70,13 +95,18 @@ class TalkTests(SynchronousTestCase):
         chat = Chat(self.clock, self.timings, "tag1")
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
         for player in players:
-            server.join(chat.add(player))
+            member = chat.add(player)
+            server.join(member.client)
+            member.here = True
         for player in players:
-            chat.say(player, players, "City-tag1")
-        chat.whisper(players[0], players[1])
+            self.do(chat.say(player, players, "City-tag1"))
+        self.do(chat.whisper(players[0], players[1]))
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LATE_S] * int(ANSWER_S / LATE_S + 10))
         return settled
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.successResultOf(Deferred.fromCoroutine(work))
 
     def player(self, name: str) -> Player:
         player = Player(self.clock, Wire(self.clock, "http://svc.invalid"), name)
@@ -106,6 +136,59 @@ class TalkTests(SynchronousTestCase):
         server = Server()
         server.refuses = True
         self.assertIn("waited for a line", self.fault(server))
+
+    def test_a_closed_connection_is_made_again_and_its_lines_counted(self) -> None:
+        server, chat, players = self.town()
+        server.deaf = True
+        self.do(chat.say(players[0], players, "City-tag1"))
+        server.close(players[0].account)
+        server.deaf = False
+        self.assertFalse(chat.members[players[0].account].here)
+        saying = Deferred.fromCoroutine(chat.say(players[0], players, "City-tag1"))
+        settled = Deferred.fromCoroutine(chat.settle())
+        self.clock.pump([LOOK_S] * 50)
+        self.successResultOf(saying)
+        self.assertEqual(self.successResultOf(settled), 3)
+        self.assertEqual((chat.reconnections, chat.missed), (1, 3))
+        self.assertIn("1 chat connection ended and came back", chat.interruptions())
+        counts = {figure.operation: figure.count for figure in self.timings.figures()}
+        self.assertEqual(counts[RECONNECTION], 1)
+
+    def test_an_echoed_line_must_reach_all_who_stayed_connected(self) -> None:
+        server, chat, players = self.town()
+        server.only = players[0].account
+        self.do(chat.say(players[0], players, "City-tag1"))
+        server.close(players[0].account)
+        settled = Deferred.fromCoroutine(chat.settle())
+        self.clock.pump([LOOK_S] * int(ANSWER_S / LOOK_S + 50))
+        why = self.failureResultOf(settled, PlayFailed).value
+        self.assertIn("silent while Bo waited for a line", str(why))
+
+    def test_a_chat_that_stays_away_ends_the_session(self) -> None:
+        server, chat, players = self.town()
+        server.refuses_all = True
+        server.close(players[0].account)
+        settled = Deferred.fromCoroutine(chat.settle())
+        self.clock.pump([LOOK_S] * int(BACK_S / LOOK_S + 50))
+        why = self.failureResultOf(settled, PlayFailed).value
+        self.assertIn("nothing listens", str(why))
+
+    def test_a_connection_that_the_client_ended_is_no_restart(self) -> None:
+        server, chat, players = self.town()
+        chat.members[players[0].account].client.arrived("<unreadable")
+        settled = Deferred.fromCoroutine(chat.settle())
+        self.clock.pump([LOOK_S] * 50)
+        why = self.failureResultOf(settled, PlayFailed).value
+        self.assertEqual(str(why), "chat: unreadable Ada")
+        self.assertEqual(chat.reconnections, 0)
+
+    def town(self) -> tuple[Server, Chat, list[Player]]:
+        """Return a chat with three connected players, who may connect again."""
+        server = Server()
+        chat = Chat(self.clock, self.timings, "tag1", server.connect)
+        players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
+        self.do(chat.log_in(players))
+        return server, chat, players
 
     def test_lines_of_strangers_do_not_count(self) -> None:
         server = Server()

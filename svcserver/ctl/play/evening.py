@@ -195,18 +195,18 @@ class Evening:
             self.players, [*self.players[1:], self.players[0]], strict=True
         ):
             if player is not listener:
-                chat.whisper(player, listener)
+                await chat.whisper(player, listener)
         deliveries = await chat.settle()
         self.story.add(
             f"they talked in the city and the guild, and whispered: {chat.lines_sent} lines, "
-            f"received {deliveries} times, each exactly once"
+            f"received {deliveries} times, none twice{chat.interruptions()}"
         )
 
     async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
         """Send a chat line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
         await deferLater(self.reactor, some_of(self.wishes.hunt_s))
-        self.chat.say(player, members, room)
+        await self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:
         """Let all parties hunt concurrently."""
@@ -287,7 +287,8 @@ class Evening:
         if self.chat is not None:
             deliveries = await self.chat.settle()
             self.story.add(
-                f"of {self.chat.lines_sent} chat lines, {deliveries} deliveries, not one was lost"
+                f"of {self.chat.lines_sent} chat lines, {deliveries} deliveries"
+                + (self.chat.interruptions() or ", not one was lost")
             )
         base = self.wishes.url or (chain.metagame if chain is not None else "")
         has = chain.features if chain is not None else frozenset()
