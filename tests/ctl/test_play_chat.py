@@ -20,7 +20,7 @@ from svcserver.ctl.play.chat import (
     Chat,
 )
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed
+from svcserver.ctl.play.story import PROGRESS_S, PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import Wire
 from svcserver.deploy.simulator import EMPTY_S, Guests
@@ -174,7 +174,7 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("nothing listens", str(why))
 
     def test_a_connection_that_the_client_ended_is_no_restart(self) -> None:
-        server, chat, players = self.town()
+        _, chat, players = self.town()
         chat.members[players[0].account].client.arrived("<unreadable")
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * 50)
@@ -212,3 +212,22 @@ class GuestsTests(SynchronousTestCase):
         self.assertTrue(guests.gone(3.1 + EMPTY_S))
         guests.note(b"svc hello a", 4)
         self.assertFalse(guests.gone(1e9))
+
+
+class StoryTests(SynchronousTestCase):
+    def test_a_long_step_shows_its_progress_until_it_is_over(self) -> None:
+        clock, shown = Clock(), list[str]()
+        story = Story(shown.append, clock.seconds)
+        story.begin("registering", 3, clock)
+        story.done()
+        clock.advance(PROGRESS_S)
+        story.done()
+        clock.advance(PROGRESS_S)
+        story.add("all have registered")
+        clock.advance(5 * PROGRESS_S)
+        lines = [line.partition("s  ")[2] for line in shown]
+        self.assertEqual(
+            lines, ["... registering: 1 of 3", "... registering: 2 of 3", "all have registered"]
+        )
+        self.assertEqual(story.lines, ["all have registered"])
+        self.assertEqual(clock.getDelayedCalls(), [])

@@ -49,6 +49,29 @@ def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
         assert list(tx.execute("SELECT id FROM guilds")) == []
 
 
+# slow: an evening with hunts of ten seconds, during which the host is restarted
+@proves("svcctl play")
+def test_a_rolling_restart_is_survived_and_counted(folder: Path) -> None:
+    words = ("--players", "3", "--hunt-seconds", "10", "--times")
+    ports = ("--config", str(folder), "--relay-port", relay_port(folder))
+    with subprocess.Popen(
+        [SVCCTL, "play", *words, *ports], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as playing:
+        assert playing.stdout is not None
+        lines = []
+        for line in playing.stdout:
+            lines.append(line)
+            if "founded the guild" in line:
+                restarted = run("restart", "--rolling", "--config", folder)
+                assert restarted.returncode == 0, restarted.stderr
+        assert playing.stderr is not None
+        assert (playing.wait(), playing.stderr.read()) == (0, ""), "".join(lines)
+    text = "".join(lines)
+    assert "3 chat connections ended and came back" in text, text
+    assert "chat reconnection  " in text, text
+    assert "all went well" in text, text
+
+
 def relay_port(folder: Path) -> str:
     return value(folder, "relay", "SVC_RELAY_PORT")
 

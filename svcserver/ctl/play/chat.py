@@ -259,5 +259,6 @@ class Chat:
 
 
 def _keep_failure(member: ChatMember, failure: Failure) -> None:
-    failure.trap(PlayFailed)
+    if not isinstance(failure.value, PlayFailed):
+        failure.raiseException()
     member.failure = failure.value

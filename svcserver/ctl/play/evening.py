@@ -14,7 +14,7 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
-from svcserver.ctl.play.crowd import gather, some_of
+from svcserver.ctl.play.crowd import WIDE, gather, some_of
 from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
@@ -29,6 +29,7 @@ SAVES = 3  # minimum per player
 MAX_PLAYERS = 1000
 SHOWN = 8  # entries of a list in one line
 AT_ONCE = 32  # players who do the same thing concurrently
+RESTART_S = 10.0  # how long a game server waits for a metagame that restarts
 TRIES = 100  # ports that are tried for a relay
 DOWNLOADS = 8  # done concurrently
 
@@ -105,7 +106,7 @@ class Evening:
                 player.city = self.chain.city_map
             self.players.append(player)
         if self.chain is not None:
-            self._direct = Wire(self.reactor, self.chain.metagame)
+            self._direct = Wire(self.reactor, self.chain.metagame, patience_s=RESTART_S)
             self._direct.timings = self.timings
         names = ", ".join(player.name for player in self.players[:SHOWN])
         more = len(self.players) - SHOWN
@@ -134,19 +135,19 @@ class Evening:
         raise PlayFailed("relay", f"port {busy} is taken; choose another with --relay-port")
 
     async def _settle_in(self) -> None:
-        await self._each(Player.register)
+        await self._each(Player.register, "registering")
         self.story.add("all have registered; each got an account key")
-        await self._each(Player.log_in)
-        await self._each(Player.load)
+        await self._each(Player.log_in, "logging in")
+        await self._each(Player.load, "loading characters")
         self.story.add("all have logged in and loaded their character")
 
     async def _city(self) -> None:
-        await self._each(_to_the_city)
+        await self._each(_to_the_city, "waiting for the city")
         where = self.players[0].place
         assert where is not None  # noqa: S101 - _to_the_city sets it or raises
         if {player.place for player in self.players} != {where}:
             raise PlayFailed("deploy", "the players were sent to different cities")
-        await self._each(lambda player: self._knock(player, datagram.HELLO))
+        await self._each(lambda player: self._knock(player, datagram.HELLO), "greeting the city")
         await self._listed({where.port: set()})
         answers = "which answers" if self.wishes.stand_in else "which runs"
         self.story.add(f"all were matched into the city, {answers} on UDP port {where.port}")
@@ -154,7 +155,7 @@ class Evening:
     async def _meet(self) -> None:
         """Create friendships, slayer links and guilds."""
         parties = self._parties()
-        await gather([_befriend(members) for members in parties], AT_ONCE)
+        await self._all("making friends", [_befriend(members) for members in parties], AT_ONCE)
         pairs = [members for members in parties if len(members) > 1]
         made = counted(sum(len(first) - 1 for first in pairs), "friendship")
         if self._has("links"):
@@ -169,10 +170,8 @@ class Evening:
         """Found guilds of several parties each, through the game server as the real game does."""
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
-        made = await gather(
-            [together.found_guild(clan[0], clan[1:], direct, key) for clan in self._clans()],
-            AT_ONCE,
-        )
+        founding = [together.found_guild(clan[0], clan[1:], direct, key) for clan in self._clans()]
+        made = await self._all("founding guilds", founding, AT_ONCE)
         more = and_more(len(made) - 1)
         self.story.add(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
@@ -181,6 +180,7 @@ class Evening:
         if not self._has("chat"):
             return
         chat = self.chat = Chat(self.reactor, self.timings, self.tag)
+        self.story.begin("logging in to the chat", 0, self.reactor)
         await chat.log_in(self.players)
         rooms = [(f"City-{self.tag}", self.players)]
         if self._has("guild"):
@@ -190,12 +190,13 @@ class Evening:
         speeches = [
             self._say(member, members, room) for room, members in rooms for member in members
         ]
-        await gather(speeches, len(speeches))
+        await self._all("chatting", speeches, len(speeches))
         for player, listener in zip(
             self.players, [*self.players[1:], self.players[0]], strict=True
         ):
             if player is not listener:
                 await chat.whisper(player, listener)
+        self.story.begin("waiting for chat lines", 0, self.reactor)
         deliveries = await chat.settle()
         self.story.add(
             f"they talked in the city and the guild, and whispered: {chat.lines_sent} lines, "
@@ -213,7 +214,8 @@ class Evening:
         if self.wishes.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
-        places = await gather([item.live(self.wishes.hunts) for item in outings])
+        evenings = [item.live(self.wishes.hunts) for item in outings]
+        places = await self._all("parties hunting", evenings)
         ports = sorted({place.port for listed in places for place in listed})
         shown = ", ".join(map(str, ports[:SHOWN])) + and_more(len(ports) - SHOWN)
         self.story.add(
@@ -226,6 +228,7 @@ class Evening:
                 f"{counted(deals, 'transaction')} of loot and repairs, none counted twice"
             )
         if self.chain is not None and self.wishes.stand_in:
+            self.story.begin("waiting for the game servers to end", 0, self.reactor)
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
             left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} still run"
             self.story.add(f"their game servers have ended; {left}")
@@ -248,11 +251,12 @@ class Evening:
     async def _trade(self) -> None:
         """Use the shop and download the files."""
         if self._has("store"):
-            items = await gather([together.shop(player) for player in self.players], AT_ONCE)
+            visits = [together.shop(player) for player in self.players]
+            items = await self._all("shopping", visits, AT_ONCE)
             self.story.add(f"each took {items[0]} from the store, and has it once")
         if self._has("content") and self.chain is not None:
             loads = [together.download(player) for player in self.players]
-            downloads = await gather(loads, DOWNLOADS)
+            downloads = await self._all("downloading the game", loads, DOWNLOADS)
             checks.same_files(self.chain.game_folder, downloads)
             files = counted(len(downloads[0]), "file")
             self.story.add(f"each downloaded the game, {files}, byte for byte")
@@ -278,7 +282,7 @@ class Evening:
         return place.host, place.port, source if place.host.startswith("127.") else ""
 
     async def _save(self) -> None:
-        await self._each(_save_some)
+        await self._each(_save_some, "saving")
         saves = sum(player.saves for player in self.players)
         self.story.add(f"{saves} saves of 40 KB were acknowledged")
 
@@ -296,7 +300,7 @@ class Evening:
             checks.read_again(reactor, base, player, self._source(MAX_PLAYERS + at), has)
             for at, player in enumerate(players)
         ]
-        await gather(again, AT_ONCE)
+        await self._all("reading everything again", again, AT_ONCE)
         self.story.add("a second login reads every document byte for byte, and all that was earned")
         sources = [self._source(at) for at in range(len(players))]
         if chain is not None and await chain.let_in(reactor, sources):
@@ -307,11 +311,12 @@ class Evening:
                 f"the database holds {len(players)} accounts, {saves} saves, {deals} transactions"
             )
             if (key := self.host.owner_key()) is not None:
-                await self._each(lambda player: player.beat(player.city))
+                await self._each(lambda player: player.beat(player.city), "sending heartbeats")
                 await checks.online(reactor, base, players, key)
                 self.story.add("the owner's status page lists every player and the city")
 
     async def _leave(self) -> None:
+        self.story.stop()
         for player in self.players:
             if player.hunting and self.wishes.stand_in:  # after a fault: let the server end
                 words = named(datagram.HELLO, player), named(datagram.GOODBYE, player)
@@ -336,8 +341,26 @@ class Evening:
         groups = [parties[at : at + few] for at in range(0, len(parties), few)]
         return [[player for members in group for player in members] for group in groups]
 
-    async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]]) -> None:
-        await gather([act(player) for player in self.players], AT_ONCE)
+    async def _each(self, act: Callable[[Player], Coroutine[Any, Any, None]], step: str) -> None:
+        await self._all(step, [act(player) for player in self.players], AT_ONCE)
+
+    async def _all(
+        self, step: str, work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE
+    ) -> list[Any]:
+        """Run the coroutines concurrently, and show the progress of a long step."""
+        self.story.begin(step, len(work), self.reactor)
+
+        async def run(part: Coroutine[Any, Any, Any]) -> Any:
+            result = await part
+            self.story.done()
+            return result
+
+        try:
+            return await gather([run(part) for part in work], wide)
+        finally:
+            self.story.stop()
+            for part in work:
+                part.close()
 
 
 async def _to_the_city(player: Player) -> None:

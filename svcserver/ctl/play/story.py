@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from attrs import define, field
+
+PROGRESS_S = 10.0  # the longest time without a line
 
 
 class PlayFailed(Exception):
@@ -23,14 +26,44 @@ class Story:
     wall_clock: Callable[[], float]
     lines: list[str] = field(factory=list)
     _began: float = field(init=False)
+    _step: tuple[str, int] = field(default=("", 0), init=False)  # with the number of its parts
+    _done: int = field(default=0, init=False)
+    _timer: Any = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._began = self.wall_clock()
 
     def add(self, line: str) -> None:
-        text = f"{self.wall_clock() - self._began:6.1f} s  {line}"
         self.lines.append(line)
-        self.tell(text)
+        self._tell(line)
+        self.stop()
+
+    def begin(self, step: str, parts: int, clock: Any) -> None:
+        """Show the progress of a step every ``PROGRESS_S`` seconds, until a line is added.
+
+        Without ``parts``, only the step's name is shown.
+        """
+        self.stop()
+        self._step, self._done = (step, parts), 0
+        self._timer = clock.callLater(PROGRESS_S, self._progress, clock)
+
+    def done(self) -> None:
+        """Count one part of the step as done."""
+        self._done += 1
+
+    def stop(self) -> None:
+        """Show no more progress."""
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None
+
+    def _progress(self, clock: Any) -> None:
+        step, parts = self._step
+        self._tell(f"... {step}" + (f": {self._done} of {parts}" if parts else ""))
+        self._timer = clock.callLater(PROGRESS_S, self._progress, clock)
+
+    def _tell(self, line: str) -> None:
+        self.tell(f"{self.wall_clock() - self._began:6.1f} s  {line}")
 
 
 def counted(number: int, singular: str, plural: str = "") -> str:

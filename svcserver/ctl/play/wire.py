@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectError, ConnectionRefusedError
+from twisted.internet.task import deferLater
 from twisted.web.client import Agent, HTTPConnectionPool, ResponseNeverReceived
 
 from svcserver.ctl.play.story import PlayFailed
@@ -20,6 +21,7 @@ from svcserver.players.http import body_of
 ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
 IDLE_S = 20.0  # idle time of a keep-alive connection; shorter than the other side's timeout
+AGAIN_S = 0.2
 CONNECTIONS = 8  # the connection stays open for the next request
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
@@ -46,7 +48,10 @@ class WireReply:
 
 @define(eq=False)
 class Wire:
-    """An HTTP client that sends requests to ``base`` from the address ``source``."""
+    """An HTTP client that sends requests to ``base`` from the address ``source``.
+
+    A refused connection is tried again for ``patience_s`` seconds.
+    """
 
     reactor: Any
     base: str
@@ -54,6 +59,7 @@ class Wire:
     link: str = "metagame"  # the component at ``base``
     headers: dict[str, str] = field(factory=dict, repr=False)
     timings: Timings | None = None
+    patience_s: float = 0.0
     _pool: Any = field(init=False)
     _http: HTTPClient = field(init=False)
 
@@ -88,11 +94,8 @@ class Wire:
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}
         began = self.reactor.seconds()
-        pending: Deferred[Any] = self._http.request(
-            method, self.base + path, headers=fields, data=None if sent is None else body
-        )
         try:
-            response = await pending.addTimeout(ANSWER_S, self.reactor)
+            response = await self._send(method, path, fields, None if sent is None else body)
             body = await response.content().addTimeout(ANSWER_S, self.reactor)
         except (ConnectionRefusedError, ConnectError):
             raise PlayFailed(self.link, f"nothing listens on {self.base}") from None
@@ -107,6 +110,19 @@ class Wire:
         if want and reply.status not in want:
             raise self._refused(method, path, reply)
         return reply
+
+    async def _send(self, method: str, path: str, fields: Any, body: bytes | None) -> Any:
+        until = self.reactor.seconds() + self.patience_s
+        while True:
+            pending: Deferred[Any] = self._http.request(
+                method, self.base + path, headers=fields, data=body
+            )
+            try:
+                return await pending.addTimeout(ANSWER_S, self.reactor)
+            except (ConnectionRefusedError, ConnectError):
+                if self.reactor.seconds() >= until:
+                    raise
+            await deferLater(self.reactor, AGAIN_S)
 
     def _refused(self, method: str, path: str, reply: WireReply) -> PlayFailed:
         """Return the failure for an unexpected reply, with the component that caused it."""
