@@ -109,9 +109,12 @@ def put_game(owner: Owner) -> None:
     """Install a stand-in for the game's files, which friends download."""
     host = owner.host
     (host / "game").mkdir(exist_ok=True)
-    for name in ("game.py", "game.exe"):
-        (host / "game" / name).write_bytes(GAME.read_bytes())
-    (host / "game" / "data.pak").write_bytes(os.urandom(4 << 20))
+    of_owner = host.stat()
+    files = dict.fromkeys(("game.py", "game.exe"), GAME.read_bytes())
+    for name, data in (files | {"data.pak": os.urandom(4 << 20)}).items():
+        file = host / "game" / name
+        file.write_bytes(data)
+        os.chown(file, of_owner.st_uid, of_owner.st_gid)  # on the empty machine, root puts it there
     made = owner.command("content", "manifest", "--config")
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
 
@@ -179,7 +182,9 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
             tour.step("the-first-hunt")
             row = page.get_by_role("row").filter(has_text=FRIEND)
             expect(row).to_contain_text("Hunting", timeout=60_000)  # by the game's next heartbeat
+            page.set_viewport_size({**SIZE, "height": 1040})  # to the list of the evening
             tour.take(page, "3-first-hunt")
+            page.set_viewport_size(SIZE)
             page.get_by_role("link", name=FRIEND).first.click()
             expect(page.get_by_role("heading", level=1)).to_have_text(FRIEND)
             tour.take(page, "4-friend")

@@ -36,7 +36,7 @@ export function overview(root, live) {
     current = update;
     const { status, startedAt, backup, machine, feed } = update;
     redraw(root, top(status, startedAt, changed), standing(update), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
-      status ? el("div", { class: "columns" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
+      status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
       machine ? load(machine) : null);
   };
   return draw;
