@@ -201,7 +201,7 @@ class Visit(Seen):
         """Click a page's name in the navigation, which a phone keeps in a menu."""
         if self.menu.is_visible() and self.menu.get_attribute("aria-expanded") == "false":
             self.menu.click()
-        self.page.get_by_role("link", name=name, exact=True).click()
+        self.page.locator("#nav").get_by_role("link", name=name, exact=True).click()
 
     def confirm(self, name: str) -> None:
         """Confirm the open dialog after an accessibility check."""
