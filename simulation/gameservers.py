@@ -12,6 +12,7 @@ from twisted.python.failure import Failure
 
 from simulation.clock import START, World
 from svcserver.deploy.fleet import GameServer as Running
+from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess, UnknownExit
 from svcserver.deploy.simulator import NO_PLAYERS, PERSISTENT_FROM, CommandLine
 
@@ -180,12 +181,12 @@ class Servers:
         """Return whether the deploy server is dead and cannot be notified."""
         return self.parent is None or bool(self.parent.dead)
 
-    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+    def start(self, process: GameProcess, order: Order) -> int:
         """Start a game server instead of a real process, like ``deploy.process.Spawner``."""
         if self.fails:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
-        line = CommandLine.parse(command[1:])
+        line = CommandLine.parse(order.command()[1:])
         pid = FIRST_PID + self.launches
         server = GameServer(self.world, self, process, pid, line, self.world.now)
         process.is_zombie = lambda _: server.over

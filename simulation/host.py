@@ -267,7 +267,7 @@ class SimHost:
         }
         settings = load(deploy_settings.Settings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
-        supervisor.starter, supervisor.is_bound = self.servers, self.servers.is_bound
+        supervisor.engine, supervisor.is_bound = self.servers, self.servers.is_bound
         supervisor.saved = self.notes
         supervisor.program = evolve(supervisor.program, output=None)
         self.servers.parent, self.supervisor = reactor, supervisor

@@ -48,6 +48,7 @@ class GameServer:
     pid: int
     started_at: float  # epoch seconds
     key_hash: str = field(default="", repr=False)  # hash of the key made for this launch
+    host: str = ""  # the address of its machine; empty for MY_IP
 
     def log_fields(self) -> dict[str, object]:
         """Return the log fields that identify the server: kind, id and port."""
@@ -111,10 +112,14 @@ class Fleet:
         server_id: str = "",
     ) -> GameServer:
         """Record the server of a launch; ``now`` is in epoch seconds."""
-        self._held.discard(port)
         server = GameServer(server_id or new_id(), port, launch, pid, now, key_hash)
-        self.servers[server.id] = server
+        self.add(server)
         return server
+
+    def add(self, server: GameServer) -> None:
+        """Record the server of a launch, for which its port was reserved."""
+        self._held.discard(server.port)
+        self.servers[server.id] = server
 
     def adopt(self, server: GameServer) -> bool:
         """Record the server of an earlier run; return False if its port is no longer valid."""

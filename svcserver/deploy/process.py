@@ -15,7 +15,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +31,7 @@ from twisted.python.failure import Failure
 from svcserver.deploy.console import OutputFile
 from svcserver.deploy.executables import cause, check_program
 from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, Process, Watched, own_children
+from svcserver.deploy.orders import Order
 from svcserver.kernel.ids import new_id
 
 log = Logger()
@@ -130,7 +131,7 @@ class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
     When the watched process has ended and another one is watched instead, ``moved`` is called with
-    the new pid.
+    the new pid. ``placed`` is called with the address of the machine that an engine has chosen.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -139,6 +140,7 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.moved: Callable[[int], None] = lambda pid: None
+        self.placed: Callable[[str], None] = lambda address: None
         self.family: Family | None = None  # None if the system does not list processes
         self.over = False
         self.ending = False  # no longer a game server; the remaining processes are killed
@@ -158,16 +160,16 @@ class GameProcess(ProcessProtocol):
         self.group: int | None = None  # the group of its forks, if it leads one
 
     def begin_exec(self) -> None:
-        """Record that the child has not executed the program yet."""
+        """Record that the game server does not run yet."""
         self._executed = Deferred()
 
-    def end_exec(self, error: OSError | None = None) -> None:
-        """Record that the child runs the program, or the error with which its exec failed."""
+    def end_exec(self, error: Exception | None = None) -> None:
+        """Record that the game server runs, or the error with which its start failed."""
         if not self._executed.called:
             self._executed.callback(None) if error is None else self._executed.errback(error)
 
     def when_executed(self) -> Deferred[None]:
-        """Wait until the child runs the program; fail with the OSError if its exec fails."""
+        """Wait until the game server runs; fail with OSError or NoCapacity if it cannot start."""
         return self._executed
 
     def connectionMade(self) -> None:
@@ -469,7 +471,11 @@ class Spawner:
     environ: dict[str, str] = field(factory=lambda: dict(os.environ), repr=False)
     own_group: bool = os.name == "posix"
 
-    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+    def start(self, process: GameProcess, order: Order) -> int:
+        """Carry out the order of a launch; see ``supervisor.Engine``."""
+        return self.spawn(process, order.command(), order.environ)
+
+    def spawn(self, process: GameProcess, command: list[str], extra: Mapping[str, str]) -> int:
         """Start ``command`` without a shell and return its pid; raise OSError on failure."""
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}

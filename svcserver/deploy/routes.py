@@ -184,7 +184,7 @@ class Deploy:
         except Unlaunchable as error:
             log.warn("no game server: {why}", why=str(error))
             return Answer(500, {"error": "no_game_server"})
-        reply: HandedOut = {"host": self.supervisor.host, "port": server.port}
+        reply: HandedOut = {"host": server.host or self.supervisor.host or "", "port": server.port}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers", reply=GameServers)

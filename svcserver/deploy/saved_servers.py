@@ -58,9 +58,7 @@ class SavedServers:
         started = started_at(server.pid)
         if started is None:  # where the system does not show it, nothing can be adopted
             return
-        fields = attrs.asdict(server)
-        fields["launch"]["kind"] = server.launch.kind.value
-        record = {"form": FORM, "started": started, "boot": boot_id(), "server": fields}
+        record = {"form": FORM, "started": started, "boot": boot_id(), "server": fields_of(server)}
         path = self._path(server.id)
         temporary = path.with_suffix(".new")
         try:
@@ -100,13 +98,28 @@ class SavedServers:
         return self.folder / f"{server_id}.json"
 
 
-def _parse(record: Any) -> SavedServer:
-    if record["form"] != FORM:
-        raise ValueError("of another form")
-    fields = dict(record["server"])
+def fields_of(server: GameServer) -> dict[str, Any]:
+    """Return the server's fields, which JSON can represent."""
+    fields = attrs.asdict(server)
+    fields["launch"]["kind"] = server.launch.kind.value
+    return fields
+
+
+def server_from(sent: Any) -> GameServer:
+    """Return the server with these fields; raise ValueError, KeyError or TypeError."""
+    fields = dict(sent)
     launch = dict(fields.pop("launch"))
     kind, players = Kind(launch.pop("kind")), tuple(launch.pop("players"))
     server = GameServer(launch=Launch(kind=kind, players=players, **launch), **fields)
-    if not (isinstance(server.pid, int) and isinstance(server.port, int) and server.pid > 1):
+    if not (isinstance(server.pid, int) and isinstance(server.port, int)):
+        raise ValueError("the pid or the port is not a number")
+    return server
+
+
+def _parse(record: Any) -> SavedServer:
+    if record["form"] != FORM:
+        raise ValueError("of another form")
+    server = server_from(record["server"])
+    if server.pid <= 1:
         raise ValueError("no process")
     return SavedServer(server, int(record["started"]), str(record.get("boot", "")))

@@ -11,16 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
+from svcserver.deploy.docker_api import DockerApi, socket_client
 from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
-from svcserver.deploy.fleet import Fleet, MemoryGuard
+from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.hunts import HuntTable, Kind
 from svcserver.deploy.launch_history import LaunchHistory
+from svcserver.deploy.orders import Program
 from svcserver.deploy.orphans import MARK, end_left_over, mark
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.process import Spawner, adopt
@@ -28,7 +30,8 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.settings import Settings, check, numbers
-from svcserver.deploy.supervisor import WATCHDOG_S, Program, Supervisor
+from svcserver.deploy.supervisor import WATCHDOG_S, Supervisor
+from svcserver.deploy.swarm import SwarmEngine
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
@@ -135,22 +138,26 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     here = settings.bind_host, settings.port
 
-    if sys.platform == "linux":
+    swarm = supervisor.engine if isinstance(supervisor.engine, SwarmEngine) else None
+    if sys.platform == "linux" and swarm is None:
         supervisor.family = partial(Family, reactor, snapshot=Snapshot())
 
-    def tidy() -> None:
+    def tidy() -> Deferred[None]:
         become_subreaper()
         adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
         end_left_over(*here, adopted=adopted, servers=supervisor.fleet.servers)
+        return succeed(None) if swarm is None else swarm.begin()
 
     def sweep() -> Deferred[None]:
         return Deferred.fromCoroutine(end_strays(reactor))
 
     watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, sweep)
+    if swarm is not None:
+        watch.leave = swarm.stop
     # listen first: only the process that holds the address may adopt or kill game servers
     fleet = OrderedServices()  # ending game servers still call the metagame, which then calls us
     parts = [listening, watch]
-    if settings.frozen_s:
+    if settings.frozen_s and swarm is None:
         detector, end = FreezeDetector(settings.frozen_s), OwnerActions(supervisor).end_frozen
         parts.append(freeze_watch(reactor, detector, supervisor.fleet, end, supervisor.sockets_of))
     for part in parts:
@@ -213,10 +220,10 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         inherited.pop("METAGAME_API_KEY", None)
     with needed_by(NAME):
         table = HuntTable.load(settings.city_map, settings.trials_map)
-    return Supervisor(
+    supervisor = Supervisor(
         clock=reactor,
         wall_clock=MonotonicClock().read,
-        starter=Spawner(reactor, environ=inherited),
+        engine=Spawner(reactor, environ=inherited),
         program=program,
         table=table,
         fleet=Fleet(settings.first_port, settings.last_port, settings.hunt_worker),
@@ -232,6 +239,31 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         saved=SavedServers(STATE.resolve()),
         history=LaunchHistory(STATE.resolve() / "launches.log"),
     )
+    if settings.engine == "swarm":
+        _use_swarm(supervisor, settings, reactor)
+    return supervisor
+
+
+def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None:
+    """Make the supervisor start services of a Docker Swarm, which also reserves their memory."""
+    costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
+    try:
+        persistent_mb, hunt_mb = map(numbers, costs)
+    except ValueError as error:
+        supervisor.broken_guard = f"GAMESERVER_STARTUP_MB or GAMESERVER_HUNT_STARTUP_MB {error}"
+        return
+    supervisor.engine = SwarmEngine(
+        reactor,
+        DockerApi(socket_client(reactor, settings.docker), reactor),
+        f"{settings.bind_host}:{settings.port}",
+        settings.image,
+        settings.my_ip,
+        lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
+        settings.cpus,
+        supervisor.adopt_placed,
+    )
+    supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
+    supervisor.program = evolve(supervisor.program, output=None)
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
@@ -291,10 +323,11 @@ class Watch(Service):
     clock: Any
     supervisor: Supervisor
     at_boot: list[Kind]
-    tidy: Callable[[], object] = lambda: None
+    tidy: Callable[[], object] = lambda: None  # a Deferred delays the first starts
     last_words: Callable[[], object] = lambda: None
     # kills the processes that remain when all game servers have ended
     sweep: Callable[[], Deferred[None]] = lambda: succeed(None)
+    leave: Callable[[], object] = lambda: None  # the last call; game servers may still run
     failed: bool = False  # a city or dojo did not boot: exit with status 1 at the stop
     hands_over: bool = False
     _rounds: Every = field(init=False)
@@ -305,10 +338,13 @@ class Watch(Service):
 
     def startService(self) -> None:
         Service.startService(self)
-        self.tidy()
-        for kind in self.at_boot:
-            self.supervisor.boot(kind).addCallback(self._booted)
-        self._rounds.startService()
+        maybeDeferred(self.tidy).addCallback(lambda _: self._boot())
+
+    def _boot(self) -> None:
+        if self.running:
+            for kind in self.at_boot:
+                self.supervisor.boot(kind).addCallback(self._booted)
+            self._rounds.startService()
 
     def _booted(self, well: bool) -> None:
         self.failed = self.failed or not well
@@ -325,10 +361,13 @@ class Watch(Service):
         if self.hands_over:
             log.info("game servers keep running: the next deploy server adopts them")
             self.supervisor.hand_over()
+            self.leave()
             return succeed(None)
-        return self.supervisor.stop().addBoth(
-            lambda result: self.sweep().addCallback(lambda _: result)
-        )
+        return self.supervisor.stop().addBoth(self._stopped)
+
+    def _stopped(self, result: Any) -> Deferred[Any]:
+        self.leave()
+        return self.sweep().addCallback(lambda _: result)
 
 
 @define(eq=False, slots=False)

@@ -15,6 +15,7 @@ from svcserver.kernel.settings import (
     number,
     off_unless_1,
     on_unless_0,
+    one_of,
     secret,
     whole,
 )
@@ -41,6 +42,14 @@ def host_handed_out(text: str) -> str:
     return ip_address(text)
 
 
+def unix_socket(text: str) -> str:
+    """Read a socket's absolute path, with or without ``unix://``; raise ValueError."""
+    path = text.strip().removeprefix("unix://")
+    if not path.startswith("/"):
+        raise ValueError("must be a unix socket such as unix:///var/run/docker.sock")
+    return path
+
+
 @frozen
 class Settings:
     """The deploy server's environment variables, one line each."""
@@ -53,6 +62,10 @@ class Settings:
     my_ip: str = env("MY_IP", host_handed_out, default="", bad=Bad.WARN)
     first_port: int = env("PORT_RANGE_BEGIN", port_number, default=0, bad=Bad.WARN)
     last_port: int = env("PORT_RANGE_END", port_number, default=0, bad=Bad.WARN)
+    engine: str = env("GAMESERVER_ENGINE", one_of("process", "swarm"), default="process")
+    docker: str = env("DOCKER_HOST", unix_socket, default="/var/run/docker.sock")
+    image: str = env("GAMESERVER_IMAGE", str.strip, default="")
+    cpus: float = env("GAMESERVER_CPUS", number(0.1, 64), default=1.0, bad=Bad.WARN)
     binary: str = env("GAMESERVER_BINARY_PATH", str.strip, default="")
     launcher: tuple[str, ...] = env("GAMESERVER_LAUNCHER", split_words, default=())
     arguments: tuple[str, ...] = env(
@@ -99,7 +112,9 @@ def check(settings: Settings) -> list[str]:
         )
     elif settings.last_port - settings.first_port < 2:
         warnings.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
-    if not settings.my_ip:
+    if settings.engine == "swarm" and not settings.image:
+        warnings.append("GAMESERVER_IMAGE is not set; no game server can start")
+    if not settings.my_ip and settings.engine == "process":
         warnings.append("MY_IP is not set; no game server can be handed out")
     if not settings.binary:
         warnings.append("GAMESERVER_BINARY_PATH is not set; no game server can start")

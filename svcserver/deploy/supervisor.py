@@ -34,6 +34,7 @@ from svcserver.deploy.fleet import (
 )
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
 from svcserver.deploy.launch_history import LaunchHistory
+from svcserver.deploy.orders import Order, Program
 from svcserver.deploy.process import CLEAN_EXIT, UNKNOWN_EXIT, GameProcess, Output
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.saved_servers import SavedServer, SavedServers
@@ -41,7 +42,7 @@ from svcserver.deploy.usage import ServerUsage, UsageMeter
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.launch_requests import LaunchRequest
-from svcserver.kernel.secrets import Secret, constant_time_equal, fingerprint, hex_token
+from svcserver.kernel.secrets import Secret, constant_time_equal, hex_token
 
 log = Logger()
 
@@ -49,7 +50,6 @@ KILL_AFTER_S = 10.0
 WATCHDOG_S = 60.0
 GIVE_UP_S = 5.0  # wait after SIGKILL, which a process blocked in the kernel may ignore
 EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system hangs
-KEYLESS = "NO_KEY"
 MAX_QUEUED = 64  # maximum number of queued launches
 
 # Makes a GameProcess watch the process of a pid, if the last argument still returns True;
@@ -57,35 +57,25 @@ MAX_QUEUED = 64  # maximum number of queued launches
 Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 
 
-class Starter(Protocol):
-    """The interface of ``process.Spawner``, which starts a process and returns its pid."""
+class Engine(Protocol):
+    """The interface of ``process.Spawner`` and ``swarm.SwarmEngine``.
 
-    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int: ...
+    ``start`` begins a launch and returns the pid, or 0 if there is none. It raises OSError or
+    NoCapacity, or reports them through ``process.end_exec``. Afterwards the engine reports the
+    game server's end to ``process``, and ends the game server at ``process.kill``.
+    """
+
+    def start(self, process: GameProcess, order: Order) -> int: ...
 
 
 @frozen
-class Program:
-    """The game-server program, and the arguments that every launch passes to it.
+class _Started:
+    """A launch that has begun; ``proof`` is the path of its ready file."""
 
-    The command line, including its key, is visible in the machine's process list. With
-    ``launch_keys`` each launch therefore gets a separate key, valid only while its process runs.
-    Otherwise all launches get ``key``.
-    """
-
-    binary: str
-    launcher: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ("-server", "-nullrhi")
-    key: Secret | None = None
-    output: Path | None = None  # folder of the output files
-    launch_keys: bool = False
-
-    def command(
-        self, launch: Launch, port: int, host: str, launch_key: Secret | None = None
-    ) -> list[str]:
-        """Return the command line of a launch; ``launch_key`` replaces the shared key."""
-        key = launch_key or self.key
-        word = key.reveal() if key is not None else KEYLESS
-        return [*self.launcher, self.binary, word, *launch.arguments(port, host), *self.extra]
+    server: GameServer
+    process: GameProcess
+    proof: Path | None
+    reservation: tuple[float, int] | None
 
 
 @define(eq=False)
@@ -93,16 +83,17 @@ class Supervisor:
     """The supervisor of the fleet's processes.
 
     ``wall_clock`` returns epoch seconds; ``is_bound`` returns whether another program uses a UDP
-    port. If the memory guard has a bad setting, ``broken_guard`` names it, and launches fail.
+    port. ``host`` is MY_IP; None if the engine chooses each game server's machine. If the memory
+    guard has a bad setting, ``broken_guard`` names it, and launches fail.
     """
 
     clock: Any
     wall_clock: Callable[[], float]
-    starter: Starter
+    engine: Engine
     program: Program
     table: HuntTable
     fleet: Fleet
-    host: str
+    host: str | None
     is_bound: Callable[[int], bool]
     readiness: Readiness
     guard: MemoryGuard | None = None
@@ -133,7 +124,7 @@ class Supervisor:
 
         Repeated requests for one match, such as after a metagame crash, get the same server.
         """
-        if not self.host:
+        if self.host == "":
             raise Unlaunchable("MY_IP is not set")
         launch = self.table.launch(request)
         if launch.kind in PERSISTENT:
@@ -214,27 +205,33 @@ class Supervisor:
             wait = self._next_launch - self.clock.seconds()
             if wait > 0:
                 await deferLater(self.clock, wait)
-            server, process, proof = await self._spawn_or_record(launch)
+            started = self._start_or_record(launch)
             self._next_launch = self.clock.seconds() + self.spacing_s
         finally:
             self._queue.release()
+        server = await self._wait_for_exec(started)
+        process = started.process
         try:
-            await self.readiness.wait(process, server.port, launch.kind, proof)
+            await self.readiness.wait(process, server.port, launch.kind, started.proof)
         except Unlaunchable as error:
             process.reason = process.reason or str(error)
             process.kill("KILL")
             raise
         return server
 
-    async def _spawn_or_record(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
+    def _start_or_record(self, launch: Launch) -> _Started:
         try:
-            return await self._spawn(launch)
+            return self._start(launch)
         except Unlaunchable as error:
-            if not self._stopping:
-                self.history.failed(launch, self.wall_clock(), str(error))
+            self._record_failure(launch, error)
             raise
 
-    async def _spawn(self, launch: Launch) -> tuple[GameServer, GameProcess, Path | None]:
+    def _record_failure(self, launch: Launch, error: Unlaunchable) -> None:
+        if not self._stopping:
+            self.history.failed(launch, self.wall_clock(), str(error))
+
+    def _start(self, launch: Launch) -> _Started:
+        """Reserve memory and a port, and begin to start the game server."""
         if self._stopping:
             raise Unlaunchable("the deploy server is stopping")
         if self.broken_guard:
@@ -245,35 +242,48 @@ class Supervisor:
         port = 0
         try:
             port = self._reserve_port(launch.kind)
-            server, process, proof = self._start_process(launch, port)
-            await self._wait_for_exec(server, process)
+            return self._start_process(launch, port, reservation)
         except (OSError, Unlaunchable, NoCapacity) as error:
-            self.fleet.release(port)
-            if self.guard is not None and reservation is not None:
-                self.guard.release(reservation)
-            if isinstance(error, OSError):
-                reason, binary = error.strerror or str(error), self.program.binary
-                named = reason if binary in reason else f"{binary}: {reason}"
-                raise Unlaunchable(f"could not start the game server: {named}") from error
-            raise
+            self._give_back(port, reservation)
+            raise self._unlaunchable(error) from error
+
+    def _give_back(self, port: int, reservation: tuple[float, int] | None) -> None:
+        """Free the port and the memory of a failed launch."""
+        self.fleet.release(port)
+        if self.guard is not None and reservation is not None:
+            self.guard.release(reservation)
+
+    def _unlaunchable(self, error: Exception) -> Exception:
+        """Return the error with which a launch fails; OSError becomes Unlaunchable."""
+        if not isinstance(error, OSError):
+            return error
+        reason, binary = error.strerror or str(error), self.program.binary
+        named = reason if binary in reason else f"{binary}: {reason}"
+        return Unlaunchable(f"could not start the game server: {named}")
+
+    async def _wait_for_exec(self, started: _Started) -> GameServer:
+        """Return the game server once it runs; on failure, remove it."""
+        server, process = started.server, started.process
+        try:
+            await process.when_executed().addTimeout(EXEC_S, self.clock)
+        except (OSError, NoCapacity, TimeoutError) as error:
+            process.kill("KILL")
+            self._remove(server)
+            self._give_back(server.port, started.reservation)
+            if isinstance(error, TimeoutError):
+                error = OSError(f"{self.program.binary} did not start within {EXEC_S:.0f} s")
+            failure = self._unlaunchable(error)
+            if isinstance(failure, Unlaunchable):
+                self._record_failure(server.launch, failure)
+            raise failure from error
+        server = self.fleet.servers.get(server.id, server)  # with the machine's address
         log.info(
             "started {kind} {id} pid {pid} on port {port} with {map}",
             **server.log_fields(),
             pid=server.pid,
-            map=launch.map,
+            map=server.launch.map,
         )
-        return server, process, proof
-
-    async def _wait_for_exec(self, server: GameServer, process: GameProcess) -> None:
-        """Wait until the child runs the program; on failure, remove the server, raise OSError."""
-        try:
-            await process.when_executed().addTimeout(EXEC_S, self.clock)
-        except (OSError, TimeoutError) as error:
-            process.kill("KILL")
-            self._remove(server)
-            if isinstance(error, OSError):
-                raise
-            raise OSError(f"{self.program.binary} did not start within {EXEC_S:.0f} s") from None
+        return server
 
     def _reserve_port(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
@@ -285,10 +295,9 @@ class Supervisor:
         return self.fleet.hold(kind, self.is_bound)
 
     def _start_process(
-        self, launch: Launch, port: int
-    ) -> tuple[GameServer, GameProcess, Path | None]:
+        self, launch: Launch, port: int, reservation: tuple[float, int] | None
+    ) -> _Started:
         key = Secret(hex_token(64)) if self.program.launch_keys else None
-        command = self.program.command(launch, port, self.host, key)
         if buggify("deploy: a fork fails"):
             raise OSError("out of processes")
         proof, extra = self.readiness.prepare()
@@ -296,15 +305,16 @@ class Supervisor:
         process = self._new_process(server_id, launch.kind, port)
         if self.family is not None:
             extra = {**extra, TAG: server_id}
-        pid = self.starter.spawn(process, command, extra)
-        key_hash = "" if key is None else fingerprint(key.reveal())
-        server = self.fleet.started(launch, port, pid, self.wall_clock(), key_hash, server_id)
+        now, host = self.wall_clock(), self.host or ""
+        order = Order(server_id, launch, port, self.program, host, now, key, extra)
+        server = order.server(self.engine.start(process, order))
+        self.fleet.add(server)
         self._processes[server_id] = process
         if process.over:
             self._forget(server, "ended while it was started")
         elif self.saved is not None:
             self.saved.save(server)
-        return server, process, proof
+        return _Started(server, process, proof, reservation)
 
     def _new_process(self, server_id: str, kind: Kind, port: int, leader: int = 0) -> GameProcess:
         path = self._output_path(kind, port)
@@ -312,6 +322,7 @@ class Supervisor:
             Output(path) if path else None, lambda how: self._on_end(process, how)
         )
         process.moved = partial(self._on_move, server_id)
+        process.placed = partial(self._on_place, server_id)
         if self.family is not None:
             process.family = self.family(server_id, port, leader)
         return process
@@ -327,6 +338,14 @@ class Supervisor:
                 self.saved.delete(saved.server.id)
                 self._record_end(saved.server, UNKNOWN_EXIT, "it ended while this service was down")
         return [server.pid for server in self.fleet.servers.values()]
+
+    def adopt_placed(self, server: GameServer) -> GameProcess | None:
+        """Adopt a game server that the engine still runs; return None if its port is not valid."""
+        if not self.fleet.adopt(server):
+            return None
+        process = self._new_process(server.id, server.launch.kind, server.port)
+        self._processes[server.id] = process
+        return process
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
         """Return a record of the process that now uses the saved server's port, or None."""
@@ -405,6 +424,14 @@ class Supervisor:
         log.info(
             "{kind} {id} on port {port} continues as pid {pid}", **server.log_fields(), pid=pid
         )
+
+    def _on_place(self, server_id: str, address: str) -> None:
+        """Record the address of the machine on which the game server runs now."""
+        server = self.fleet.servers.get(server_id)
+        if server is not None:
+            self.fleet.servers[server_id] = evolve(server, host=address)
+            text = "{kind} {id} on port {port} runs on the machine {address}"
+            log.info(text, **server.log_fields(), address=address)
 
     def _remove(self, server: GameServer) -> None:
         self.fleet.ended(server.id)

@@ -15,10 +15,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.hunts import HuntTable
+from svcserver.deploy.orders import Order, Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.service import front_door
-from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.secrets import Secret
@@ -81,7 +82,8 @@ class FakeSpawner:
         self.broken: OSError | None = None
         self.kills: list[str] = []
 
-    def spawn(self, process: GameProcess, command: list[str], extra: dict[str, str]) -> int:
+    def start(self, process: GameProcess, order: Order) -> int:
+        command, extra = order.command(), dict(order.environ)
         if self.broken is not None:
             raise self.broken
         child = FakeTransport(process, 1000 + len(self.children))
@@ -111,7 +113,7 @@ class SupervisorCase(SynchronousTestCase):
         parts: dict[str, Any] = {
             "clock": self.clock,
             "wall_clock": self.clock.seconds,
-            "starter": self.spawner,
+            "engine": self.spawner,
             "program": Program("/srv/game", key=Secret("hush")),
             "table": HuntTable.load("/Game/Maps/city/a_01_persistent"),
             "fleet": Fleet(8770, 8777),

@@ -9,9 +9,10 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import MemoryGuard
+from svcserver.deploy.orders import Program
 from svcserver.deploy.process import check_program
 from svcserver.deploy.service import front_door
-from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.secrets import Secret, fingerprint
 from svcserver.kernel.system import epoch

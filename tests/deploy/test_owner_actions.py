@@ -16,8 +16,9 @@ from svcserver.deploy.family import UdpSocket, udp_sockets
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.freeze_watch import CHECK_S, FreezeDetector, freeze_watch, unread_bytes
 from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.orders import Program
 from svcserver.deploy.owner_actions import OwnerActions
-from svcserver.deploy.supervisor import KILL_AFTER_S, Program
+from svcserver.deploy.supervisor import KILL_AFTER_S
 from svcserver.kernel.refusals import Conflict, Malformed, Missing
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 from tests.support.proves import proves

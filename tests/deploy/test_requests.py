@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
+from svcserver.deploy.orders import Program
 from svcserver.deploy.routes import LaunchBody
-from svcserver.deploy.supervisor import Program
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
@@ -123,7 +123,7 @@ class CheckTests(SynchronousTestCase):
         except Malformed as why:
             self.assertTrue(why.message)
         else:
-            words = Program("/bin/true").command(_launch(request), 1, "h")
+            words = Program("/bin/true").command(_launch(request), 1, "h", "hush")
             self.assertFalse(any("\0" in word or "\n" in word for word in words))
 
 
@@ -197,7 +197,7 @@ class HuntTests(SynchronousTestCase):
     def test_the_command_line_is_the_documented_one(self) -> None:
         program = Program("/srv/game", ("wine", "-x"), ("-server",), Secret("hush"))
         self.assertNotIn("hush", repr(program))
-        city = program.command(self.launch("CITY"), 8777, "203.0.113.9")
+        city = program.command(self.launch("CITY"), 8777, "203.0.113.9", "hush")
         self.assertEqual(
             city,
             [
@@ -214,16 +214,20 @@ class HuntTests(SynchronousTestCase):
                 "-server",
             ],
         )
-        dojo = program.command(self.launch("SHARED", "", "ShatteredIsles_TrainingDojo"), 8776, "h")
+        dojo = program.command(
+            self.launch("SHARED", "", "ShatteredIsles_TrainingDojo"), 8776, "h", "hush"
+        )
         self.assertTrue(dojo[5].endswith("_C?MaxPlayers=12"))
         self.assertEqual(dojo[7], "CR19_MatchmakerHunt_ShatteredIsles_TrainingDojo")
-        tutorial = program.command(self.launch("ISLAND", TUTORIAL), 8775, "h")
+        tutorial = program.command(self.launch("ISLAND", TUTORIAL), 8775, "h", "hush")
         self.assertEqual(tutorial[5], "/Game/Maps/islands/1705/dia_moss_triforce")
         self.assertEqual(
             tutorial[6], "/Game/Monsters/mcrollin/mcbeaver_tutorial_bp.mcbeaver_tutorial_bp_C"
         )
         hunt_id = "CR19_PlayerHunt_Escalation_Randall_Easy"
-        hunt = program.command(self.launch("ISLAND", "", hunt_id, ("UID-a", "UID-b")), 8775, "h")
+        hunt = program.command(
+            self.launch("ISLAND", "", hunt_id, ("UID-a", "UID-b")), 8775, "h", "hush"
+        )
         self.assertEqual(hunt[6], "None")
         self.assertEqual(hunt[8], f"UID-a:{hunt_id},UID-b:{hunt_id}")
 

@@ -16,9 +16,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.orders import KEYLESS
 from svcserver.deploy.service import FILE, SigningKeys, _at_boot, supervise
 from svcserver.deploy.settings import Settings, check
-from svcserver.deploy.supervisor import KEYLESS
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.secrets import Secret
@@ -60,6 +60,10 @@ class DefaultTests(SynchronousTestCase):
             "my_ip": "",
             "first_port": 0,
             "last_port": 0,
+            "engine": "process",
+            "docker": "/var/run/docker.sock",
+            "image": "",
+            "cpus": 1.0,
             "binary": "",
             "launcher": (),
             "arguments": ("-server", "-nullrhi"),
@@ -161,7 +165,7 @@ class LaunchTests(SynchronousTestCase):
         environ = {**WHOLE, "GAMESERVER_MEMORY_GUARD": "0", **more}
         supervisor = supervise(load(Settings, environ)[0], Clock(), {})
         supervisor.program = evolve(supervisor.program, output=None)
-        supervisor.starter = spawner = FakeSpawner()
+        supervisor.engine = spawner = FakeSpawner()
         supervisor.is_bound = lambda port: False
         self.commands = spawner.commands
         return Deferred.fromCoroutine(supervisor.hand_out(request))

@@ -13,9 +13,10 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.fleet import Fleet, GameServer, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.orders import Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
-from svcserver.deploy.supervisor import Program, Supervisor
+from svcserver.deploy.supervisor import Supervisor
 from tests.deploy.supervised import CITY, DOJO, HUNT, TUTORIAL, FakeSpawner, FakeTransport
 from tests.support.proves import proves
 

@@ -1,0 +1,149 @@
+"""A client for the API of a Docker engine, which is HTTP over a unix socket.
+
+Every call has a deadline, and every reply a maximum size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import treq
+from attrs import define, field
+from treq.client import HTTPClient
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import UNIXClientEndpoint
+from twisted.internet.interfaces import IReactorTime
+from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.iweb import IAgentEndpointFactory
+from zope.interface import implementer
+
+from svcserver.kernel import json
+
+BASE = "http://docker"
+CALL_S = 10.0
+MAX_REPLY = 32 * 1024 * 1024  # bytes; a task has about 2,000
+MAX_MESSAGE = 300  # characters of an error
+OLDEST = (1, 41)  # Docker 20.10, the first version with jobs
+Json = Mapping[str, Any]
+
+
+class EngineError(Exception):
+    """The engine refused a call, or did not answer (status 0); ``str()`` is the reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@implementer(IAgentEndpointFactory)
+@define
+class _SocketEndpoints:
+    """The endpoint factory that connects to one unix socket, whatever the URL."""
+
+    reactor: Any
+    path: str
+
+    def endpointForURI(self, uri: Any) -> UNIXClientEndpoint:
+        return UNIXClientEndpoint(self.reactor, self.path, timeout=5)
+
+
+def socket_client(reactor: Any, path: str) -> HTTPClient:
+    """Return a treq client for the engine that listens on this unix socket."""
+    pool = HTTPConnectionPool(reactor, persistent=True)
+    pool.maxPersistentPerHost = 4
+    endpoints = _SocketEndpoints(reactor, path)
+    return HTTPClient(Agent.usingEndpointFactory(reactor, endpoints, pool=pool))
+
+
+@define(eq=False)
+class DockerApi:
+    """The engine's API; ``http`` is a treq client."""
+
+    http: Any
+    clock: IReactorTime
+    version: str = field(default="", init=False)  # empty until it is negotiated
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        filters: Json | None = None,
+        **query: str,
+    ) -> Any:
+        """Return the reply's JSON, or None if it has no body; raise EngineError."""
+        if not self.version:
+            self.version = _negotiated(await self._send("GET", f"{BASE}/version", None))
+        return await self._send(method, self._url(path, filters, query), body)
+
+    async def follow_events(self, filters: Json, changed: Callable[[], None]) -> None:
+        """Call ``changed`` after each event; return when the stream ends, or raise EngineError."""
+        url = self._url("/events", filters, {})
+        try:
+            reply = await self.http.get(url, unbuffered=True).addTimeout(CALL_S, self.clock)
+            if reply.code == 200:
+                await treq.collect(reply, lambda data: changed())
+        except Exception as error:
+            raise _no_answer(error) from error
+        if reply.code != 200:
+            raise EngineError(reply.code, f"the event stream was refused with {reply.code}")
+
+    def _url(self, path: str, filters: Json | None, query: Mapping[str, str]) -> str:
+        words = dict(query)
+        if filters is not None:
+            words["filters"] = json.dump(filters).decode()
+        return f"{BASE}/v{self.version}{path}" + (f"?{urlencode(words)}" if words else "")
+
+    async def _send(self, method: str, url: str, body: Json | None) -> Any:
+        exchange = Deferred.fromCoroutine(self._exchange(method, url, body))
+        try:
+            status, content = await exchange.addTimeout(CALL_S, self.clock)
+            reply = json.parse(content) if content.strip() else None
+        except EngineError:
+            raise
+        except Exception as error:
+            raise _no_answer(error) from error
+        if status >= 400:
+            message = reply.get("message") if isinstance(reply, dict) else None
+            raise EngineError(status, str(message or f"status {status}")[:MAX_MESSAGE])
+        return reply
+
+    async def _exchange(self, method: str, url: str, body: Json | None) -> tuple[int, bytes]:
+        head = {} if body is None else {"content-type": "application/json"}
+        data = None if body is None else json.dump(body)
+        reply = await self.http.request(method, url, data=data, headers=head)
+        parts: list[bytes] = []
+        size = 0
+
+        def collect(part: bytes) -> None:
+            nonlocal size
+            size += len(part)
+            if size > MAX_REPLY:
+                raise EngineError(0, f"a reply has more than {MAX_REPLY} bytes")
+            parts.append(part)
+
+        await treq.collect(reply, collect)
+        return reply.code, b"".join(parts)
+
+
+def _no_answer(error: Exception) -> EngineError:
+    return EngineError(0, f"no answer: {type(error).__name__} {error}"[:MAX_MESSAGE])
+
+
+def _negotiated(reply: Any) -> str:
+    """Return the version of the API to use: 1.41, or the engine's oldest if that is newer."""
+    try:
+        newest = _numbers(reply["ApiVersion"])
+        version = max(OLDEST, _numbers(reply.get("MinAPIVersion", "1.0")))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise EngineError(0, "the reply to /version names no API version") from None
+    if version > newest:
+        raise EngineError(0, f"API {reply['ApiVersion']} is too old. Install Docker 20.10 or later")
+    return ".".join(map(str, version))
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

@@ -1,0 +1,493 @@
+"""The engine that runs game servers as services of a Docker Swarm, on any of its machines.
+
+The swarm never restarts a hunt or tutorial. It restarts the city and the dojo, on another machine
+if necessary. The launch key is a secret of the swarm.
+
+The engine's events only trigger a listing of services, tasks and machines. What a listing shows
+decides everything, so a lost event or a restart of this service changes nothing.
+
+Hunts are not in the mode ``replicated-job``: Docker neither stops the tasks of a deleted job nor
+forgets completed ones, and starts a waiting task of a deleted job when there is room for it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.deploy.docker_api import DockerApi, EngineError
+from svcserver.deploy.fleet import PERSISTENT, GameServer, NoCapacity
+from svcserver.deploy.hunts import Kind
+from svcserver.deploy.orders import Order
+from svcserver.deploy.process import GameProcess
+from svcserver.deploy.saved_servers import fields_of, server_from
+from svcserver.kernel import json
+from svcserver.kernel.throttle import Throttle
+
+log = Logger()
+
+NODE_S = 5.0  # a launch without a machine is removed after this time
+BUSY_S = 0.25  # between two listings while a game server starts or stops
+IDLE_S = 5.0
+RETRY_S = 1.0  # after an error
+STOP_S = 10.0  # from SIGTERM to SIGKILL
+HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
+ADDRESS = "svc.address"  # the label of a machine with its public address
+KEY_FILE = "svc-key"
+KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
+MB = 1024 * 1024
+LONGEST_ERROR = 300
+ENDED = frozenset(("complete", "failed", "rejected", "shutdown", "orphaned", "remove"))
+WAITING = frozenset(("new", "pending"))  # no machine is chosen yet
+EVENTS = {
+    "type": ["service", "node", "container"],
+    "event": ["create", "update", "remove", "start", "die"],
+}
+
+
+class State(Enum):
+    """The state of a game server, from its tasks."""
+
+    WAITING = 1  # no machine has enough memory
+    STARTING = 2
+    RUNNING = 3
+    ENDED = 4
+
+
+@frozen
+class Task:
+    """A task of a service: one attempt to run its container."""
+
+    state: str
+    desired: str
+    node: str
+    code: int
+    error: str
+    created: str
+
+    @classmethod
+    def parse(cls, sent: Any) -> Task:
+        status = sent["Status"]
+        container = status.get("ContainerStatus") or {}
+        return cls(
+            str(status["State"]),
+            str(sent["DesiredState"]),
+            str(sent.get("NodeID", "")),
+            int(container.get("ExitCode") or 0),
+            str(status.get("Err", ""))[:LONGEST_ERROR],
+            str(sent["CreatedAt"]),
+        )
+
+
+@frozen
+class Machines:
+    """The machines of the swarm: the addresses of all, and the ids of those that are lost."""
+
+    addresses: Mapping[str, str] = field(factory=dict)
+    down: frozenset[str] = frozenset()
+
+    def has_lost(self, node: str) -> bool:
+        """Return whether the machine is lost, or was removed from the swarm."""
+        return bool(node) and (node in self.down or node not in self.addresses)
+
+    @classmethod
+    def parse(cls, nodes: Iterable[Any], own: str = "", own_address: str = "") -> Machines:
+        """Read the reply to ``GET /nodes``; players reach the machine ``own`` at ``own_address``.
+
+        The label ``svc.address`` of a machine takes precedence.
+        """
+        addresses, down = {}, set()
+        for node in nodes:
+            node_id, status = str(node["ID"]), node.get("Status", {})
+            labels = node.get("Spec", {}).get("Labels") or {}
+            local = own_address if node_id == own else ""
+            addresses[node_id] = str(labels.get(ADDRESS) or local or status.get("Addr", ""))
+            if status.get("State") == "down":
+                down.add(node_id)
+        return cls(addresses, frozenset(down))
+
+
+@frozen
+class Observation:
+    """The state of a game server, its machine, and how it ended."""
+
+    state: State
+    node: str = ""
+    code: int = 0
+    error: str = ""
+
+
+def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observation:
+    """Return the state of a game server from the tasks of its service.
+
+    A hunt has ended when its newest task has ended or its machine is lost. The swarm starts
+    another task for a city or dojo.
+    """
+    ordered = sorted(tasks, key=lambda task: task.created)
+    if not ordered:
+        return Observation(State.WAITING)
+    newest = ordered[-1]
+    if machines.has_lost(newest.node) and newest.state not in ENDED:
+        error = "its machine is lost"
+        if kind in PERSISTENT:
+            return Observation(State.STARTING, error=error)
+        return Observation(State.ENDED, newest.node, 0, error)
+    if newest.state in ENDED:
+        return Observation(State.ENDED, newest.node, newest.code, newest.error)
+    if newest.state == "running":
+        return Observation(State.RUNNING, newest.node)
+    waits = newest.state in WAITING or not newest.node
+    return Observation(State.WAITING if waits else State.STARTING, newest.node, error=newest.error)
+
+
+def is_over(task: Task, machines: Machines) -> bool:
+    """Return whether nothing runs for the task of a deleted service, nor will run."""
+    return task.state in ENDED or machines.has_lost(task.node)
+
+
+class ServiceExit(Exception):
+    """The reason for the end of a service: its exit code, or a signal."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"code {code}")
+        self.exitCode = code
+        self.signal = code - 128 if code > 128 else None
+
+
+@define(eq=False)
+class SwarmService:
+    """The transport of a game server that runs as a service."""
+
+    wake: Callable[[], None]
+    name: str
+    server: GameServer
+    process: GameProcess | None  # None for what is only removed
+    pid: int = 0
+    service_id: str = ""  # empty until a listing shows it
+    exists: bool = False  # the engine has created it
+    waiting_since: float = 0.0
+    launching: bool = True
+    removing: bool = False
+    failure: Exception | None = None  # why the launch failed
+    node: str = ""
+    code: int = 0
+    _is_reported: bool = field(default=False, init=False)
+
+    @property
+    def is_busy(self) -> bool:
+        """True while the service starts or stops."""
+        return self.launching or self.removing
+
+    def signalProcess(self, how: str) -> None:
+        """Remove the service; the engine sends SIGTERM, and SIGKILL after ``STOP_S``."""
+        if not self.removing:
+            self.code = 128 + (9 if how == "KILL" else 15)
+            self.removing = True
+            self.wake()
+
+    def loseConnection(self) -> None:
+        """Do nothing: the engine reports the end."""
+
+    def fail(self, error: Exception) -> None:
+        """Remove the service of a launch that failed; the launch fails when it is removed."""
+        self.failure, self.removing = self.failure or error, True
+        self.wake()
+
+    def run(self, node: str, address: str) -> None:
+        """Record the machine on which the game server runs."""
+        self.launching = False
+        if self.process is None or node == self.node:
+            return
+        self.node = node
+        self.process.placed(address)
+        self.process.end_exec()
+
+    def end(self, code: int) -> None:
+        """Report the end of the game server, once."""
+        if self._is_reported or self.process is None:
+            return
+        self._is_reported, self.launching = True, False
+        self.process.end_exec(self.failure)
+        reason = Failure(ServiceExit(code))
+        self.process.processExited(reason)
+        self.process.processEnded(reason)
+
+
+@define(eq=False)
+class SwarmEngine:
+    """The engine that starts services; ``host`` identifies this deploy server in their labels.
+
+    ``memory_mb`` returns the memory that is reserved for a kind of game server, which is also its
+    limit. ``cpus`` is the limit of CPU cores; a quarter of it is reserved. ``adopt`` returns the
+    process of a game server that an earlier run started, or None if it does not fit any more.
+    """
+
+    clock: Any
+    api: DockerApi
+    host: str
+    image: str
+    my_ip: str
+    memory_mb: Callable[[Kind], int]
+    cpus: float = 1.0
+    adopt: Callable[[GameServer], GameProcess | None] = lambda server: None
+    services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
+    _machines: Machines = field(factory=Machines, init=False)
+    _node: str = field(default="", init=False)  # the id of the engine's own machine
+    _is_listed: bool = field(default=False, init=False)
+    _timer: Any = field(default=None, init=False)
+    _is_looking: bool = field(default=False, init=False)
+    _look_again: bool = field(default=False, init=False)
+    _began: list[Deferred[None]] = field(factory=list, init=False)
+    _warnings: Throttle = field(factory=Throttle, init=False)
+    _stopped: bool = field(default=False, init=False)
+
+    def begin(self) -> Deferred[None]:
+        """Adopt the services of an earlier run; wait until the engine has listed them."""
+        began: Deferred[None] = Deferred()
+        self._began.append(began)
+        self.wake()
+        Deferred.fromCoroutine(self._follow()).addErrback(
+            lambda why: log.failure("the engine's events cannot be followed", why)
+        )
+        return began
+
+    def stop(self) -> None:
+        """Stop listing and following; services keep running."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def start(self, process: GameProcess, order: Order) -> int:
+        """Begin to create the service of a launch; return 0, because there is no pid."""
+        if not self._is_listed:
+            raise NoCapacity("ports")  # an earlier run may have started this game server
+        match = order.launch.match_id
+        kind = order.launch.kind
+        name = f"svc-{kind.value}" if kind in PERSISTENT else f"svc-{match or order.server_id}"
+        if name in self.services:
+            raise NoCapacity("ports")  # its predecessor is being removed
+        memory = self.memory_mb(kind) * MB
+        process.is_zombie = lambda pid: False
+        service = SwarmService(self.wake, name, order.server(0), process)
+        nobody: Any = None  # no process group
+        process.attach(service, nobody)
+        process.begin_exec()
+        self.services[name] = service
+        create = Deferred.fromCoroutine(self._create(service, order, memory))
+        create.addErrback(lambda why: log.failure("a launch failed unexpectedly", why))
+        return 0
+
+    async def _create(self, service: SwarmService, order: Order, memory: int) -> None:
+        data = base64.b64encode(order.key.encode()).decode()
+        labels = {HOST: self.host}
+        try:
+            secret = {"Name": service.name, "Labels": labels, "Data": data}
+            made = await self.api.call("POST", "/secrets/create", secret)
+            body = self._definition(service, order, memory, str(made["ID"]))
+            await self.api.call("POST", "/services/create", body)
+        except EngineError as error:
+            service.fail(OSError(f"the container engine refused the launch: {error}"))
+        service.waiting_since = self.clock.seconds()
+        service.exists = True  # perhaps even after an error, such as a lost reply
+        self.wake()
+
+    def _definition(
+        self, service: SwarmService, order: Order, memory: int, secret: str
+    ) -> dict[str, Any]:
+        kind = order.launch.kind
+        labels = {HOST: self.host, KIND: kind.value, MATCH: order.launch.match_id}
+        key_file = {"Name": KEY_FILE, "UID": "0", "GID": "0", "Mode": 0o444}
+        addresses = [
+            f"SVC_ADDRESS_{node}={address}" for node, address in self._machines.addresses.items()
+        ]
+        command = order.program.command(order.launch, order.port, ADDRESS_WORD, KEY_WORD)
+        persistent = kind in PERSISTENT
+        return {
+            "Name": service.name,
+            "Labels": {**labels, SERVER: json.dump(fields_of(service.server)).decode()},
+            "Mode": {"Replicated": {"Replicas": 1}},
+            "TaskTemplate": {
+                "ContainerSpec": {
+                    "Image": self.image,
+                    "Args": command,
+                    "Env": ["SVC_NODE={{.Node.ID}}", *addresses],
+                    "Labels": labels,
+                    "StopGracePeriod": int(STOP_S * 1e9),
+                    "CapabilityDrop": ["ALL"],
+                    "Secrets": [{"SecretID": secret, "SecretName": service.name, "File": key_file}],
+                },
+                "RestartPolicy": {"Condition": "any" if persistent else "none"},
+                "Resources": {
+                    "Reservations": {
+                        "MemoryBytes": memory,
+                        "NanoCPUs": int(self.cpus * 0.25e9),
+                    },
+                    "Limits": {"MemoryBytes": memory, "NanoCPUs": int(self.cpus * 1e9)},
+                },
+                "Networks": [{"Target": "host"}],
+            },
+        }
+
+    async def _follow(self) -> None:
+        while not self._stopped:
+            try:
+                if self.api.version:
+                    await self.api.follow_events(EVENTS, self.wake)
+                    self.wake()  # what happened before the next stream begins
+            except EngineError as error:
+                self._warn(error)
+            await deferLater(self.clock, RETRY_S)
+
+    def wake(self) -> None:
+        """List soon, because something may have changed."""
+        if self._is_looking:
+            self._look_again = True
+        else:
+            self._schedule(0)
+
+    def _schedule(self, delay: float) -> None:
+        if self._stopped:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.clock.callLater(delay, self._look)
+
+    def _look(self) -> None:
+        self._timer, self._is_looking, self._look_again = None, True, False
+        Deferred.fromCoroutine(self._list()).addBoth(self._looked)
+
+    def _looked(self, result: Failure | None) -> None:
+        self._is_looking = False
+        if isinstance(result, Failure):
+            result_s = RETRY_S
+            if isinstance(result.value, EngineError):
+                self._warn(result.value)
+            else:
+                log.failure("the listing of services failed", result)
+        else:
+            busy = self._look_again or any(service.is_busy for service in self.services.values())
+            result_s = BUSY_S if busy else IDLE_S
+        self._schedule(result_s)
+
+    def _warn(self, error: EngineError) -> None:
+        if self._warnings.due("", self.clock.seconds()):
+            log.warn("the container engine does not answer: {why}; it is tried again", why=error)
+
+    async def _list(self) -> None:
+        """Compare what the swarm runs with what it should run, and act on the difference."""
+        created = {name for name, service in self.services.items() if service.exists}
+        label = {"label": [f"{HOST}={self.host}"]}
+        if not self._node:
+            info = await self.api.call("GET", "/info")
+            swarm = info.get("Swarm") or {}
+            if not swarm.get("ControlAvailable"):
+                raise EngineError(0, "this machine is no manager of a swarm. Run docker swarm init")
+            self._node = str(swarm["NodeID"])
+        nodes = await self.api.call("GET", "/nodes")
+        self._machines = Machines.parse(nodes, self._node, self.my_ip)
+        listed = {sent["Spec"]["Name"]: sent for sent in await self._get("/services", label)}
+        tasks: dict[str, list[Task]] = {}
+        for sent in await self._get("/tasks", label):
+            tasks.setdefault(str(sent["ServiceID"]), []).append(Task.parse(sent))
+        if not self._is_listed:
+            await self._remove_secrets(label, listed)
+        for name, sent in listed.items():
+            if name not in self.services:
+                self._adopt(name, sent, tasks.get(sent["ID"], []))
+                created.add(name)
+        for name in created & self.services.keys():
+            sent = listed.get(name)
+            service = self.services[name]
+            if sent is not None:
+                service.service_id = str(sent["ID"])
+            await self._update(service, sent is not None, tasks.get(service.service_id, []))
+        self._is_listed = True
+        began, self._began = self._began, []
+        for waiting in began:
+            waiting.callback(None)
+
+    async def _get(self, path: str, filters: dict[str, Any]) -> list[Any]:
+        return await self.api.call("GET", path, filters=filters) or []
+
+    async def _remove_secrets(self, label: dict[str, Any], services: Mapping[str, Any]) -> None:
+        """Delete the secrets that a crash has left without a service."""
+        for secret in await self._get("/secrets", label):
+            if secret["Spec"]["Name"] not in services:
+                await self._delete(f"/secrets/{secret['ID']}")
+
+    def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
+        """Adopt a service of an earlier run; one that has not started or does not fit is removed.
+
+        Whoever waited for the launch of an unstarted one has got an error.
+        """
+        labels = sent["Spec"].get("Labels") or {}
+        try:
+            server = server_from(json.parse(labels[SERVER]))
+        except (ValueError, KeyError, TypeError) as error:
+            log.warn("service {name} has a damaged label: {why}", name=name, why=str(error))
+            return
+        kind = server.launch.kind
+        state = observe(kind, tasks, self._machines).state
+        process = None
+        if state is State.RUNNING or (kind in PERSISTENT and state is not State.WAITING):
+            process = self.adopt(server)
+        service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
+        service.removing = process is None
+        if process is not None:
+            nobody: Any = None
+            process.is_zombie = lambda pid: False
+            process.attach(service, nobody)
+            log.info("adopted {kind} {id} on port {port}", **server.log_fields())
+        self.services[name] = service
+
+    async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
+        """Act on what a listing shows for one service."""
+        if not is_listed:
+            service.removing = True  # its tasks may still run
+            if all(is_over(task, self._machines) for task in tasks):
+                await self._forget(service)
+            return
+        if not service.removing:
+            kind = service.server.launch.kind
+            self._follow_state(service, observe(kind, tasks, self._machines))
+        if service.removing:
+            await self._delete(f"/services/{service.service_id}")
+
+    def _follow_state(self, service: SwarmService, observed: Observation) -> None:
+        persistent = service.server.launch.kind in PERSISTENT
+        match observed.state:
+            case State.RUNNING:
+                service.run(observed.node, self._machines.addresses.get(observed.node, ""))
+            case State.WAITING if service.launching:
+                if self.clock.seconds() - service.waiting_since >= NODE_S:
+                    log.info("{kind} {id}: no machine has room", **service.server.log_fields())
+                    service.fail(NoCapacity("memory"))
+            case State.ENDED if persistent and not service.launching:
+                pass  # the swarm starts it again
+            case State.ENDED if service.launching and observed.error:
+                service.fail(OSError(observed.error))
+            case State.ENDED:
+                service.code, service.removing = observed.code, True
+                service.end(observed.code or (1 if observed.error else 0))
+
+    async def _forget(self, service: SwarmService) -> None:
+        """Delete the secret of a service that is deleted, and report its end."""
+        await self._delete(f"/secrets/{service.name}")
+        self.services.pop(service.name, None)
+        service.end(service.code)
+
+    async def _delete(self, path: str) -> None:
+        try:
+            await self.api.call("DELETE", path)
+        except EngineError as error:
+            if error.status != 404:
+                raise

@@ -1,0 +1,190 @@
+"""A Docker Swarm in memory, with its machines, services, tasks and secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+
+from svcserver.deploy.docker_api import EngineError
+
+MB = 1024 * 1024
+STOP_STEPS = 5  # until a program has ended
+FINAL = ("complete", "failed", "rejected", "shutdown")
+Json = dict[str, Any]
+
+
+@define(eq=False)
+class FakeSwarm:
+    """A fake of ``DockerApi``; ``step`` lets the swarm schedule, start and stop tasks.
+
+    Like Docker's, its tasks outlive a deleted service until their programs have ended.
+    """
+
+    machines: dict[str, int] = field(factory=lambda: {"node1": 1024})  # free MB by node id
+    version: str = "1.41"
+    down: set[str] = field(factory=set)
+    services: dict[str, Json] = field(factory=dict)  # by id
+    secrets: dict[str, Json] = field(factory=dict)  # by name
+    tasks: list[Json] = field(factory=list)
+    away: bool = False
+    loses_reply: bool = False  # carry out the next POST, but do not answer
+    starts: list[str] = field(factory=list)  # the service names of all tasks that ran
+    _serial: int = 0
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        filters: Json | None = None,
+        **query: str,
+    ) -> Any:
+        if self.away:
+            raise EngineError(0, "no answer: away")
+        reply = self._answer(method, path, body or {})
+        if self.loses_reply and method == "POST" and path.endswith("create"):
+            self.loses_reply = False
+            raise EngineError(0, "no answer: lost")
+        return reply
+
+    def follow_events(self, filters: Json, changed: Any) -> Deferred[None]:
+        return Deferred()
+
+    def _answer(self, method: str, path: str, body: Json) -> Any:
+        words = path.strip("/").split("/")
+        match method, words:
+            case "GET", [what]:
+                return self._listed(what)
+            case "DELETE", [what, name]:
+                table = self.services if what == "services" else self.secrets
+                if table.pop(name, None) is None:
+                    raise EngineError(404, "not found")
+                for task in self._tasks_of(name):
+                    task["DesiredState"] = "remove"
+                return None
+            case "POST", ["secrets", "create"]:
+                return self._create(self.secrets, body["Name"], body)
+            case "POST", ["services", "create"]:
+                return self._create_service(body)
+        raise AssertionError(f"{method} {path}")
+
+    def _listed(self, what: str) -> Any:
+        lists: Json = {
+            "info": {"Swarm": {"NodeID": "node1", "ControlAvailable": True}},
+            "services": list(self.services.values()),
+            "tasks": [dict(task) for task in self.tasks],
+            "secrets": [{"ID": name, "Spec": {"Name": name}} for name in self.secrets],
+            "nodes": [
+                {
+                    "ID": name,
+                    "Spec": {"Labels": {}},
+                    "Status": {
+                        "State": "down" if name in self.down else "ready",
+                        "Addr": f"10.0.0.{number}",
+                    },
+                }
+                for number, name in enumerate(self.machines, 1)
+            ],
+        }
+        return lists[what]
+
+    def _create_service(self, body: Json) -> Json:
+        if body["Name"] in [service["Spec"]["Name"] for service in self.services.values()]:
+            raise EngineError(409, "name conflicts with an existing object")
+        self._serial += 1
+        made: Json = {"ID": f"s{self._serial}", "Spec": body, "Version": {"Index": 1}}
+        self.services[made["ID"]] = made
+        self._add_task(made)
+        return made
+
+    def _create(self, table: dict[str, Json], name: str, body: Json) -> Json:
+        if name in table:
+            raise EngineError(409, "name conflicts with an existing object")
+        table[name] = body
+        return {"ID": name}
+
+    def _tasks_of(self, service_id: str) -> list[Json]:
+        return [task for task in self.tasks if task["ServiceID"] == service_id]
+
+    def _add_task(self, service: Json) -> None:
+        self._serial += 1
+        template = service["Spec"]["TaskTemplate"]
+        self.tasks.append(
+            {
+                "ServiceID": service["ID"],
+                "CreatedAt": f"{self._serial:09}",
+                "DesiredState": "running",
+                "NodeID": "",
+                "Status": {"State": "pending"},
+                "name": service["Spec"]["Name"],
+                "port": template["ContainerSpec"]["Args"][2],
+                "MB": template["Resources"]["Reservations"]["MemoryBytes"] // MB,
+                "persistent": template["RestartPolicy"]["Condition"] == "any",
+            }
+        )
+
+    def step(self) -> None:
+        """Let every task advance by one state."""
+        for task in list(self.tasks):
+            state, node = task["Status"]["State"], task["NodeID"]
+            if node in self.down:
+                continue
+            if task["DesiredState"] == "remove":
+                if state == "running":
+                    task["steps"] = task.get("steps", STOP_STEPS) - 1
+                    if not task["steps"]:
+                        task["Status"] = {"State": "shutdown"}
+                else:
+                    self.tasks.remove(task)
+            elif state == "pending":
+                self._place(task)
+            elif state == "preparing":
+                task["Status"] = {"State": "running"}
+                self.starts.append(task["name"])
+            elif state in FINAL and task["persistent"] and task["DesiredState"] == "running":
+                task["DesiredState"] = "shutdown"
+                if task["ServiceID"] in self.services:
+                    self._add_task(self.services[task["ServiceID"]])
+
+    def free(self, node: str) -> int:
+        """Return the MB of a machine that no task has reserved."""
+        used = sum(
+            task["MB"]
+            for task in self.tasks
+            if task["NodeID"] == node and task["Status"]["State"] not in FINAL
+        )
+        return self.machines[node] - int(used)
+
+    def _place(self, task: Json) -> None:
+        for node in self.machines:
+            if node not in self.down and self.free(node) >= task["MB"]:
+                task["NodeID"], task["Status"] = node, {"State": "preparing"}
+                return
+
+    def running(self) -> list[Json]:
+        """Return the tasks that run on machines that are not lost."""
+        return [
+            task
+            for task in self.tasks
+            if task["Status"]["State"] == "running" and task["NodeID"] not in self.down
+        ]
+
+    def end(self, task: Json, code: int = 0, error: str = "") -> None:
+        """End a task's program."""
+        state = "failed" if code or error else "complete"
+        task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
+
+    def lose(self, node: str) -> None:
+        """Lose a machine; the swarm moves its city and dojo, but never a hunt."""
+        self.down.add(node)
+        for task in self._tasks_on(node):
+            if task["DesiredState"] != "running":
+                continue
+            task["DesiredState"] = "shutdown"
+            if task["persistent"]:
+                self._add_task(self.services[task["ServiceID"]])
+
+    def _tasks_on(self, node: str) -> list[Json]:
+        return [task for task in self.tasks if task["NodeID"] == node]

@@ -1,0 +1,225 @@
+"""Both engines behind their interface, during random requests, ends, faults and restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from svcserver.deploy.fleet import Fleet, GameServer, NoCapacity
+from svcserver.deploy.hunts import HuntTable, Unlaunchable
+from svcserver.deploy.orders import Program
+from svcserver.deploy.process import GameProcess
+from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.supervisor import Supervisor
+from svcserver.deploy.swarm import SwarmEngine
+from tests.deploy.fake_swarm import FakeSwarm
+from tests.deploy.supervised import CITY, DOJO, HUNT, FakeSpawner
+
+FIRST, LAST = 9000, 9005  # four hunts
+TABLE = HuntTable.load("/Game/Maps/city/a_01_persistent")
+MATCHES = [f"1b4e28ba-2fa1-41d2-883f-0016d3cca42{number}" for number in range(6)]
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """Random events on a supervisor; a subclass says how its engine runs game servers."""
+
+    host: str | None = "203.0.113.9"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.answers: list[tuple[str, GameServer | Failure]] = []
+        self.launches: list[Deferred[Any]] = []
+        self.patch = mock.patch.object(
+            GameProcess, "alive", property(lambda process: not process.over)
+        )
+        self.patch.start()
+        self.supervisor = self.begin()
+
+    def begin(self) -> Supervisor:
+        return Supervisor(
+            self.clock,
+            self.clock.seconds,
+            self.engine(),
+            Program("/srv/game", launch_keys=True),
+            TABLE,
+            Fleet(FIRST, LAST),
+            self.host,
+            lambda port: False,
+            Readiness(self.clock),
+        )
+
+    def engine(self) -> Any:
+        raise NotImplementedError
+
+    def ports(self) -> list[str]:
+        """Return the ports of all programs that run."""
+        raise NotImplementedError
+
+    def end_one(self, choice: int, code: int) -> None:
+        raise NotImplementedError
+
+    def step(self) -> None:
+        """Let the engine work."""
+
+    def launch(self, request: Any, match: str) -> None:
+        launch = Deferred.fromCoroutine(self.supervisor.hand_out(request, match))
+        launch.addBoth(lambda answer: self.answers.append((match, answer)))
+        self.launches.append(launch)
+
+    @rule(match=st.sampled_from(MATCHES))
+    def hunt(self, match: str) -> None:
+        self.launch(HUNT, match)
+
+    @rule(request=st.sampled_from([CITY, DOJO]))
+    def enter(self, request: Any) -> None:
+        self.launch(request, "")
+
+    @rule(choice=st.integers(0, 20), code=st.sampled_from([0, 1]))
+    def end(self, choice: int, code: int) -> None:
+        self.end_one(choice, code)
+
+    @rule(choice=st.integers(0, 20), how=st.sampled_from(["TERM", "KILL"]))
+    def kill(self, choice: int, how: str) -> None:
+        servers = sorted(self.supervisor.fleet.servers)
+        if servers:
+            process = self.supervisor.process_of(servers[choice % len(servers)])
+            assert process is not None
+            process.kill(how)
+
+    @rule(tenths=st.integers(1, 80))
+    def wait(self, tenths: int) -> None:
+        for _ in range(tenths):
+            self.step()
+            self.clock.advance(0.1)
+
+    @rule()
+    def watch(self) -> None:
+        self.supervisor.watch()
+
+    @invariant()
+    def no_two_programs_have_one_port(self) -> None:
+        ports = self.ports()
+        assert len(ports) == len(set(ports)), ports
+
+    @invariant()
+    def every_failure_is_documented(self) -> None:
+        for _, answer in self.answers:
+            if isinstance(answer, Failure):
+                answer.trap(Unlaunchable, NoCapacity)
+
+    def teardown(self) -> None:
+        try:
+            self.settle()
+            assert all(launch.called for launch in self.launches), "a request waits for ever"
+            listed = sorted(str(record["port"]) for record in self.supervisor.records())
+            assert listed == sorted(self.ports())
+            stopped = self.supervisor.stop()
+            self.wait(300)
+            assert stopped.called
+            assert self.ports() == []
+            assert self.supervisor.fleet.servers == {}
+        finally:
+            self.patch.stop()
+
+    def settle(self) -> None:
+        self.wait(400)
+
+
+class ProcessMachine(EngineMachine):
+    def engine(self) -> Any:
+        self.spawner = FakeSpawner()
+        return self.spawner
+
+    def _running(self) -> list[Any]:
+        return [child for child in self.spawner.children if not child.process.over]
+
+    def ports(self) -> list[str]:
+        commands = zip(self.spawner.children, self.spawner.commands, strict=True)
+        return [words[2] for child, words in commands if not child.process.over]
+
+    def end_one(self, choice: int, code: int) -> None:
+        running = self._running()
+        if running:
+            running[choice % len(running)].end(code)
+
+
+class SwarmMachine(EngineMachine):
+    """Three machines with room for two game servers each; all may be lost but the first."""
+
+    host = None
+
+    def engine(self) -> Any:
+        if not hasattr(self, "swarm"):
+            self.swarm = FakeSwarm({"node1": 1000, "node2": 1000, "node3": 1000})
+        api: Any = self.swarm
+        self.swarm_engine = SwarmEngine(
+            self.clock, api, "127.0.0.1:61001", "game:1", "203.0.113.9", lambda kind: 500
+        )
+        self.swarm_engine.begin()
+        return self.swarm_engine
+
+    def begin(self) -> Supervisor:
+        supervisor = super().begin()
+        self.swarm_engine.adopt = supervisor.adopt_placed
+        return supervisor
+
+    def step(self) -> None:
+        self.swarm.step()
+
+    def ports(self) -> list[str]:
+        return [task["port"] for task in self.swarm.running()]
+
+    def end_one(self, choice: int, code: int) -> None:
+        running = [task for task in self.swarm.running() if not task["persistent"]]
+        if running:
+            self.swarm.end(running[choice % len(running)], code)
+
+    @rule(away=st.booleans())
+    def engine_away(self, away: bool) -> None:
+        self.swarm.away = away
+
+    @rule()
+    def lose_reply(self) -> None:
+        self.swarm.loses_reply = True
+
+    @rule(node=st.sampled_from(["node2", "node3"]))
+    def lose_machine(self, node: str) -> None:
+        if node not in self.swarm.down:
+            self.swarm.lose(node)
+
+    @rule()
+    def deploy_server_dies(self) -> None:
+        """Kill the deploy server and start the next one; waiting requests get no answer."""
+        self.swarm_engine.stop()
+        self.launches = [launch for launch in self.launches if launch.called]
+        self.clock = Clock()
+        self.supervisor = self.begin()
+
+    @invariant()
+    def no_memory_is_overcommitted(self) -> None:
+        assert all(self.swarm.free(node) >= 0 for node in self.swarm.machines)
+
+    @invariant()
+    def no_hunt_runs_twice(self) -> None:
+        running = [task["name"] for task in self.swarm.running()]
+        assert len(running) == len(set(running)), running
+
+    def settle(self) -> None:
+        self.swarm.away = False
+        super().settle()
+        names = {service["Spec"]["Name"] for service in self.swarm.services.values()}
+        assert names == set(self.swarm.secrets), "a secret without a service"
+
+
+ProcessMachineTests = ProcessMachine.TestCase
+ProcessMachineTests.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+SwarmMachineTests = SwarmMachine.TestCase
+SwarmMachineTests.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

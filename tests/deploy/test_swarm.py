@@ -1,0 +1,245 @@
+"""Game servers as services of a Docker Swarm, with a swarm in memory."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from attrs import evolve
+from twisted.internet.defer import Deferred
+
+from svcserver.deploy.fleet import GameServer, NoCapacity
+from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.orders import Program
+from svcserver.deploy.supervisor import Supervisor
+from svcserver.deploy.swarm import Machines, State, SwarmEngine, Task, observe
+from svcserver.kernel.secrets import Secret, fingerprint
+from tests.deploy.fake_swarm import FakeSwarm
+from tests.deploy.supervised import CITY, HUNT, SupervisorCase
+
+MATCH = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+WORKER = Machines({"node1": "10.0.0.1"}, frozenset({"node2"}))
+
+
+def task(state: str, node: str = "node1", created: str = "1", **more: Any) -> Task:
+    return evolve(Task(state, "running", node, 0, "", created), **more)
+
+
+class SwarmCase(SupervisorCase):
+    """A supervisor on a swarm; ``pass_s`` lets both work for some seconds."""
+
+    def setUp(self) -> None:
+        self.swarm: FakeSwarm | None = None
+
+    def on_swarm(self) -> Supervisor:
+        """Return a supervisor that has adopted what the swarm runs."""
+        supervisor = self.make(
+            program=Program("/game", key=Secret("hush"), launch_keys=True), host=None
+        )
+        self.swarm = swarm = self.swarm or FakeSwarm()
+        api: Any = swarm
+        self.engine = SwarmEngine(
+            self.clock,
+            api,
+            "127.0.0.1:61001",
+            "game:1",
+            "203.0.113.9",
+            lambda kind: 400,
+            adopt=supervisor.adopt_placed,
+        )
+        supervisor.engine = self.engine
+        began = self.engine.begin()
+        self.pass_s(0.1)
+        self.successResultOf(began)
+        return supervisor
+
+    @property
+    def running(self) -> FakeSwarm:
+        assert self.swarm is not None
+        return self.swarm
+
+    def pass_s(self, seconds: float) -> None:
+        for _ in range(int(seconds * 10) + 1):
+            if self.swarm is not None:
+                self.swarm.step()
+            self.clock.advance(0.1)
+
+    def hunt(self, supervisor: Supervisor, match: str = MATCH) -> Deferred[GameServer]:
+        return Deferred.fromCoroutine(supervisor.hand_out(HUNT, match))
+
+
+class SwarmTests(SwarmCase):
+    def test_a_hunt_is_a_service_whose_definition_has_no_key(self) -> None:
+        supervisor = self.on_swarm()
+        launch = self.hunt(supervisor)
+        self.pass_s(1)
+        server = self.successResultOf(launch)
+        self.assertEqual((server.host, server.port), ("203.0.113.9", 8775))
+        [service] = self.running.services.values()
+        spec = service["Spec"]
+        self.assertEqual(spec["Name"], f"svc-{MATCH}")
+        self.assertEqual(spec["TaskTemplate"]["RestartPolicy"], {"Condition": "none"})
+        self.assertEqual(
+            spec["TaskTemplate"]["ContainerSpec"]["Args"][:3], ["/game", "SVC_KEY", "8775"]
+        )
+        key = self.key()
+        self.assertTrue(supervisor.knows_key(fingerprint(key)))
+        self.assertNotIn(key, str(service))
+
+    def key(self) -> str:
+        [secret] = self.running.secrets.values()
+        return base64.b64decode(secret["Data"]).decode()
+
+    def test_repeated_launch_of_a_match_gets_the_same_server(self) -> None:
+        supervisor = self.on_swarm()
+        launches = [self.hunt(supervisor), self.hunt(supervisor)]
+        self.pass_s(1)
+        launches.append(self.hunt(supervisor))
+        self.assertEqual(len({self.successResultOf(launch).id for launch in launches}), 1)
+        self.assertEqual(len(self.running.starts), 1)
+
+    def test_launch_without_room_is_removed_and_never_starts(self) -> None:
+        self.swarm = None
+        supervisor = self.on_swarm()
+        launches = [self.hunt(supervisor, f"{MATCH[:-1]}{number}") for number in range(3)]
+        self.pass_s(4)
+        self.assertNoResult(launches[2])
+        self.pass_s(2)
+        self.assertEqual(self.failureResultOf(launches[2], NoCapacity).value.reason, "memory")
+        self.assertEqual((len(self.running.services), len(self.running.secrets)), (2, 2))
+        self.running.machines["node2"] = 4000
+        self.pass_s(10)
+        self.assertEqual(len(self.running.starts), 2)
+        self.assertEqual(len(supervisor.records()), 2)
+
+    def test_end_of_a_hunt_frees_its_port_and_removes_it(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.end(self.running.running()[0], 3)
+        self.pass_s(6)
+        self.assertEqual(supervisor.records(), [])
+        self.assertEqual(supervisor.history.newest()[0]["how"], "code 3")
+        self.assertEqual((self.running.services, self.running.secrets), ({}, {}))
+        self.assertEqual(self.running.tasks, [])
+
+    def test_hunts_of_a_lost_machine_end(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.machines["node2"] = 1024
+        self.running.lose("node1")
+        self.pass_s(6)
+        self.assertEqual(supervisor.records(), [])
+        self.assertEqual(self.running.services, {})
+        self.assertEqual(len(self.running.starts), 1)
+
+    def test_city_of_a_lost_machine_gets_the_new_address(self) -> None:
+        supervisor = self.on_swarm()
+        city = self.ask(supervisor, CITY)
+        self.pass_s(1)
+        before = self.successResultOf(city)
+        self.running.machines["node2"] = 1024
+        self.running.lose("node1")
+        self.pass_s(6)
+        after = self.successResultOf(self.ask(supervisor, CITY))
+        self.assertEqual((before.host, after.host), ("203.0.113.9", "10.0.0.2"))
+        self.assertEqual(before.id, after.id)
+
+    def test_restarted_deploy_server_adopts_what_runs(self) -> None:
+        supervisor = self.on_swarm()
+        first = self.hunt(supervisor)
+        self.ask(supervisor, CITY)
+        self.pass_s(1)
+        self.engine.stop()
+        again = self.on_swarm()
+        self.assertEqual(
+            {record["kind"] for record in again.records()}, {Kind.CITY.value, Kind.HUNT.value}
+        )
+        repeated = self.successResultOf(self.hunt(again))
+        self.assertEqual(repeated, self.successResultOf(first))
+        self.assertEqual(len(self.running.starts), 2)
+
+    def test_launch_that_a_crash_interrupted_is_removed(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.machines["node1"] = 10
+        self.hunt(supervisor)
+        self.engine.stop()
+        again = self.on_swarm()
+        self.pass_s(2)
+        self.assertEqual((again.records(), self.running.services), ([], {}))
+        self.assertEqual(self.running.secrets, {})
+
+    def test_before_the_first_listing_nothing_is_launched(self) -> None:
+        supervisor = self.on_swarm()
+        self.engine._is_listed = False
+        self.failureResultOf(self.hunt(supervisor), NoCapacity)
+
+    def test_launch_whose_reply_is_lost_fails_and_leaves_nothing(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.loses_reply = True
+        launch = self.hunt(supervisor)
+        self.pass_s(3)
+        self.failureResultOf(launch, Unlaunchable)
+        self.assertEqual((self.running.services, self.running.secrets), ({}, {}))
+
+    def test_engine_that_is_away_ends_no_game_server(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.away = True
+        self.pass_s(20)
+        self.assertEqual(len(supervisor.records()), 1)
+        launch = self.hunt(supervisor, MATCH.replace("1", "2"))
+        self.pass_s(1)
+        self.running.away = False
+        self.pass_s(3)
+        self.failureResultOf(launch, Unlaunchable)
+        self.assertEqual(len(supervisor.records()), 1)
+
+    def test_stop_ends_all_game_servers(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.ask(supervisor, CITY)
+        self.pass_s(1)
+        stopped = supervisor.stop()
+        self.pass_s(3)
+        self.successResultOf(stopped)
+        self.assertEqual((self.running.services, self.running.tasks), ({}, []))
+
+    def test_hunt_that_cannot_start_fails_with_the_reason(self) -> None:
+        supervisor = self.on_swarm()
+        launch = self.hunt(supervisor)
+        self.clock.advance(0.1)
+        self.running.end(self.running.tasks[0], error="No such image: game:1")
+        self.pass_s(2)
+        failure = self.failureResultOf(launch, Unlaunchable)
+        self.assertIn("No such image", str(failure.value))
+
+
+class ObserveTests(SwarmCase):
+    def test_newest_task_decides(self) -> None:
+        for kind, tasks, state in (
+            (Kind.HUNT, [], State.WAITING),
+            (Kind.HUNT, [task("pending", "")], State.WAITING),
+            (Kind.HUNT, [task("preparing")], State.STARTING),
+            (Kind.HUNT, [task("running")], State.RUNNING),
+            (Kind.HUNT, [task("complete")], State.ENDED),
+            (Kind.HUNT, [task("running", "node2")], State.ENDED),
+            (Kind.CITY, [task("running", "node2")], State.STARTING),
+            (Kind.CITY, [task("running", created="2"), task("failed")], State.RUNNING),
+            (Kind.CITY, [task("running"), task("failed", created="2")], State.ENDED),
+        ):
+            self.assertIs(observe(kind, tasks, WORKER).state, state)
+
+    def test_label_of_a_machine_precedes_its_address(self) -> None:
+        nodes = [
+            {"ID": "a", "Spec": {"Labels": {"svc.address": "198.51.100.7"}}, "Status": {}},
+            {"ID": "b", "Spec": {}, "Status": {"Addr": "10.0.0.2", "State": "down"}},
+            {"ID": "c", "Spec": {}, "Status": {"Addr": "10.0.0.3"}},
+        ]
+        machines = Machines.parse(nodes, "c", "203.0.113.9")
+        self.assertEqual(
+            list(machines.addresses.values()), ["198.51.100.7", "10.0.0.2", "203.0.113.9"]
+        )
+        self.assertEqual(machines.down, {"b"})

@@ -1,0 +1,111 @@
+"""Game servers as services of a real Docker Swarm with one machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svcserver.kernel.secrets import fingerprint
+from tests.live.deploying import CITY, HUNT, as_owner, deploy, hand_out, servers
+from tests.live.swarm_engine import IMAGE, SwarmMachine, swarm_machine, talk
+from tests.support.processes import Service, eventually
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def machine() -> Iterator[SwarmMachine]:
+    with swarm_machine() as machine:
+        yield machine
+
+
+def settings(machine: SwarmMachine) -> dict[str, str]:
+    """Return settings with which one hunt fits into the machine's memory."""
+    total_kb = int(Path("/proc/meminfo").read_text().split()[1])
+    return {
+        "GAMESERVER_ENGINE": "swarm",
+        "GAMESERVER_IMAGE": IMAGE,
+        "GAMESERVER_BINARY_PATH": "/game",
+        "GAMESERVER_LAUNCH_KEYS": "1",
+        "GAMESERVER_STARTUP_MB": "64",
+        "GAMESERVER_HUNT_STARTUP_MB": str(int(total_kb / 1024 * 0.6)),
+        "GAMESERVER_CPUS": "0.5",
+        "DOCKER_HOST": f"unix://{machine.socket}",
+    }
+
+
+def match() -> dict[str, str]:
+    return {"X-Svc-Match": str(uuid.uuid4())}
+
+
+def kinds(service: Service) -> list[str]:
+    return sorted(record["kind"] for record in servers(service))
+
+
+def launched(service: Service, body: dict[str, Any], headers: dict[str, str]) -> Any:
+    """Return the address of a game server; a launch right after a start may be refused."""
+
+    def launch() -> Any:
+        status, reply = hand_out(service, body, **headers)
+        return reply if status == 200 else None
+
+    return eventually(launch, pause_s=0.5)
+
+
+def test_a_hunt_runs_survives_restarts_and_ends(tmp_path: Path, machine: SwarmMachine) -> None:
+    with deploy(tmp_path, **settings(machine)) as service:
+        first = match()
+        hunt = launched(service, HUNT, first)
+        city = launched(service, CITY, {})
+        assert hand_out(service, HUNT, **first) == (200, hunt)
+        assert len(machine.names("service")) == 2
+        spec = machine.docker("service", "inspect", *machine.names("service")).stdout
+
+        began = time.monotonic()
+        status, reply = hand_out(service, HUNT, **match())
+        assert (status, reply) == (503, {"error": "capacity_unavailable", "reason": "memory"})
+        assert 5 <= time.monotonic() - began < 15
+        assert len(machine.names("service")) == len(machine.names("secret")) == 2
+
+        assert service.process is not None
+        os.kill(service.process.pid, signal.SIGKILL)
+        service.process.wait()
+        service.start()
+        eventually(lambda: kinds(service) == ["city", "hunt"])
+        assert hand_out(service, HUNT, **first) == (200, hunt)
+        assert launched(service, CITY, {}) == city
+
+        key, *arguments = talk(hunt["port"]).split()
+        assert arguments[5] == f"127.0.0.1:{hunt['port']}"
+        assert key not in spec
+        eventually(lambda: kinds(service) == ["city"])
+        known = as_owner(service, "GET", f"/gameservers/key?sha256={fingerprint(key)}")
+        assert known == (200, {"known": False})
+        eventually(lambda: machine.names("service") == machine.names("secret") == ["svc-city"])
+        assert [task["DesiredState"] for task in machine.tasks()] == ["running"]
+        launched(service, HUNT, match())
+        service.stop()
+        assert machine.names("service") == machine.names("secret") == []
+
+
+def test_hunts_end_and_the_city_returns_after_an_engine_restart(
+    tmp_path: Path, machine: SwarmMachine
+) -> None:
+    with deploy(tmp_path, **settings(machine)) as service:
+        hunt = launched(service, HUNT, match())
+        city = launched(service, CITY, {})
+        machine.stop()
+        assert kinds(service) == ["city", "hunt"]
+        machine.start()
+        eventually(lambda: kinds(service) == ["city"])
+        assert talk(hunt["port"]) == ""
+        assert eventually(lambda: talk(city["port"]))
+        assert machine.names("service") == ["svc-city"]
+        launched(service, HUNT, match())
