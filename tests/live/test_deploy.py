@@ -165,7 +165,7 @@ def test_a_restarted_deploy_server_adopts_running_hunts(
         service.stop()
         assert [is_dead(pid) for pid in pids] == [True, True]
         assert not any(is_bound(port) for port in (city, hunt, second))
-    assert list((tmp_path / "gameserver-state").iterdir()) == []
+    assert list((tmp_path / "gameserver-state").glob("*.json")) == []
 
 
 def test_a_process_that_has_the_id_of_a_game_server_is_left_alone(tmp_path: Path) -> None:
