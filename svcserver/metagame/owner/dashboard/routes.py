@@ -240,8 +240,8 @@ class LiveRoutes:
         """Stream a page's data as server-sent events; for a list, only a mark that changes with it.
 
         The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
-        whose name or id is ``?Account=``. For owners, ``?page=console`` streams the output of the
-        game server ``?Server=`` after the cursor ``?After=``.
+        whose name or id is ``?Account=``. The page about output, which only owners see, shows the
+        output of the game server ``?Server=`` after the cursor ``?After=``.
         """
         _check_stream(call)
         page, who, server, cursor = (
