@@ -26,8 +26,8 @@ from twisted.scripts import twistd
 from svcserver.ctl.blueprint import Scale
 from svcserver.kernel import backups
 from svcserver.stack import backups as nights
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said
-from tests.live.owners_pictures import TIMEZONE, sign_in
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, value
+from tests.live.owners_pictures import TIMEZONE
 from tests.live.real_browser import chromium
 from tests.support import prestarted
 from tests.support.postgres import Instance
@@ -40,7 +40,7 @@ SVC_TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 def by_night() -> None:
     """Run ``svc-stack`` such that it makes a missed nightly backup at once."""
-    nights.SETTLE_S, nights.LOOK_S = 0.0, 0.5
+    nights.SETTLE_S, nights.CHECK_S = 0.0, 0.5
     sys.argv[0] = SVC_TWISTD
     twistd.run()
 
@@ -73,7 +73,10 @@ def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
     (folder / "stack.env").write_text("\n".join(lines))
     with chromium() as browser, night(folder, scratch):
         monkeypatch.setenv("TMPDIR", str(scratch))
-        page = sign_in(browser, folder)
+        page = browser.new_context(locale="en-GB", timezone_id=TIMEZONE).new_page()
+        page.goto(f"http://127.0.0.1:{value(folder, 'metagame', 'PORT')}/svc/dashboard")
+        page.get_by_label("Account key").fill((folder / "owner.key").read_text().strip())
+        page.get_by_role("button", name="Sign in", exact=True).click()
         tile = page.locator(".tile", has_text="Backup")
 
         def drilled() -> bool:
