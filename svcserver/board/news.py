@@ -171,8 +171,8 @@ class NewsFeed:
                 done.callback(None)
 
     def _arrives(self, channel: bytes, message: bytes) -> None:
-        if channel != self.channel:
-            return
+        if channel != self.channel or not self._joined:
+            return  # ``_catch_up`` reads what arrives before all channels are subscribed
         if FORM.match(message) is None:
             self._warn("")
             return

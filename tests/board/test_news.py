@@ -207,6 +207,12 @@ class AwayTests(Base):
         self.arrive(12, 13)  # pushed after it
         self.expect("10 11 12 13")
 
+    def test_news_pushed_before_the_rejoin_hides_no_earlier_news(self) -> None:
+        self.arrive(11)  # the subscription to another channel is not yet confirmed
+        self.expect("")
+        self.join(8, 9, 10, 11)
+        self.expect("10 11")
+
     def test_a_message_too_long_to_keep_is_reported_as_missed(self) -> None:
         self.engine.joined()
         self.engine.reads.pop().callback([message(9), b"10 ", message(11)])
@@ -384,6 +390,11 @@ class AnewTests(Base):
         self.engine.pushed(self.feed.channel, self.OTHER)
         self.arrive(1, 2)
         self.engine.reads.pop().callback([self.OTHER, message(1)])
+        self.expect("1 2", missed=1)
+
+    def test_news_pushed_before_the_rejoin_is_delivered_once(self) -> None:
+        self.engine.pushed(self.feed.channel, message(1))
+        self.rejoin(message(1), message(2))
         self.expect("1 2", missed=1)
 
     def test_waiting_ends_once_the_new_life_is_read(self) -> None:
