@@ -42,6 +42,7 @@ UNTOUCHED = (
     "passport_imports",
     "registration_mode",
     "sanctions",
+    "setting_changes",
 )
 # the reason why no audit reads the rest, which have no owner
 UNREAD = {

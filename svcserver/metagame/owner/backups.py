@@ -51,7 +51,7 @@ class BackupWish:
 @spelled(pascal_case)
 @frozen
 class ScheduleWish:
-    """When the nightly backup is made (a local time, or ``off``), and how many are kept."""
+    """The local time of the nightly backup (the word off: never), and how many are kept."""
 
     at: Annotated[str, text(3, 5)]
     days: Annotated[int, whole(1, 366)]
@@ -87,14 +87,14 @@ class StoredBackup(TypedDict):
 
 
 class BackupRunReply(TypedDict):
-    """A backup in progress; ``step`` is ``make``, ``test`` or ``check``, or empty at the start."""
+    """A backup in progress; ``step`` is make, test or check, or empty at the start."""
 
     since: Moment
     step: str
 
 
 class ScheduleReply(TypedDict):
-    """The settings of nightly backups; ``at`` is a local time, or ``off``."""
+    """The settings of nightly backups; ``at`` is a local time, or the word off."""
 
     at: str
     days: int

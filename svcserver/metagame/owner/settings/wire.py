@@ -25,9 +25,10 @@ class SettingWish:
 class SettingEntry(TypedDict):
     """A setting; ``value`` is null for a secret, and if the default applies.
 
-    ``source`` is default, file, environment, page (changed at run time), or command (``svcctl
-    registration``). ``live`` settings may be changed at run time, to one of ``options`` if there
-    are any. With ``restart``, the file has another value, which needs a restart.
+    ``source`` is default, file, environment, page (changed at run time), or command (by
+    ``svcctl registration``). ``live`` settings may be changed at run time, to one of
+    ``options`` if there are any. With ``restart``, the file has another value, which needs a
+    restart.
     """
 
     name: str
