@@ -27,8 +27,8 @@ class Roll:
 class Memberships:
     """Checks each player's guild (by name) and rank.
 
-    Each name belongs to one guild at a time: a name has its founder's number, so nobody else founds
-    a guild with this name.
+    Each name belongs to one guild at a time: a name contains the number of its founder, so nobody
+    else founds a guild with this name.
     """
 
     wrong: Violations

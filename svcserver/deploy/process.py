@@ -472,7 +472,7 @@ class Spawner:
     own_group: bool = os.name == "posix"
 
     def start(self, process: GameProcess, order: Order) -> int:
-        """Carry out the order of a launch; see ``supervisor.Engine``."""
+        """Start the game server that the launch order describes; see ``supervisor.Engine``."""
         return self.spawn(process, order.command(), order.environ)
 
     def spawn(self, process: GameProcess, command: list[str], extra: Mapping[str, str]) -> int:

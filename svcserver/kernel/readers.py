@@ -255,7 +255,9 @@ def _worded(
             words = by_name[key].metadata
             message = words.get(MESSAGE) or f"{key} must be {error.wanted}"
             return Malformed(message, code=words.get(CODE, BAD_REQUEST))
-    raise AssertionError("a shape's constructor refused members that each fit alone")
+    raise AssertionError(
+        "each member is valid by itself, but the shape's constructor refused them together"
+    )
 
 
 def _comes_from(*origins: Any) -> Callable[[Any], bool]:

@@ -255,7 +255,7 @@ TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 
 
 class LenientMark(Mark):
-    """The annotation of a ``Lenient`` value, which is ignored if it does not fit."""
+    """A mark of a ``Lenient`` type: a value of the wrong shape is ignored, not refused."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)

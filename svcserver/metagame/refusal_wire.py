@@ -18,7 +18,7 @@ class WordedRefusal(TypedDict):
 
 
 class CodedRefusal(TypedDict):
-    """An error reply with the HTTP status as a string and a sentence."""
+    """An error reply: a sentence, and the HTTP status as a string."""
 
     code: str
     message: str

@@ -57,7 +57,7 @@ class PublicListTests(SynchronousTestCase):
 
 
 class SpellingTests(SynchronousTestCase):
-    """No spelling that the metagame accepts for a closed route passes the gateway."""
+    """The gateway blocks a closed route in every spelling that the metagame accepts."""
 
     def setUp(self) -> None:
         self.table: RouteTable[Row] = RouteTable()

@@ -18,7 +18,7 @@ from tests.ctl.command import svcctl
 
 @define
 class SlowChildren:
-    """Children whose restart the test ends."""
+    """Child processes whose restart lasts until the test lets it finish."""
 
     waiting: list[Deferred[bool]] = field(factory=list)
 

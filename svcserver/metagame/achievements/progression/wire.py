@@ -128,7 +128,7 @@ def confirmation(rank: str, kind: str) -> Confirmation:
 
 @frozen
 class HuntPassWish:
-    """The track to make the hunt pass."""
+    """A request to select a track as the hunt pass."""
 
     progression_id: str
 

@@ -96,7 +96,7 @@ class Overview:
     folder: Path = field(factory=Path.cwd)  # the stack's working directory
 
     async def read(self) -> dict[str, Any]:
-        """Return the data; without the live-state engine, the data that it holds is null."""
+        """Return the data; what comes from the live-state engine is null if the engine is away."""
         now = self.wall_clock()
         state = host_state.read(self.folder, now)
         engines = await self.engines.states()
