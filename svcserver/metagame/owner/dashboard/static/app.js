@@ -98,19 +98,19 @@ function go() {
   if (at("shell").hidden) return;
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").map(decodeURIComponent);
-  const found = PAGES.find(([id]) => id === name) ?? PAGES[0];
+  const entry = PAGES.find(([id]) => id === name) ?? PAGES[0];
   unfold(false);
   for (const link of at("nav").querySelectorAll("a")) {
-    if (link.dataset.page === found[0]) link.setAttribute("aria-current", "page");
+    if (link.dataset.page === entry[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  if (found[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList), `account&Account=${encodeURIComponent(rest[0].slice(0, 64))}`);
-  else if (found[0] === "servers" && rest[0] && may("owner")) start("Console", (root, live) => gameConsole(root, live, rest[0]), (live) => output(rest[0].slice(0, 64), live));
-  else if (may(found[4] ?? "helper")) start(found[1], found[2], found[3], new URLSearchParams(query));
-  else start(found[1], (root) => root.replaceChildren(...refused(found[1], "Only an owner sees this page.")));
+  if (entry[0] === "accounts" && rest[0]) start(rest[0], (root, live) => account(root, live, rest[0], lastList), `account&Account=${encodeURIComponent(rest[0].slice(0, 64))}`);
+  else if (entry[0] === "servers" && rest[0] && may("owner")) start("Console", (root, live) => gameConsole(root, live, rest[0]), (live) => output(rest[0].slice(0, 64), live));
+  else if (may(entry[4] ?? "helper")) start(entry[1], entry[2], entry[3], new URLSearchParams(query));
+  else start(entry[1], (root) => root.replaceChildren(...refused(entry[1], "Only an owner sees this page.")));
 }
 
-function start(title, page, told = "beat", query = new URLSearchParams()) {
+function start(title, page, stream = "beat", query = new URLSearchParams()) {
   hush();
   const mine = ++turn;
   const root = el("div", { class: "stack" });
@@ -118,7 +118,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
   const shown = () => mine === turn;
   const live = {
     query, shown, unfolded: new Set(), // the lists that are shown in full
-    again: () => shown() && start(title, page, told, query),
+    again: () => shown() && start(title, page, stream, query),
     /** Store this in the address, so that Back leads to it. */
     keep(wanted) {
       for (const [name, value] of Object.entries(wanted)) value ? query.set(name, value) : query.delete(name);
@@ -139,7 +139,7 @@ function start(title, page, told = "beat", query = new URLSearchParams()) {
     root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page loads as soon as it does.")));
     connection.away();
   }, (why) => root.replaceChildren(...refused(title, why)));
-  hush = listen(typeof told === "function" ? () => told(live) : () => told, {
+  hush = listen(typeof stream === "function" ? () => stream(live) : () => stream, {
     hear: (data) => begun.then(() => shown() && hear(data)).catch((why) => shown() && connection.unread(why)),
     alive: connection.heard,
     refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),

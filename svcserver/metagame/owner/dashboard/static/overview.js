@@ -138,12 +138,12 @@ function trendOf(name, values) {
 }
 
 async function registration(status, changed) {
-  const given = await ask({
+  const input = await ask({
     title: "Who may register?", text: "This lasts until the metagame restarts. Set REGISTRATION_MODE in metagame.env to make it permanent.",
     fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
   });
-  if (given) {
-    await act(() => send("RegistrationStatus", { RegistrationStatus: given.mode, Reason: given.reason }),
+  if (input) {
+    await act(() => send("RegistrationStatus", { RegistrationStatus: input.mode, Reason: input.reason }),
       (reply) => `Registration changed. ${MODES.find(([mode]) => mode === reply.RegistrationMode)?.[1] ?? reply.RegistrationMode}`, changed);
   }
 }

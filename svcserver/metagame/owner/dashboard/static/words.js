@@ -22,8 +22,8 @@ export function day(iso) {
   return new Date(iso).toLocaleDateString(undefined, { dateStyle: "medium" });
 }
 
-export function count(number, one, many = `${one}s`) {
-  return `${number} ${number === 1 ? one : many}`;
+export function count(number, singular, plural = `${singular}s`) {
+  return `${number} ${number === 1 ? singular : plural}`;
 }
 
 const UNITS = ["B", "KB", "MB", "GB", "TB"];
