@@ -6,7 +6,7 @@ import { bar, step } from "./steps.js";
 
 const main = document.getElementById("main");
 const tabs = document.getElementById("hosts");
-const said = document.getElementById("said");
+const statusLine = document.getElementById("said");
 const updateNotice = document.getElementById("update");
 const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
@@ -138,7 +138,7 @@ function drawHost(host, state) {
     nodes.step.replaceChildren(nodes.trouble, nodes.note, ...step(host, act, nodes.saying).filter(Boolean));
     const name = nodes.step.querySelector("input[name=name]");
     if (name) name.value = typed;
-    said.textContent = nodes.step.querySelector("p:not([hidden])")?.textContent ?? "";
+    statusLine.textContent = nodes.step.querySelector("p:not([hidden])")?.textContent ?? "";
   });
   const running = nodes.step.querySelector(".bar");
   if (running && steady === null) running.replaceWith(bar(host, host.stage === "fetching" ? "Downloading" : "Checking the game's files"));
