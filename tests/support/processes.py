@@ -135,8 +135,12 @@ class Service:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Send one request on a new connection."""
-        return ask(self.port, method, path, body, headers)
+        """Send one request on a new connection; a failure shows the end of the service's log."""
+        try:
+            return ask(self.port, method, path, body, headers)
+        except http.client.HTTPException as error:
+            error.add_note(self.log[-3000:])
+            raise
 
 
 class Answering(Protocol):
