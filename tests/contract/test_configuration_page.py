@@ -64,7 +64,7 @@ class ConfigurationPageTests(SynchronousTestCase):
     @proves("GET DashboardSettings")
     def test_the_settings_page_has_the_texts_of_this_page(self) -> None:
         made = catalogue(OWNERS_PAGE.read_text("utf-8"))
-        again = f"run: .venv/bin/python -m docs.variables > {SETTINGS.relative_to(Path.cwd())}"
+        again = f"run: .venv/bin/python -m docs.variables > {SETTINGS}"
         self.assertEqual(SETTINGS.read_text("utf-8"), made, again)
 
     @proves("GET DashboardSettings")
