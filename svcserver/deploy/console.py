@@ -57,10 +57,11 @@ class OutputFile:
         wanted = None if fresh else int(position) - self.start
         data, offset, missed = self._read(wanted)
         whole, newline, _ = data.rpartition(b"\n")
-        if not newline and len(data) == PIECE:  # a line that is too long to wait for its end
-            whole, newline = data, b""
         lines = whole.split(b"\n") if whole or newline else []
-        if missed:  # in the middle of a line
+        if not newline and len(data) == PIECE:
+            # a part of a line could hold a part of a secret, which no pattern finds
+            whole, lines, missed = data, [], True
+        elif missed or (offset > 0 and self._is_inside_line(offset)):
             del lines[:1]
         at = self.start + offset + len(whole) + len(newline)
         return {
@@ -69,6 +70,15 @@ class OutputFile:
             "fresh": fresh,
             "missed": missed and not fresh,
         }
+
+    def _is_inside_line(self, offset: int) -> bool:
+        """Return whether the line at the offset began before it, as after a part without an end."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(offset - 1)
+                return file.read(1) != b"\n"
+        except OSError:
+            return False
 
     def last_lines(self) -> list[str]:
         """Return the last lines without colours, and the unfinished last line."""

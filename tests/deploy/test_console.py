@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.console import BEHIND, LAST_LINES, LONGEST, PIECE, OutputFile, show
+from svcserver.deploy.console import BEHIND, LAST_LINES, PIECE, OutputFile, show
 from svcserver.deploy.process import MAX_OUTPUT, Output
 
 SECRET = "UUK_" + "ab" * 24
@@ -69,11 +69,12 @@ class OutputFileTests(SynchronousTestCase):
         self.assertTrue(part["missed"])
         self.assertLessEqual(len(part["lines"]), PIECE // 5)
 
-    def test_a_line_without_end_is_shown_in_parts(self) -> None:
-        self.output.write(b"x" * (PIECE + 5))
+    def test_a_line_too_long_is_left_out_so_no_part_of_a_key_shows(self) -> None:
+        self.output.write(b"x" * (PIECE - 10) + b" UUK_" + b"0f" * 24 + b"\nnext\n")
         lines, cursor = self.after(self.after()[1].split(":")[0] + ":0")
-        self.assertEqual(lines, ["x" * LONGEST])
+        self.assertEqual(lines, [])
         self.assertTrue(cursor.endswith(f":{PIECE}"))
+        self.assertEqual(self.after(cursor)[0], ["next"])
 
     def test_no_output_has_no_lines(self) -> None:
         missing = OutputFile(Path("/nowhere"), "s", 0)
