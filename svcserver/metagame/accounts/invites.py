@@ -197,8 +197,15 @@ def put(invite: InviteCode) -> Act[None]:
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)
         trace.target = rules.first_group(invite.code)
-        trace.before, trace.after = _uses(accounts.invite(invite.code)), _uses(invite)
-        accounts.put_invite(invite)
+        before = accounts.invite(invite.code)
+        trace.before, trace.after = _uses(before), _uses(invite)
+        accounts.put_invite(
+            invite
+            if before is None
+            else evolve(
+                before, uses_remaining=invite.uses_remaining, infinite_uses=invite.infinite_uses
+            )
+        )
 
     return act
 
@@ -217,6 +224,7 @@ def put_all(invites: Sequence[InviteCode]) -> Act[None]:
             "count": len(invites),
             "note": first.note,
             "expires": expires,
+            "codes": [rules.first_group(invite.code) for invite in invites],
         }
 
     return act

@@ -53,6 +53,15 @@ class InviteListTests(SynchronousTestCase):
         }
         self.assertEqual(self.ask("GET").json, {"invites": [entry], "more": False})
 
+    def test_new_uses_keep_a_codes_note_maker_and_expiry(self) -> None:
+        [code] = self.make(Note="for Bob", Days=7)
+        [before] = self.listed()
+        self.game.clock.advance(60)
+        body = {"NewInviteCode": code, "Uses": 5}
+        path = "/svc/api/RegisterInviteCode"
+        self.assertEqual(self.game.browse("POST", path, key=self.key, json=body).status, 200)
+        self.assertEqual(self.listed(), [{**before, "usesRemaining": 5}])
+
     def test_an_expired_code_makes_no_account(self) -> None:
         [code] = self.make(Days=1)
         self.game.clock.advance(DAY_S)
