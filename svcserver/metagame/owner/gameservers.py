@@ -62,7 +62,7 @@ class GameServerPages:
 
         async def look() -> Any:
             nonlocal read_at
-            if read_at is not None and self.wall_clock() - read_at < EVERY_S:
+            if read_at is not None and 0 <= self.wall_clock() - read_at < EVERY_S:
                 return None
             read_at = self.wall_clock()
             return await self._fleet()

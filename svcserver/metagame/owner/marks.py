@@ -90,7 +90,7 @@ class Marks:
 
         async def look() -> Any:
             nonlocal read_at
-            if read_at is not None and self.wall_clock() - read_at < EVERY_S:
+            if read_at is not None and 0 <= self.wall_clock() - read_at < EVERY_S:
                 return None
             read_at = self.wall_clock()
             return {"mark": digest(await read())}

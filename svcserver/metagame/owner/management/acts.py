@@ -68,7 +68,7 @@ class StatusReports:
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
-        if self.wall_clock() - variant.made_at < CACHED_S:
+        if 0 <= self.wall_clock() - variant.made_at < CACHED_S:
             return succeed(variant.status)
         # each caller has its own Deferred, so that cancelling it does not stop the computation
         mine: Deferred[Any] = Deferred()
