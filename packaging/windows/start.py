@@ -4,6 +4,15 @@ import sys
 
 sys.argv[0] = sys.executable  # the program itself, for the registration of svc: links
 
-from svcserver.launcher.main import main  # noqa: E402 - after the program's name is set
+try:
+    from svcserver.launcher.main import main
+except ImportError as error:  # such as a file that a virus scanner removed
+    import ctypes
+
+    text = (
+        f"A part of the launcher is missing ({error.name or error}). Unzip the whole folder again."
+    )
+    ctypes.windll.user32.MessageBoxW(None, text, "svc-launcher", 0x10)
+    sys.exit(1)
 
 sys.exit(main())

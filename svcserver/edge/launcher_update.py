@@ -16,7 +16,7 @@ from typing import Any
 
 from attrs import frozen
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
@@ -123,7 +123,7 @@ def verified(entry: Mapping[str, Any], fingerprints: Collection[str]) -> Launche
     try:
         key: Any = x509.load_der_x509_certificate(der).public_key()
         key.verify(signature, offer.statement(), *_scheme(key))
-    except (InvalidSignature, ValueError):
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
         raise BadOffer("its signature is wrong") from None
     return offer
 
