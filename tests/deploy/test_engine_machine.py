@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 from unittest import mock
 
@@ -56,15 +57,17 @@ class EngineMachine(RuleBasedStateMachine):
             Readiness(self.clock),
         )
 
+    @abstractmethod
     def engine(self) -> Any:
-        raise NotImplementedError
+        """Return a new engine on what runs already."""
 
+    @abstractmethod
     def ports(self) -> list[str]:
         """Return the ports of all programs that run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end_one(self, choice: int, code: int) -> None:
-        raise NotImplementedError
+        """End one of the programs with this exit code."""
 
     def step(self) -> None:
         """Let the engine work."""
