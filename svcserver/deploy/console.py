@@ -13,6 +13,7 @@ from svcserver.kernel.redaction import redact
 PIECE = 64 * 1024  # bytes read at once
 BEHIND = 4 * PIECE  # a reader that is further behind continues near the end
 LAST_LINES = 200
+MOST_LINES = 2_000  # in one part; the page shows no more
 LONGEST = 1_000  # characters of a line
 MAX_ESCAPES = 50  # escape sequences of a line that is shown in colour
 _SCAN = 4 * LONGEST  # characters of a line that are searched; only these can be shown
@@ -63,9 +64,12 @@ class OutputFile:
             whole, lines, missed = data, [], True
         elif missed or (offset > 0 and self._is_inside_line(offset)):
             del lines[:1]
+        most = LAST_LINES if fresh else MOST_LINES
+        if len(lines) > most:  # such as thousands of empty lines
+            lines, missed = lines[-most:], True
         at = self.start + offset + len(whole) + len(newline)
         return {
-            "lines": [show(line) for line in (lines[-LAST_LINES:] if fresh else lines)],
+            "lines": [show(line) for line in lines],
             "cursor": f"{self.series}:{at}",
             "fresh": fresh,
             "missed": missed and not fresh,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.console import BEHIND, LAST_LINES, PIECE, OutputFile, show
+from svcserver.deploy.console import BEHIND, LAST_LINES, MOST_LINES, PIECE, OutputFile, show
 from svcserver.deploy.process import MAX_OUTPUT, Output
 
 SECRET = "UUK_" + "ab" * 24
@@ -75,6 +75,11 @@ class OutputFileTests(SynchronousTestCase):
         self.assertEqual(lines, [])
         self.assertTrue(cursor.endswith(f":{PIECE}"))
         self.assertEqual(self.after(cursor)[0], ["next"])
+
+    def test_a_part_has_a_bounded_number_of_lines(self) -> None:
+        self.output.write(b"\n" * (PIECE - 1) + b"\n")
+        part = self.output.file().after(self.after()[1].split(":")[0] + ":0")
+        self.assertEqual((len(part["lines"]), part["missed"]), (MOST_LINES, True))
 
     def test_no_output_has_no_lines(self) -> None:
         missing = OutputFile(Path("/nowhere"), "s", 0)
