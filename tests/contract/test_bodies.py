@@ -55,11 +55,6 @@ class BodyTests(SynchronousTestCase):
             if row.body is not None:
                 self.assertTrue(callable(reader(row.body)), row.name)
 
-    def test_no_row_parses_its_body_by_hand(self) -> None:
-        rows = Game(self, **EVERY_ROUTE).door.rows
-        self.assertGreater(sum(row.body is not None for row in rows), 40)
-        self.assertEqual([row.name for row in rows if row.body is object], [])
-
     def test_a_game_server_without_a_player_is_refused_first(self) -> None:
         game = Game(self)
         token = game.player("Ann_1").token

@@ -50,17 +50,6 @@ class ConfigurationPageTests(SynchronousTestCase):
                         wrong.append(f"{section} {name}: {text}")
         self.assertEqual(wrong, [])
 
-    @proves("every variable is documented with its default, and no other")
-    def test_each_has_a_sentence_of_what_it_is_for(self) -> None:
-        """The generated page in docs/reference copies these sentences."""
-        silent = [
-            name
-            for section in rows().values()
-            for name, (_, effect) in section.items()
-            if not effect
-        ]
-        self.assertEqual(silent, [])
-
     @proves("GET DashboardSettings")
     def test_the_settings_page_has_the_texts_of_this_page(self) -> None:
         made = catalogue(OWNERS_PAGE.read_text("utf-8"))

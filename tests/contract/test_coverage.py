@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.contract.coverage import OWN, PAGE, Mark, Route, faults, marks, marks_of, routes, rules
+from tests.contract.coverage import PAGE, Mark, Route, faults, marks_of, routes, rules
 
 TEST = "tests/contract/test_coverage.py::test"
-PRESENCE = "tests/metagame/play/presence/test_presence.py"
 ROWS = """
 | route | who may call | marks |
 |---|---|---|
@@ -71,15 +70,3 @@ class MarkTests(SynchronousTestCase):
             ),
         ):
             self.assertEqual([mark.idle for mark in marks_of("tests/test_x.py", source)], [idle])
-
-    def test_the_marks_are_read_from_the_tests(self) -> None:
-        all_marks = marks()
-        self.assertGreater(len(all_marks), 1000)
-        beat = {
-            mark.test.partition("::")[0] for mark in all_marks if mark.says == "POST /heartbeat"
-        }
-        self.assertIn(PRESENCE, beat)
-        self.assertIsNotNone(OWN.fullmatch("GET /greeting/:name | optional token | own"))
-
-    def test_there_is_no_fault(self) -> None:
-        self.assertEqual(faults(PAGE.read_text(), marks()), [])

@@ -1,12 +1,14 @@
 """Requests and replies match the OpenAPI document.
 
-This file sends every read; feature tests compare the writes that they send.
+This file sends every read; feature tests compare the writes that they send, and the query arguments
+and headers that every row reads (``tests/support/described.py``).
 """
 
 from __future__ import annotations
 
 import unittest
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from twisted.trial.unittest import SynchronousTestCase
@@ -114,6 +116,26 @@ class DescribedTests(SynchronousTestCase):
         [fault] = self.faults(b"", {"stored": 1, "more": 2})
         self.assertIn("'more' was unexpected", fault)
         self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"stored": 1}), [])
+
+    def faults_of_reading(self, read: Callable[[HttpRequest], object]) -> list[str]:
+        described = {"query": {"page": int}, "headers": {"x-svc-code": str}}
+        row = Row("GET", "/note", Access.NONE, _handler, bare, **described)
+        request = HttpRequest("GET", b"/note", b"page=1", Headers(), "127.0.0.1", b"")
+        read(request)
+        observer = Described()
+        observer(FinishedRequest(request, row, NOBODY, 200, 0.0, answer=Answer()))
+        return observer.faults
+
+    def test_an_argument_that_is_read_and_not_described_is_a_fault(self) -> None:
+        self.assertEqual(self.faults_of_reading(lambda request: request.argument("page")), [])
+        faults = self.faults_of_reading(lambda request: request.argument("size"))
+        self.assertEqual(faults, ["GET /note reads ?size= and does not say so"])
+
+    @proves("svcctl openapi")
+    def test_a_header_that_is_read_and_not_described_is_a_fault(self) -> None:
+        self.assertEqual(self.faults_of_reading(lambda request: request.header(b"x-svc-code")), [])
+        faults = self.faults_of_reading(lambda request: request.header(b"x-svc-note"))
+        self.assertEqual(faults, ["GET /note reads x-svc-note: and does not say so"])
 
     def test_a_game_fails_the_test_that_saw_one(self) -> None:
         class Failing(SynchronousTestCase):

@@ -18,6 +18,7 @@ import orjson
 from attrs import define, field, frozen
 from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
+from svcserver.kernel.headers import ATTEMPT, GATEWAY, MACHINE, REQUEST_ID
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.web.front import FinishedRequest
 from svcserver.web.openapi import (
@@ -40,20 +41,39 @@ OUTLINES = 50  # of a row and kind: where keys are ids, each body has another
 
 _rules: dict[int, tuple[Row, Rules]] = {}  # by id of the row, which every game mounts
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
-_asked: dict[int, set[str]] = {}  # names of arguments that a request was asked for, by its id
-_arguments = HttpRequest.arguments
+_asked: dict[int, set[str]] = {}  # what each request was asked for, by its id
+_arguments, _header = HttpRequest.arguments, HttpRequest.header
+OF_ALL_ROWS = {  # read by the front door and the gate, or elsewhere in OpenAPI
+    "accept",
+    "authorization",
+    "content-type",
+    "cookie",
+    *map(bytes.decode, (ATTEMPT, GATEWAY, MACHINE, REQUEST_ID)),
+    *(str(scheme.get("name")) for scheme in CREDENTIALS.schemes.values()),
+}
+
+
+def _note(request: HttpRequest, name: str) -> None:
+    names = _asked.get(id(request))
+    if names is None:
+        names = _asked[id(request)] = set()
+        weakref.finalize(request, _asked.pop, id(request), None)  # another may get its id
+    names.add(name)
 
 
 def _arguments_noted(request: HttpRequest, name: str) -> list[str]:
-    requests = _asked.get(id(request))
-    if requests is None:
-        requests = _asked[id(request)] = set()
-        weakref.finalize(request, _asked.pop, id(request), None)  # another may get its id
-    requests.add(name)
+    _note(request, f"?{name}=")
     return _arguments(request, name)
 
 
+def _header_noted(request: HttpRequest, name: bytes) -> str | None:
+    if (text := name.decode()) not in OF_ALL_ROWS:
+        _note(request, f"{text}:")
+    return _header(request, name)
+
+
 setattr(HttpRequest, "arguments", _arguments_noted)  # noqa: B010 - mypy sees a method
+setattr(HttpRequest, "header", _header_noted)  # noqa: B010
 
 
 @define
@@ -69,9 +89,10 @@ class Described:
         request = _asked.get(id(done.request), set())
         if row is None or answer is None:
             return
-        own = {name for name, _ in getattr(row, "owners", ())}  # which the gate may ask for first
-        for name in sorted(request - set(row.query) - own):
-            self.faults.append(f"{row.name} reads ?{name}= and does not say so")
+        described = {f"?{name}=" for name in row.query} | {f"{name}:" for name in row.headers}
+        described |= {f"?{name}=" for name, _ in getattr(row, "owners", ())}  # read by the gate
+        for name in sorted(request - described):
+            self.faults.append(f"{row.name} reads {name} and does not say so")
         if 400 <= done.status < 600:
             self._compare_refusal(row, answer)
         if not 200 <= done.status < 300:
