@@ -27,7 +27,10 @@ from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
-READS = {"POST /svc/api/DashboardJoin"}  # gives the text of a code that is there already
+READS = {  # return the text of codes that exist already
+    "POST /svc/api/DashboardJoin",
+    "POST /svc/api/DashboardJoinStrings",
+}
 STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 SAYS_ALL = {  # acts whose name says all: nothing is one way before and another after
     *("kick", "new key", "export", "player token", "sign in", "sign out", "sign-in link"),

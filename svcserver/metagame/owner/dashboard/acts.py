@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 
-from attrs import frozen
+from attrs import field, frozen
 from sqlalchemy import Connection, bindparam, select
 
-from svcserver.db.ledger import Ledger
+from svcserver.db.ledger import Ledger, T
+from svcserver.db.turns import Turns
 from svcserver.kernel import json
 from svcserver.kernel.ids import CharacterId
 from svcserver.kernel.refusals import Missing
@@ -29,6 +31,7 @@ class DashboardActs:
 
     ledger: Ledger
     granted: Callable[[], Collection[str]]  # default and sold entitlements
+    _turns: Turns = field(factory=Turns, init=False, repr=False)
 
     async def entitlements(self) -> list[str]:
         """Return the names of entitlements that are granted by default, sold, or in use."""
@@ -55,10 +58,21 @@ class DashboardActs:
         """Return the changes between two versions of a character's loadouts; raises Missing."""
         return await self._diff(_saved_loadouts, character_id, old, new)
 
-    async def check_invite(self, code: str) -> None:
-        """Raise Missing if the invite code does not exist."""
-        if await self.ledger.read(lambda tx: SqlAccounts(tx).invite(code)) is None:
-            raise Missing("there is no such invite code", code="not_found")
+    async def for_invites(self, codes: Sequence[str], make: Callable[[str], T]) -> list[T]:
+        """Return ``make(code)`` for each code; raises Missing for a code that does not exist.
+
+        ``make`` may take some milliseconds: it runs in a thread, and other reads run in between.
+        """
+
+        def job(code: str, tx: Connection) -> T:
+            if SqlAccounts(tx).invite(code) is None:
+                raise Missing("there is no such invite code", code="not_found")
+            return make(code)
+
+        return [
+            await self._turns.run("invites", partial(self.ledger.read, partial(job, code)))
+            for code in codes
+        ]
 
     async def _diff(
         self, saved: Saved, character_id: CharacterId, old: int, new: int

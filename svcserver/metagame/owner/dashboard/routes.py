@@ -172,9 +172,21 @@ class DashboardRoutes:
     )
     async def join(self, call: Call[wire.JoinWish]) -> Answer:
         """Return the join string of an invite code and its QR code."""
-        code = call.body.Code
-        await self.acts.check_invite(code)
-        return Answer(200, self._join(code), NO_STORE)
+        [invite] = await self.acts.for_invites([call.body.Code], self._join)
+        return Answer(200, invite, NO_STORE)
+
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardJoinStrings",
+        body=wire.JoinsWish,
+        reply=wire.JoinStrings,
+        bad_json=BAD_JSON,
+    )
+    async def join_all(self, call: Call[wire.JoinsWish]) -> Answer:
+        """Return the join strings of several invite codes and their QR codes."""
+        await self.reads.take(call.request.peer)
+        invites = await self.acts.for_invites(call.body.Codes, self._join)
+        return Answer(200, {"invites": invites}, NO_STORE)
 
     def _join(self, code: str) -> wire.JoinString:
         folder = self.state.folder

@@ -7,7 +7,8 @@ from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
 
-from svcserver.kernel.shapes import Opaque
+from svcserver.kernel.shapes import AtMost, Opaque
+from svcserver.metagame.accounts.invites import MAX_NEW
 from svcserver.metagame.owner.dashboard.differences import Diff
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
 from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
@@ -100,11 +101,24 @@ class JoinString(TypedDict):
     words: str
 
 
+class JoinStrings(TypedDict):
+    """The join strings of several invite codes, in the order of the request."""
+
+    invites: list[JoinString]
+
+
 @frozen
 class JoinWish:
     """The invite code for which to make a join string."""
 
     Code: str
+
+
+@frozen
+class JoinsWish:
+    """The invite codes for which to make join strings."""
+
+    Codes: Annotated[tuple[str, ...], AtMost(MAX_NEW)]
 
 
 def show_health(samples: Sequence[HealthSample], now: float) -> HealthOverTime:

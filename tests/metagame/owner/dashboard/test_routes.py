@@ -22,6 +22,7 @@ ROUTES = (
     ("GET", "DashboardSaveDiff?CharacterId=x&From=1&To=2"),
     ("GET", "DashboardLoadoutDiff?CharacterId=x&From=1&To=2"),
     ("POST", "DashboardJoin"),
+    ("POST", "DashboardJoinStrings"),
     ("GET", "DashboardOpenApi"),
     ("GET", "DashboardEntitlements"),
     ("GET", "DashboardPeople"),
@@ -44,6 +45,7 @@ class AccessTests(Case):
     @proves(
         "GET DashboardSaveDiff",
         "POST DashboardJoin",
+        "POST DashboardJoinStrings",
         "GET DashboardOpenApi",
         "GET DashboardLoadoutDiff",
     )
@@ -275,6 +277,22 @@ class JoinTests(Case):
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
         page = self.ask("DashboardJoin", "POST", data=b"{", headers={"Content-Type": "x"})
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
+
+    @proves("POST DashboardJoinStrings")
+    def test_fifty_codes_get_their_join_strings_at_once(self) -> None:
+        self.game.parts.dashboard.folder = new_host(nowhere(self))
+        codes = self.ask("DashboardInvites", "POST", json={"Count": 50}).json["codes"]
+        reply = self.ask("DashboardJoinStrings", "POST", json={"Codes": codes})
+        self.assertEqual(reply.headers["cache-control"], "no-store")
+        invites = reply.json["invites"]
+        self.assertEqual([decode(invite["join"]).code for invite in invites], codes)
+        self.assertEqual(len({"".join(invite["qr"]) for invite in invites}), 50)
+
+    @proves("POST DashboardJoinStrings")
+    def test_too_many_or_unknown_codes_are_refused(self) -> None:
+        for codes, status in (([self.code] * 51, 400), ([7], 400), ([self.code, "NO-NE"], 404)):
+            page = self.ask("DashboardJoinStrings", "POST", json={"Codes": codes})
+            self.assertEqual(page.status, status, codes)
 
 
 class DocumentTests(Case):

@@ -99,10 +99,11 @@ async function share(code) {
 
 /** Show a sheet with the QR code of each invite, and print it on request. */
 async function print(list) {
-  const cards = [];
+  let cards;
   if (list.length > 9) say(`Preparing ${list.length} invites…`);
   const ready = await act(async () => {
-    for (const invite of list) cards.push(printed(invite, await send("DashboardJoin", { Code: invite.code })));
+    const { invites: made } = await send("DashboardJoinStrings", { Codes: list.map(({ code }) => code) });
+    cards = list.map((invite, at) => printed(invite, made[at]));
   });
   if (!ready) return;
   const sheet = el("div", { class: "sheet" }, cards);
