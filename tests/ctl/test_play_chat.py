@@ -35,6 +35,7 @@ class Server:
     astray: bool = False  # whispers reach everybody
     refuses: bool = False
     refuses_all: bool = False  # no connection is accepted
+    interrupts: int = 0  # how many more log-ins a restart closes
     deaf: bool = False  # lines are lost
     only: str = ""  # the only account that receives lines
     clients: dict[str, ChatClient] = field(factory=dict)  # by account
@@ -46,6 +47,10 @@ class Server:
     async def connect(self, client: ChatClient, player: Player) -> None:
         if self.refuses_all:
             raise PlayFailed("chat", "nothing listens")
+        if self.interrupts:
+            self.interrupts -= 1
+            client.ended()
+            raise PlayFailed("chat", "closed")
         self.join(client)
 
     def close(self, account: str) -> None:
@@ -171,6 +176,27 @@ class TalkTests(SynchronousTestCase):
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * int(BACK_S / LOOK_S + 50))
         why = self.failureResultOf(settled, PlayFailed).value
+        self.assertIn("nothing listens", str(why))
+
+    def test_a_first_login_that_a_restart_closes_is_made_again(self) -> None:
+        server = Server(interrupts=4)  # of three players, so one is interrupted twice
+        chat = Chat(self.clock, self.timings, "tag1", server.connect)
+        players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
+        entered = Deferred.fromCoroutine(chat.log_in(players))
+        self.assertNoResult(entered)
+        self.clock.pump([LOOK_S] * 30)
+        self.successResultOf(entered)
+        self.assertEqual(chat.reconnections, 3)
+        self.do(chat.say(players[0], players, "City-tag1"))
+        settled = Deferred.fromCoroutine(chat.settle())
+        self.clock.pump([LOOK_S] * 10)
+        self.assertEqual(self.successResultOf(settled), 3)
+        self.assertIn("3 chat connections ended and came back", chat.interruptions())
+
+    def test_a_first_login_that_the_chat_refuses_ends_the_session(self) -> None:
+        chat = Chat(self.clock, self.timings, "tag1", Server(refuses_all=True).connect)
+        entered = Deferred.fromCoroutine(chat.log_in([self.player("Ada")]))
+        why = self.failureResultOf(entered, PlayFailed).value
         self.assertIn("nothing listens", str(why))
 
     def test_a_connection_that_the_client_ended_is_no_restart(self) -> None:

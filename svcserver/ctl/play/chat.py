@@ -105,7 +105,13 @@ class Chat:
 
     async def _log_in(self, member: ChatMember) -> None:
         began = self.reactor.seconds()
-        await self.connect(member.client, member.player)
+        try:
+            await self.connect(member.client, member.player)
+        except PlayFailed:
+            if member.client.how_ended != CLOSED:
+                raise
+            await self._reconnect(member)  # the host restarts
+            return
         member.here = True
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
