@@ -14,6 +14,7 @@ from attrs import Factory, asdict, field, frozen
 from svcserver.ctl.keys import SigningKeys
 from svcserver.db.engine import sqlite_url
 from svcserver.kernel.secrets import Secret
+from svcserver.stack.workers import EACH
 
 NET = ipaddress.ip_network("100.64.0.0/10")
 PROBE = "100.100.100.100"  # an address inside the network; nothing is sent to it
@@ -78,13 +79,15 @@ class Ports:
         moved = {name: base + port - usual["metagame"] for name, port in usual.items()}
         return cls(**moved | {"gateway": base + 43, "hunts": base + 70, "city": base + 77})
 
-    def tcp(self, *, private: bool) -> list[int]:
-        """Return the TCP ports that a host with one metagame listens on."""
+    def tcp(self, *, private: bool, workers: int) -> list[int]:
+        """Return the TCP ports that a host listens on."""
         ports = [self.metagame, self.deploy, self.content]
         ports += [self.metagame_figures, self.deploy_figures, self.content_figures]
         if not private:
             ports += [self.gateway, self.allowlist, self.chat]
             ports += [self.gateway_figures, self.allowlist_figures]
+        if workers > 1:
+            ports += range(self.workers, self.workers + EACH * workers)
         return ports
 
     @property

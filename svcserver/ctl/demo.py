@@ -19,11 +19,16 @@ from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import Wishes
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import findings, live, session_options, tell_times
+from svcserver.ctl.play_command import (
+    findings,
+    live,
+    relay_port_of,
+    session_options,
+    tell_times,
+)
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_address, join_string, offered
-from svcserver.kernel.digits import whole_in
 
 FOLDER = "demo-host"
 PORTS = Ports(gateway=61443, relay=61010)
@@ -56,7 +61,7 @@ def demo(
         out.text(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
     supply(host, out)
-    wishes = Wishes(players, hunts, relay_port=relay_port(host), hunt_s=hunt_seconds, whole=True)
+    wishes = Wishes(players, hunts, relay_port=relay_port_of(host), hunt_s=hunt_seconds, whole=True)
     wishes = evolve(wishes, keep=True)  # the owner can then look at the players' accounts
     timings = Timings()
     why = run(host, out, wishes, timings, once=once)
@@ -113,11 +118,6 @@ async def evening(
         return PlayFailed("stack", f"cannot be started: {why.strerror}")
     out.text(f"the stack runs: {names}")
     return await live(reactor, host, out, wishes, timings)
-
-
-def relay_port(host: Host) -> int:
-    """Return the first port for the relays of the simulated players."""
-    return whole_in(host.variables("relay").get("SVC_RELAY_PORT", ""), 5) or PORTS.relay
 
 
 def player_lines(host: Host) -> list[str]:

@@ -115,7 +115,7 @@ def init(
     out = Out(as_json)
     place = place_of(public_host, private_host, base_port)
     scale = scale_of(workers, database, live, private=place.private)
-    taken = taken_port(place, Machine())
+    taken = taken_port(place, Machine(), workers)
     made = create_host(
         folder,
         place.address,
@@ -174,38 +174,40 @@ def place_of(
     return PublicAddress(name, private=False, ports=ports, port_given=True)
 
 
-def taken_port(place: PublicAddress, machine: Machine) -> str:
+def taken_port(place: PublicAddress, machine: Machine, workers: int = 1) -> str:
     """Return a message if a port of the new host is taken: which, by which program, and the remedy.
 
     Returns "" if all ports are free.
     """
-    taken = _taken(place, machine)
+    taken = _taken(place, machine, workers)
     if taken is None:
         return ""
     host, port, udp = taken
     holder = machine.holder(host, port, udp=udp)
-    program_name = _name(holder) if holder else "another program"
     for base in range(FIRST_ALTERNATIVE, FIRST_NO_PORT - PORTS_OF_A_HOST, STEP):
         alternative = evolve(place, ports=Ports.from_base(base), port_given=False)
-        if _taken(alternative, machine) is None:
+        if _taken(alternative, machine, workers) is None:
             cure = f"Make the host with --base-port {base}, whose ports are free, or end it."
             break
     else:
         cure = "End it, or give --base-port another number."
-    return f"{'UDP port' if udp else 'port'} {port} is taken by {program_name}. {cure}"
+    return f"{'UDP port' if udp else 'port'} {port} is taken by {holder_name(holder)}. {cure}"
 
 
-def _name(holder: PortHolder) -> str:
+def holder_name(holder: PortHolder | None) -> str:
+    """Return the words for the program that uses a port."""
+    if holder is None:
+        return "another program"
     component = next((word[4:] for word in holder.words if word.startswith("svc-")), "")
     settings = holder.settings_of(component)
     name = f"the {component} of the host in {settings.parent}" if settings else holder.words[0]
     return f"{name} (process {holder.pid})"
 
 
-def _taken(place: PublicAddress, machine: Machine) -> tuple[str, int, bool] | None:
+def _taken(place: PublicAddress, machine: Machine, workers: int) -> tuple[str, int, bool] | None:
     """Return the first taken port with its address, and whether it is a UDP port."""
     addresses = {place.address if place.private else LOOPBACK, LOOPBACK}
-    tcp = place.ports.tcp(private=place.private)
+    tcp = place.ports.tcp(private=place.private, workers=workers)
     listens = [
         *((address, port, False) for address in sorted(addresses) for port in tcp),
         *((EVERYWHERE, port, True) for port in place.ports.udp),

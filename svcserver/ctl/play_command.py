@@ -25,6 +25,7 @@ from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed, Story, counted
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
+from svcserver.kernel.digits import whole_in
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.store import SqlAccounts
 
@@ -55,7 +56,9 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Connect directly to the metagame at URL, without relay and gateway.",
 )
 @click.option(
-    "--relay-port", type=click.IntRange(1024, 65000), default=61010, help="Port of the first relay."
+    "--relay-port",
+    type=click.IntRange(1024, 65000),
+    help="Port of the first relay. Default: SVC_RELAY_PORT in relay.env.",
 )
 @click.option("--keep", is_flag=True, help="Keep the players' accounts.")
 def play(
@@ -65,7 +68,7 @@ def play(
     hunts: int,
     hunt_seconds: float,
     url: str | None,
-    relay_port: int,
+    relay_port: int | None,
     keep: bool,
     times: bool,
 ) -> None:
@@ -76,7 +79,8 @@ def play(
     base = url or private_url(host)
     if base is not None:
         check_url(base)
-    wishes = Wishes(players, hunts, base.rstrip("/") if base else None, relay_port)
+    first = relay_port or relay_port_of(host)
+    wishes = Wishes(players, hunts, base.rstrip("/") if base else None, first)
     wishes = evolve(wishes, hunt_s=hunt_seconds, keep=keep)
     timings = Timings()
     why = run(host, out, wishes, timings)
@@ -85,6 +89,13 @@ def play(
     out.data(findings(wishes, why, timings))
     if why is not None:
         fail(f"the session failed at the {why}")
+
+
+def relay_port_of(host: Host) -> int:
+    """Return the first port for the relays of the simulated players."""
+    has_one = host.folder is not None and (host.folder / "relay.env").is_file()
+    variables = host.variables("relay") if has_one else {}
+    return whole_in(variables.get("SVC_RELAY_PORT", ""), 5) or Wishes().relay_port
 
 
 def check_url(base: str) -> None:

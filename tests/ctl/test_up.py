@@ -16,6 +16,7 @@ from svcserver.ctl import begun
 from svcserver.ctl.as_owner import Owner
 from svcserver.ctl.doctor.machine import PortState
 from svcserver.ctl.host import Host
+from svcserver.ctl.init import place_of, taken_port
 from svcserver.ctl.main import main
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.edge.invite import decode
@@ -152,6 +153,12 @@ class UpTests(SynchronousTestCase):
             self.assertIn(f"port {port} is taken by {program}", ran.line)
             self.assertIn("--base-port 62500, whose ports are free", ran.line)
             self.assertFalse(self.folder.exists())
+
+    def test_a_taken_port_of_a_worker_is_named_too(self) -> None:
+        machine = Quiet(taken={61_110: PortState(taken=True)})
+        place = place_of("203.0.113.10", None)
+        self.assertEqual(taken_port(place, machine, 3), "")
+        self.assertIn("port 61110 is taken", taken_port(place, machine, 4))
 
     def test_existing_host_starts_unchanged_without_an_invite(self) -> None:
         new_host(self.folder)

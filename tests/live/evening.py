@@ -15,12 +15,11 @@ from pathlib import Path
 
 import click
 
-from svcserver.ctl.demo import relay_port
 from svcserver.ctl.host import find
 from svcserver.ctl.output import Out, fail
 from svcserver.ctl.play.evening import Wishes
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import run
+from svcserver.ctl.play_command import relay_port_of, run
 from svcserver.stack.components import components, environment
 from tests.ctl.hosts import PATIENCE_S, completed
 from tests.support import prestarted
@@ -32,7 +31,7 @@ from tests.support.processes import READY, eventually
 def main(folder: str) -> None:
     """Run the session in this process; exit as ``svcctl demo --once`` does."""
     host = find(folder, None)
-    why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port(host), whole=True), Timings())
+    why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port_of(host), whole=True), Timings())
     if why is not None:
         fail(f"the session failed at the {why}")
 

@@ -81,13 +81,14 @@ def test_two_hosts_run_on_one_machine(tmp_path: Path) -> None:
         ]
         for base, card in zip(sorted(bases[:2]), cards, strict=True):
             assert card["dashboard"] == f"http://127.0.0.1:{base}/svc/dashboard"
-            folder = tmp_path / str(base)
-            status = subprocess.run(
-                [SVCCTL, "status", "--config", str(folder), "--json"],
-                capture_output=True,
-                check=True,
-            )
-            assert json.loads(status.stdout)
+        words = [SVCCTL, "play", "--players", "1", "--hunts", "0", "--config"]
+        evenings = [
+            subprocess.Popen([*words, str(tmp_path / str(base))], stdout=subprocess.PIPE, text=True)
+            for base in sorted(bases[:2])
+        ]
+        for evening in evenings:  # at the same time, each with its host's relay port
+            told, _ = evening.communicate(timeout=PATIENCE_S)
+            assert evening.returncode == 0, told
         words = ["up", str(tmp_path / "third"), "--yes", "--public-host", "127.0.0.1"]
         words += ["--base-port", str(bases[0])]
         third = subprocess.run([SVCCTL, *words], capture_output=True, check=False, text=True)

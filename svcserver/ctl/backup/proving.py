@@ -227,11 +227,10 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
 
 def _evening(host: ThrowAway) -> str | None:
     """Run a simulated session on the host; return a description of the failure, or None."""
-    words = ["play", "--config", str(host.folder), "--players", str(PLAYERS)]
-    relay = ["--relay-port", str(host.ports.relay), "--json"]
+    words = ["play", "--config", str(host.folder), "--players", str(PLAYERS), "--json"]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "svcserver.ctl.main", *words, *relay],
+            [sys.executable, "-m", "svcserver.ctl.main", *words],
             capture_output=True,
             text=True,
             timeout=EVENING_S,

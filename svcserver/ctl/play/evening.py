@@ -10,7 +10,9 @@ from typing import Any
 from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 
+from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host
+from svcserver.ctl.init import holder_name
 from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
@@ -126,13 +128,14 @@ class Evening:
             try:
                 relay.startService()
             except PortBusy as why:
-                busy = str(why)
                 if not self.relays:
-                    break
+                    holder = holder_name(Machine().holder(why.host, why.port))
+                    fault = f"port {why.port} is taken by {holder}; give another --relay-port"
+                    raise PlayFailed("relay", fault) from None
                 continue
             self.relays.append(relay)
             return f"http://127.0.0.1:{relay.port}"
-        raise PlayFailed("relay", f"port {busy} is taken; choose another with --relay-port")
+        raise PlayFailed("relay", f"{TRIES} ports from {self.wishes.relay_port} on are taken")
 
     async def _settle_in(self) -> None:
         await self._each(Player.register, "registering")
