@@ -10,6 +10,7 @@ from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IProtocol
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
@@ -85,6 +86,13 @@ class ChatService(Service):
             port=settings.port,
             check=settings.nick_check,
         )
+
+    def websocket(self, address: Any) -> IProtocol | None:
+        """Return a protocol for a connection to another port; None if the chat takes no more."""
+        made: IProtocol | None = None
+        if self._listening is not None:
+            made = self.factory.buildProtocol(address)
+        return made
 
     def stopService(self) -> Deferred[Any]:
         """Stop listening, send ``<close/>`` to all, and wait at most ``CUT_S`` for them."""

@@ -39,6 +39,7 @@ WRONG_CERTIFICATE_S = 30.0  # between two polls of a host with a wrong certifica
 LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
 PASSPORT_S = 300.0  # how long the host may take to make a passport
 CHAT_PORT = 61099  # the chat port of a private host, which has no gateway
+STATUS, STATUS_S = "/svc/api/ServerStatus", 5.0
 
 
 class CannotPlay(Exception):
@@ -91,6 +92,19 @@ def way_to(record: HostRecord, relay_port: int, relay_host: str = HOST) -> tuple
     if record.public:
         return f"{relay_host}:{relay_port}", f"ws://{relay_host}:{relay_port}"
     return f"{record.host}:{record.port}", f"ws://{record.host}:{CHAT_PORT}"
+
+
+def is_same_process(here: dict[str, Any], there: dict[str, Any]) -> bool:
+    """Return whether two status replies come from one metagame process."""
+    alike = all(here.get(name) == there.get(name) for name in ("name", "version", "commit"))
+    first, second = (reply.get("uptimeSeconds") for reply in (here, there))
+    if not isinstance(first, int) or not isinstance(second, int):
+        return False
+    return alike and abs(first - second) <= STATUS_S
+
+
+def _is_metagame(program: str) -> bool:
+    return program.startswith("svc-metagame ")
 
 
 @define(eq=False, slots=False)
@@ -304,9 +318,8 @@ class Membership:
         except (accounts.Refused, CannotPlay) as error:
             self.inputs.failed(str(error))
         except PortBusy as error:
-            program = await self.around.in_thread(program_on, error.host, error.port)
-            is_metagame = program.startswith("svc-metagame ")
-            text = words.METAGAME_BUSY if is_metagame else words.RELAY_BUSY
+            program = await self._program_on(error)
+            text = words.METAGAME_BUSY if _is_metagame(program) else words.RELAY_BUSY
             self.inputs.failed(text.format(port=error.port, program=program))
         except BadCommand as error:
             self.inputs.failed(words.BAD_COMMAND.format(why=error))
@@ -329,7 +342,15 @@ class Membership:
             environ |= runner.environ(self.folder)
         if self.host.stage is not Stage.STARTING:
             return
-        self.way = self.around.open_way(self.record)
+        try:
+            self.way = self.around.open_way(self.record)
+        except PortBusy as error:
+            if not await self._is_own_metagame(error):
+                raise
+            if self.host.stage is not Stage.STARTING:
+                return
+            server, _ = self.around.open_way(self._at_metagame(error.port))
+            self.way = server, f"ws://{server}"
         values = self.start_values(*self.way)
         try:
             front = runner.command if runner is not None else ""
@@ -340,6 +361,33 @@ class Membership:
             self._close_way()
             raise
         self.inputs.started()
+
+    async def _program_on(self, busy: PortBusy) -> str:
+        program: str = await self.around.in_thread(program_on, busy.host, busy.port)
+        return program
+
+    async def _is_own_metagame(self, busy: PortBusy) -> bool:
+        """Return whether this host's own metagame has the port at all addresses of this PC.
+
+        Such a metagame also accepts the game's connection to the chat, so the game needs no relay.
+        The check compares the replies of both addresses, because another host may run here, and it
+        must not get the player's key.
+        """
+        if not _is_metagame(await self._program_on(busy)):
+            return False
+        local = self.around.client(self._at_metagame(busy.port))
+        try:
+            here = (await local.ask("GET", STATUS, patience_s=STATUS_S)).fields
+            there = (await self.client.ask("GET", STATUS, patience_s=STATUS_S)).fields
+        except NoReply:
+            return False
+        finally:
+            local.pool.close()
+        return is_same_process(here, there)
+
+    def _at_metagame(self, port: int) -> HostRecord:
+        """Return the record of this host without the gateway in front of the metagame."""
+        return evolve(self.record, host=HOST, port=port, fingerprint="", next_fingerprint="")
 
     def _close_way(self) -> None:
         self.way = None

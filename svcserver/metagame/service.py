@@ -22,6 +22,7 @@ from svcserver.db.restoring import refuse_restored
 from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transact
 from svcserver.edge.allowlist_client import CACHED_S
+from svcserver.http.crosssite import is_loopback
 from svcserver.kernel.counters import Counters
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.foreign_text import failed_start
@@ -166,7 +167,10 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     serving.StartWarnings(options.warnings).setServiceParent(top)
     answering.setServiceParent(top)
     watches = *game.desk.measuring(reactor), *game.desk.watches(reactor)
-    for optional in (game.chat(options.environ, reactor), *watches):
+    chat = game.chat(options.environ, reactor)
+    if not is_loopback(settings.bind_host):  # then the owner's launcher cannot start a relay here
+        factory.websockets = getattr(chat, "websocket", None)
+    for optional in (chat, *watches):
         if optional is not None:
             optional.setServiceParent(top)
     return top

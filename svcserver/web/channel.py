@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 
 from svcserver.http.bodies import Body, body_of
 from svcserver.http.connection import ANSWERING, CONTINUE, IDLE, Connection, Deadlines
+from svcserver.http.crosssite import is_loopback
 from svcserver.http.heads import Fault
 from svcserver.http.prompt import send
 from svcserver.kernel.counters import Counted, Counters
@@ -113,7 +114,8 @@ class Channel(Connection):
             proxy_headers=self.factory.proxy_headers,
         )
         if head.length == 0:
-            self._ask(head, request)
+            if head.upgrade != b"websocket" or not self._switch_protocol(request, raw):
+                self._ask(head, request)
             return
         front = self.factory.front
         length = head.length or 0
@@ -133,6 +135,29 @@ class Channel(Connection):
         self.until(self.began + RECEIVE_S, self.cut)
         self._upload = Upload(head, request, body_of(head.length), front.max_json)
         self.receive()
+
+    def _switch_protocol(self, request: HttpRequest, raw: bytes) -> bool:
+        """Pass the connection to a WebSocket protocol; return whether there is one.
+
+        Only programs on this machine may use it: no proxy, and no page of another site.
+        """
+        make, transport = self.factory.websockets, self.transport
+        if make is None or request.method != "GET" or self.half_closed:
+            return False
+        if not is_loopback(self.peer) or request.proxied or request.foreign():
+            return False
+        websocket = make(transport.getPeer())
+        if websocket is None:
+            return False
+        rest, self.waiting = self.waiting, b""
+        for reason in tuple(self._holds):
+            self.release(reason)
+        transport.unregisterProducer()
+        self.connectionLost()
+        transport.protocol = websocket
+        websocket.makeConnection(transport)
+        websocket.dataReceived(raw + rest)
+        return True
 
     def take_body(self) -> None:
         upload = self._upload

@@ -41,7 +41,7 @@ class Fields:
 class ParsedHead:
     """A parsed head, shared by all requests with the same bytes. Raises Fault."""
 
-    __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query")
+    __slots__ = ("expects", "fields", "keep_alive", "length", "method", "path", "query", "upgrade")
 
     def __init__(self, raw: bytes) -> None:
         head = read_request(raw, passed_on=False)
@@ -51,6 +51,7 @@ class ParsedHead:
         self.path, _, self.query = origin_form(head.target).partition(b"?")
         self.fields = Fields(head.fields)
         self.length, self.keep_alive, self.expects = head.length, head.keep_alive, head.expects
+        self.upgrade = head.upgrade
 
 
 @define

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IProtocol, IReactorTime
 from twisted.logger import Logger
 
 from svcserver.http.connection import Connections
@@ -42,8 +43,12 @@ class HttpHandler(Protocol):
 class HttpFactory(Connections[Channel]):
     """The factory that serves ``front`` on every connection.
 
-    ``proxy_headers`` are further headers that mark a request as forwarded.
+    ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
+    protocols of WebSocket connections, which only programs on this machine can open. It may return
+    None; without it, requests to upgrade a connection are answered like all others.
     """
+
+    websockets: Callable[[Any], IProtocol | None] | None = None
 
     def __init__(
         self,

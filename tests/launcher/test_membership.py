@@ -15,7 +15,7 @@ from svcserver.launcher import port_in_use, words
 from svcserver.launcher.host_client import NoReply, Reply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
-from svcserver.launcher.membership import CannotPlay
+from svcserver.launcher.membership import STATUS, CannotPlay, is_same_process
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
 from svcserver.launcher.view import show, show_all
@@ -450,6 +450,46 @@ class PlayingTests(LauncherCase):
             sentence = text.format(port=61000, program=program)
             self.assertEqual((self.member.host.trouble, self.processes), (sentence, []))
             self.assertIs(self.member.host.stage, Stage.READY)
+
+    def play_beside_a_metagame(self, **status: object) -> list[str]:
+        """Play while a metagame has all addresses; return the addresses that the game gets."""
+        self.ready()
+        self.member.change(command="/bin/sh {server} {chat}")
+        self.busy("127.0.0.1", "127.0.0.2")
+        holder = PortHolder(7, ("python3", "/x/twistd", "svc-metagame"))
+        self.patch(port_in_use, "port_holder", lambda *_: holder)
+        local = FakeHost()
+        for host in (self.remote, local):
+            host.says("GET", STATUS, 200, {"name": "Friday Hunts", **status})
+        self.patch(FakeLauncher, "client", lambda *_: local)
+        self.member.inputs.play()
+        self.assertEqual((local.requests, local.with_key), ([("GET", STATUS, None)], []))
+        return self.processes[-1].arguments[1:] if self.processes else []
+
+    def test_game_uses_a_metagame_that_has_all_addresses(self) -> None:
+        way = self.play_beside_a_metagame(uptimeSeconds=60)
+        self.assertEqual(way, ["127.0.0.1:61000", "ws://127.0.0.1:61000"])
+        self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+        self.member.inputs.stop()
+        self.assertIsNone(self.member.way)
+
+    def test_game_uses_no_metagame_whose_start_is_unknown(self) -> None:
+        self.assertEqual(self.play_beside_a_metagame(), [])
+        sentence = words.METAGAME_BUSY.format(port=61000, program="svc-metagame (process 7)")
+        self.assertEqual(self.member.host.trouble, sentence)
+
+    def test_metagame_of_another_host_on_this_pc_is_recognised(self) -> None:
+        status = {"name": "Friday Hunts", "version": "1", "commit": "a", "uptimeSeconds": 60}
+        for change, same in (
+            ({}, True),
+            ({"uptimeSeconds": 62}, True),  # the replies are not from the same second
+            ({"uptimeSeconds": 90}, False),
+            ({"uptimeSeconds": None}, False),
+            ({"uptimeSeconds": "60"}, False),
+            ({"name": "Monday Hunts"}, False),
+            ({"commit": "b"}, False),
+        ):
+            self.assertEqual(is_same_process(status, {**status, **change}), same, change)
 
     def test_windows_lists_the_process_of_a_port(self) -> None:
         rows = (

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from svcserver.chat import stanza
 from svcserver.chat.stanza import serialize
-from tests.chat.sockets import Talker
+from tests.chat.sockets import Talker, upgrade
 from tests.support.joined import FREE, Beside, beside_a_metagame
-from tests.support.processes import bearer, eventually, free_port, metagame, register
+from tests.support.processes import PATIENCE_S, bearer, eventually, free_port, metagame, register
 from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
@@ -99,6 +100,52 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
         assert "<show>away</show>" in player.hear("<presence")
     for player in talkers:
         player.wire.close()
+
+
+def status_of(port: int, request: bytes) -> bytes:
+    """Send a request, and return the status of the answer."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as wire:
+        wire.sendall(request)
+        return wire.recv(4096)[9:12]
+
+
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE, BIND_HOST="0.0.0.0", CHAT_MAX_CONNECTIONS="4")
+def test_chat_is_also_on_a_metagames_port_at_all_addresses(service: Beside) -> None:
+    port = service.port()
+    players = [register(service, name) for name in ("Ann_1", "Bob_1")]
+    talkers: list[Talker] = []
+    ann = talker(talkers, port, players[0], "Ann_1")
+    bob = talker(talkers, service.port("CHAT_PORT"), players[1], "Bob_1")
+    for player in (ann, bob):
+        player.join("City-1")
+    ann.say("City-1", "hello")
+    assert "hello" in bob.hear("<message")
+    # the chat's limits apply, and nothing a stranger sends harms the metagame
+    for request, status in (
+        (upgrade(more="X-Forwarded-For: 203.0.113.9\r\n"), b"404"),
+        (upgrade(more="Origin: https://evil.example\r\n"), b"404"),
+        (upgrade().replace(b"Version: 13", b"Version: 99"), b"400"),
+        (upgrade().replace(b"AAAA==", b"=="), b"400"),
+        (upgrade(more=f"X: {'x' * 20_000}\r\n"), b"431"),
+    ):
+        assert status_of(port, request) == status, request[:300]
+    with ExitStack() as crowd:
+        for _ in range(3):
+            wire = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+            crowd.enter_context(wire)
+            wire.sendall(upgrade())
+            answer = wire.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 503 ")  # the chat is full
+        assert service.ask("GET", "/svc-status")[0] == 200
+    bob.say("City-1", "still here")
+    assert "still here" in ann.hear("still here")
+    for player in talkers:
+        player.wire.close()
+
+
+@beside_a_metagame(CHAT="1", CHAT_PORT=FREE)
+def test_chat_is_not_on_a_metagames_port_at_loopback(service: Beside) -> None:
+    assert status_of(service.port(), upgrade()) == b"404"
 
 
 def test_a_bad_chat_port_is_logged_and_the_metagame_runs_on(tmp_path: Path) -> None:

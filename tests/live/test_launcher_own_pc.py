@@ -30,10 +30,18 @@ COMMAND = (
 )
 
 
+@pytest.fixture(scope="module", params=["127.0.0.1", "0.0.0.0"])
+def bound(request: pytest.FixtureRequest) -> str:
+    """Return the address that the metagame listens at."""
+    address: str = request.param
+    return address
+
+
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def host(bound: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Run a host whose clients ping the metagame's port, as they do with port 61000."""
     made = players_host(tmp_path_factory.mktemp("own") / "host", "Own PC")
+    change(made, "metagame", "BIND_HOST", bound)
     url = f"http://127.0.0.1:{value(made, 'metagame', 'PORT')}/QoS"
     change(made, "metagame", "QOS_TARGET_URL", url)
     with running(made):
@@ -61,16 +69,17 @@ def owner(host: Path, tmp_path: Path) -> Iterator[Player]:
         player.process.kill()
 
 
-def test_owner_plays_on_the_hosts_own_pc(host: Path, owner: Player) -> None:
+def test_owner_plays_on_the_hosts_own_pc(host: Path, bound: str, owner: Player) -> None:
     port = value(host, "metagame", "PORT")
+    way = f"127.0.0.{2 if bound == '127.0.0.1' else 1}:{port}"
     owner.say("play")
     owner.hears("you are playing as Own_")
     [folder] = (owner.home / "games").iterdir()
     played = folder / "played.json"
     eventually(lambda: played.exists() and played.read_text().endswith("}"), 60)
     assert json.loads(played.read_text()) == {
-        "server": f"127.0.0.2:{port}",
-        "chat": f"ws://127.0.0.2:{port}",
+        "server": way,
+        "chat": f"ws://{way}",
         "ping": [f"http://127.0.0.1:{port}/QoS", 200],
         "answer": True,
         "line": TEXT,
@@ -79,6 +88,7 @@ def test_owner_plays_on_the_hosts_own_pc(host: Path, owner: Player) -> None:
     owner.hears(words.GAME_ENDED)
 
 
+@pytest.mark.parametrize("bound", ["127.0.0.1"], indirect=True)
 def test_program_that_has_the_second_address_is_named(host: Path, owner: Player) -> None:
     port = int(value(host, "metagame", "PORT"))
     with socket.create_server(("127.0.0.2", port)):
