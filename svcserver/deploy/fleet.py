@@ -49,6 +49,7 @@ class GameServer:
     started_at: float  # epoch seconds
     key_hash: str = field(default="", repr=False)  # hash of the key made for this launch
     host: str = ""  # the address of its machine; empty for MY_IP
+    node: str = ""  # the id of its machine in a swarm
 
     def log_fields(self) -> dict[str, object]:
         """Return the log fields that identify the server: kind, id and port."""

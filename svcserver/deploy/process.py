@@ -131,7 +131,8 @@ class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
     When the watched process has ended and another one is watched instead, ``moved`` is called with
-    the new pid. ``placed`` is called with the address of the machine that an engine has chosen.
+    the new pid. ``placed`` is called with the address and the id of the
+    machine that an engine has chosen.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -140,7 +141,7 @@ class GameProcess(ProcessProtocol):
         self._ended = ended
         self._waiting: list[Deferred[None]] = []
         self.moved: Callable[[int], None] = lambda pid: None
-        self.placed: Callable[[str], None] = lambda address: None
+        self.placed: Callable[[str, str], None] = lambda address, node: None
         self.family: Family | None = None  # None if the system does not list processes
         self.over = False
         self.ending = False  # no longer a game server; the remaining processes are killed

@@ -5,7 +5,7 @@ The specification's two routes need no credential. All other routes need the mac
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypedDict
+from typing import Annotated, ClassVar, NotRequired, TypedDict
 
 from attrs import field, frozen
 from twisted.logger import Logger
@@ -125,9 +125,17 @@ class Launches(TypedDict):
 
 
 class KeyReply(TypedDict):
-    """True if the key belongs to a running game server."""
+    """True if the key belongs to a running game server, and which server that is.
+
+    ``node`` is the id of its machine in a swarm, and ``match`` the match for which it was started.
+    """
 
     known: bool
+    kind: NotRequired[str]
+    host: NotRequired[str]
+    port: NotRequired[int]
+    node: NotRequired[str]
+    match: NotRequired[str]
 
 
 log = Logger()
@@ -195,9 +203,19 @@ class Deploy:
 
     @routes.row("GET", "/gameservers/key", access=OWNER, reply=KeyReply, query={"sha256": str})
     async def launch_key(self, call: Call) -> Answer:
-        """Return whether the key with this SHA-256 belongs to a running game server."""
+        """Return the running game server whose launch key has this SHA-256."""
         key_hash = call.request.argument("sha256") or ""
-        reply: KeyReply = {"known": self.supervisor.knows_key(key_hash)}
+        server = self.supervisor.find_key(key_hash)
+        if server is None:
+            return Answer(200, {"known": False})
+        reply: KeyReply = {
+            "known": True,
+            "kind": server.launch.kind.value,
+            "host": server.host or self.supervisor.host or "",
+            "port": server.port,
+            "node": server.node,
+            "match": server.launch.match_id,
+        }
         return Answer(200, reply)
 
     @routes.row(

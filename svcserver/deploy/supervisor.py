@@ -425,11 +425,11 @@ class Supervisor:
             "{kind} {id} on port {port} continues as pid {pid}", **server.log_fields(), pid=pid
         )
 
-    def _on_place(self, server_id: str, address: str) -> None:
-        """Record the address of the machine on which the game server runs now."""
+    def _on_place(self, server_id: str, address: str, node: str) -> None:
+        """Record the address and the id of the machine on which the game server runs now."""
         server = self.fleet.servers.get(server_id)
         if server is not None:
-            self.fleet.servers[server_id] = evolve(server, host=address)
+            self.fleet.servers[server_id] = evolve(server, host=address, node=node)
             text = "{kind} {id} on port {port} runs on the machine {address}"
             log.info(text, **server.log_fields(), address=address)
 
@@ -468,14 +468,15 @@ class Supervisor:
             process.kill("KILL")
         return alive
 
-    def knows_key(self, key_hash: str) -> bool:
-        """Return whether a running game server has the launch key with this SHA-256 (hex)."""
+    def find_key(self, key_hash: str) -> GameServer | None:
+        """Return the running game server whose launch key has this SHA-256 (hex), or None."""
         matching = [
             server
             for server in self.fleet.servers.values()
             if constant_time_equal(server.key_hash, key_hash)
         ]
-        return bool(key_hash) and any(self._is_alive(server) for server in matching)
+        alive = (server for server in matching if key_hash and self._is_alive(server))
+        return next(alive, None)
 
     def queued(self) -> int:
         """Return the number of waiting launches."""

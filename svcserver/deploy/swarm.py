@@ -207,7 +207,7 @@ class SwarmService:
         if self.process is None or node == self.node:
             return
         self.node = node
-        self.process.placed(address)
+        self.process.placed(address, node)
         self.process.end_exec()
 
     def end(self, code: int) -> None:

@@ -48,11 +48,19 @@ class Pair:
         return fingerprint(self.certificate)
 
 
-def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int = 10) -> Pair:
-    """Make a self-signed pair (P-256, SHA-256) for these host names and addresses.
+def make_pair(
+    hosts: Sequence[str],
+    *,
+    now: datetime | None = None,
+    years: int = 10,
+    issuer: Pair | None = None,
+    usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
+) -> Pair:
+    """Make a pair (P-256, SHA-256) for these host names and addresses.
 
     The certificate is valid from one day ago, because a player's clock may be slow. Each host
-    is a subject alternative name. The only extended key usage is server authentication.
+    is a subject alternative name. ``issuer`` signs the certificate; without it, the pair is
+    self-signed. ``usage`` is the only extended key usage.
     """
     if not hosts:
         raise BadCertificate("certificate", "names no host; give at least one host name or address")
@@ -64,21 +72,42 @@ def make_pair(hosts: Sequence[str], *, now: datetime | None = None, years: int =
         raise BadCertificate(
             "certificate", "has a host that is neither a name nor an address"
         ) from None
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0][:_LONGEST_NAME])])
-    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    certificate = (
+    builder = (
+        _builder(hosts[0], key, now, years, issuer)
+        .add_extension(alternatives, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    )
+    return _signed(builder, key, issuer)
+
+
+def make_authority(name: str, *, now: datetime | None = None, years: int = 20) -> Pair:
+    """Make the pair of a certificate authority, which signs the certificates of others."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    limits = x509.BasicConstraints(ca=True, path_length=0)
+    builder = _builder(name, key, now or datetime.now(UTC), years, None)
+    return _signed(builder.add_extension(limits, critical=True), key, None)
+
+
+def _builder(
+    name: str, key: ec.EllipticCurvePrivateKey, now: datetime, years: int, issuer: Pair | None
+) -> x509.CertificateBuilder:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:_LONGEST_NAME])])
+    return (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(subject if issuer is None else _parsed(issuer.certificate).subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=365 * years + years // 4))
-        .add_extension(alternatives, critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(usage, critical=False)
-        .sign(key, hashes.SHA256())
     )
+
+
+def _signed(
+    builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, issuer: Pair | None
+) -> Pair:
+    certificate = builder.sign(key if issuer is None else _private(issuer.key), hashes.SHA256())
     return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(

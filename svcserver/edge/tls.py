@@ -12,7 +12,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
 from twisted.internet import protocol
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
@@ -54,6 +54,15 @@ def server_context(pair: Pair) -> SSL.Context:
     Raises BadCertificate for a pair that OpenSSL rejects, such as one with a short key.
     """
     context = _context()
+    _use(context, pair)
+    context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
+    context.set_session_id(b"svc-gateway")
+    context.set_alpn_select_callback(_choose)
+    return context
+
+
+def _use(context: SSL.Context, pair: Pair) -> None:
+    """Present this pair to the peer; raises BadCertificate."""
     key: Any = serialization.load_pem_private_key(pair.key, password=None)
     try:
         first, *chain = x509.load_pem_x509_certificates(pair.certificate)
@@ -65,10 +74,29 @@ def server_context(pair: Pair) -> SSL.Context:
         raise BadCertificate(
             "certificate", f"cannot be served with: {error}; make one with svcctl cert make"
         ) from None
-    context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
-    context.set_session_id(b"svc-gateway")
-    context.set_alpn_select_callback(_choose)
+
+
+def node_context(pair: Pair, authority: bytes) -> SSL.Context:
+    """Return the TLS context of a listener whose clients need a certificate of the authority.
+
+    No session is resumed, so each connection proves its certificate again.
+    """
+    context = server_context(pair)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.set_options(SSL.OP_NO_TICKET)
+    store = context.get_cert_store()
+    if store is None:
+        raise BadCertificate("certificate", "cannot be checked: OpenSSL has no certificate store")
+    store.add_cert(crypto.X509.from_cryptography(x509.load_pem_x509_certificate(authority)))
+    context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
     return context
+
+
+def peer_fingerprint(transport: Any) -> str:
+    """Return the fingerprint of the peer's certificate, after the handshake."""
+    certificate: Any = transport.getPeerCertificate()
+    der = certificate.to_cryptography().public_bytes(serialization.Encoding.DER)
+    return fingerprint_of_der(der)
 
 
 def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
@@ -111,9 +139,11 @@ class TlsFactory(TLSMemoryBIOFactory):
 class Pinning:
     """The creator of the client side of TLS; the pin is checked after the handshake."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, pair: Pair | None = None) -> None:
         self.context = _context()
         self.context.set_verify(SSL.VERIFY_NONE)
+        if pair is not None:  # the server asks for a certificate
+            _use(self.context, pair)
         self.context.set_alpn_protos([HTTP_1_1])
         self.name = None if is_address(host) else host.encode("idna")
 
@@ -141,10 +171,7 @@ class _Secure(UpstreamConnection):
         self.attempt = attempt
 
     def handshakeCompleted(self) -> None:
-        transport: Any = self.transport
-        certificate: Any = transport.getPeerCertificate()
-        der = certificate.to_cryptography().public_bytes(serialization.Encoding.DER)
-        self.attempt.handshaken(self, fingerprint_of_der(der))
+        self.attempt.handshaken(self, peer_fingerprint(self.transport))
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         super().connectionLost(reason)
@@ -209,12 +236,13 @@ def pinned(
     *,
     timeout_s: float,
     bind: str | None = None,
+    pair: Pair | None = None,
 ) -> Any:
     """Return a ``connect`` for a Pool: TLS to ``host``, which must have one of the fingerprints.
 
-    ``bind`` is the local address of outgoing connections.
+    ``bind`` is the local address of outgoing connections. ``pair`` is our own certificate.
     """
-    creator = Pinning(host)
+    creator = Pinning(host, pair)
 
     def connect(pool: Pool) -> Deferred[Any]:
         attempt = _Attempt(pool, pins, reactor, timeout_s)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import IService
 from twisted.internet.interfaces import IReactorTime
@@ -74,6 +74,9 @@ from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRequests
 from svcserver.web.routes import Feature
 
+if TYPE_CHECKING:
+    from svcserver.edge.nodes import FleetFolder
+
 NAME = "svc-metagame"
 
 
@@ -114,6 +117,7 @@ class Metagame(Parts):
             about=self.about,
         )
         attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
+        self.launched, self._features = launched, list[Feature]()
         self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
 
@@ -180,10 +184,25 @@ class Metagame(Parts):
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
         if settings.log_bodies:
             observers = (*observers, BodyLog.of(settings, self.wall_clock).check())
-        door = guarded(self.gate, observers)
+        door = guarded(self.gate, settings, observers, self.gate.refused)
+        door.unmatched = self.gate.unmatched
         with needed_by(NAME):
-            features = list(self.features())
-        return door.mount(*features, ApiDocumentRoutes(lambda: door.rows, self.about.version))
+            self._features = list(self.features())
+        document = ApiDocumentRoutes(lambda: door.rows, self.about.version)
+        return door.mount(*self._features, document)
+
+    def fleet_door(self, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
+        """Return the HTTP entry point for the game servers of a fleet's nodes.
+
+        It has those routes of ``front_door``, which must be called first, that game servers use.
+        """
+        # certificates take a twentieth of a second to import
+        from svcserver.metagame.play.nodes.gate import MAX_BODY, NodeGate, is_served
+
+        gate = NodeGate(self.gate, fleet, self.launched, self.matches)
+        door = guarded(gate, self.settings, (*observers, CountingRequests(self.counters)))
+        door.max_json = MAX_BODY
+        return door.mount(*self._features, serves=is_served)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """Return the chat service, connected to the game's signals; None unless CHAT=1."""

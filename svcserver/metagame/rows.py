@@ -53,6 +53,8 @@ class Caller(web.Caller):
     bearer: str = field(default="", repr=False)  # the player token as sent
     name: str = ""  # the account's name, if the request had an account key
     role: Role = Role.PLAYER  # the account's role, if the request had an account key
+    node: str = ""  # the machine of the game server, if it is not this one
+    acts_for: frozenset[AccountId] | None = None  # the only accounts it may name; None for all
 
 
 NOBODY = Caller()

@@ -38,6 +38,7 @@ from svcserver.metagame.composition import NAME, Metagame
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.settings import Settings, check
 from svcserver.web import serving
+from svcserver.web.front import Observer
 from svcserver.web.options import ServiceOptions
 from svcserver.web.site import HttpFactory
 
@@ -161,6 +162,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         *game.desk.writers(reactor),
         *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),
         serving.CloseOnStop(pool.closeCachedConnections),
+        *_fleet(options, game, log, reactor),
         _listening(settings, reactor, factory),
     ):
         part.setServiceParent(answering)
@@ -174,6 +176,20 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         if optional is not None:
             optional.setServiceParent(top)
     return top
+
+
+def _fleet(options: Options, game: Metagame, log: Observer, reactor: Any) -> tuple[IService, ...]:
+    """Return the services of the fleet's listener; none without FLEET_PORT."""
+    settings = options.settings
+    if settings.fleet_port is None:
+        return ()
+    # TLS and certificates take a tenth of a second to import
+    from svcserver.edge.nodes import FleetFolder
+    from svcserver.metagame.play.nodes.listener import NodeFactory, fleet_listener
+
+    fleet = FleetFolder.beside(options["env-file"])
+    factory = NodeFactory(game.fleet_door(fleet, log), reactor, fleet, game.counters)
+    return fleet_listener(reactor, settings, settings.fleet_port, factory)
 
 
 def _listening(settings: Settings, reactor: Any, factory: HttpFactory) -> IService:

@@ -101,7 +101,10 @@ class Settings:
     allowlist_secret: Secret | None = env("ALLOWLIST_SECRET", strong_secret, default=None)
     allowlist_url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
     allowlist_more: tuple[Address, ...] = env("ALLOWLIST_ADDITIONAL_URLS", local_urls, default=())
-    gameserver_allow_from: tuple[str, ...] = env("GAMESERVER_ALLOW_FROM", ip_list, default=())
+    gameserver_allow_from: tuple[str, ...] = env(
+        "GAMESERVER_ALLOW_FROM", ip_list, default=(), live=True
+    )
+    fleet_port: int | None = env("FLEET_PORT", port_number, default=None)
     log_level: str = env("LOG_LEVEL", level_word, default="info", bad=Bad.WARN, live=True)
     log_requests: bool = env("LOG_REQUESTS", on_unless_0, default=True)
     log_bodies: bool = env("LOG_BODIES", off_unless_1, default=False)

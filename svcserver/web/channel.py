@@ -70,6 +70,7 @@ class Channel(Connection):
 
     limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
     max_discarded = MAX_REFUSED
+    node = ""  # the machine whose certificate the client has proved
 
     def __init__(self, factory: Any, peer: str) -> None:
         super().__init__(factory, peer)
@@ -112,6 +113,7 @@ class Channel(Connection):
             head.fields,
             self.peer,
             proxy_headers=self.factory.proxy_headers,
+            node=self.node,
         )
         if head.length == 0:
             if head.upgrade != b"websocket" or not self._switch_protocol(request, raw):

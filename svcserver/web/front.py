@@ -155,8 +155,10 @@ class FrontDoor:
     _table: RouteTable[Mounted] = field(factory=RouteTable, init=False)
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
-    def mount(self, *features: Feature) -> FrontDoor:
-        """Bind every route of the features that are switched on.
+    def mount(
+        self, *features: Feature, serves: Callable[[Any], bool] = lambda row: True
+    ) -> FrontDoor:
+        """Bind every route of the features that is switched on and that ``serves`` accepts.
 
         A route's endpoint is created at its first request, because only a few of a hundred routes
         are used soon after the start. Creating all endpoints would take most of a service's
@@ -164,7 +166,7 @@ class FrontDoor:
         """
         for feature in features:
             for row in feature.routes.rows:
-                if row.when is None or row.when(self.settings):
+                if serves(row) and (row.when is None or row.when(self.settings)):
                     self._mount(row, feature)
         return self
 

@@ -70,6 +70,7 @@ class HttpRequest:
     proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
     hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
+    node: str = ""  # the machine whose certificate the connection has proved
     attempt: Any = None  # one of several, if the service's gate distinguishes them
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 

@@ -129,6 +129,7 @@ class Listening(Service):
     variables: str = "PORT or BIND_HOST"  # the settings to change when the port is taken
     component: str = ""
     shared: int | None = None
+    wrapped: Any = None  # the factory with TLS around it
     _ports: list[Any] = field(factory=list, init=False)
 
     def privilegedStartService(self) -> None:
@@ -150,7 +151,10 @@ class Listening(Service):
             ) from None
 
     def _alone(self, port: int) -> Any:
-        return self.reactor.listenTCP(port, self.factory, backlog=BACKLOG, interface=self.host)
+        return self.reactor.listenTCP(port, self._outer(), backlog=BACKLOG, interface=self.host)
+
+    def _outer(self) -> Any:
+        return self.factory if self.wrapped is None else self.wrapped
 
     def _among_others(self, port: int) -> Any:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
@@ -160,7 +164,7 @@ class Listening(Service):
             listening.setblocking(False)
             listening.bind((self.host, port))
             listening.listen(BACKLOG)
-            return self.reactor.adoptStreamPort(listening.fileno(), family, self.factory)
+            return self.reactor.adoptStreamPort(listening.fileno(), family, self._outer())
 
     def startService(self) -> None:
         Service.startService(self)

@@ -142,6 +142,7 @@ class SettingsTests(DoctorCase):
         for component, name, bad in (
             ("metagame", "PORT", "70000"),
             ("metagame", "STORE", "cheap"),
+            ("metagame", "FLEET_PORT", "0"),
             ("metagame", "CHAT_MESSAGE_RATE", "fast"),
             ("deploy", "PORT", "x"),
             ("content", "CONTENT_AUTH_CACHE_SECONDS", "-1"),

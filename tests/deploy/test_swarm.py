@@ -83,7 +83,7 @@ class SwarmTests(SwarmCase):
             spec["TaskTemplate"]["ContainerSpec"]["Args"][:3], ["/game", "SVC_KEY", "8775"]
         )
         key = self.key()
-        self.assertTrue(supervisor.knows_key(fingerprint(key)))
+        self.assertIsNotNone(supervisor.find_key(fingerprint(key)))
         self.assertNotIn(key, str(service))
 
     def key(self) -> str:

@@ -63,6 +63,8 @@ class Acting:
     def reads(self, call: Call, named: AccountId) -> AccountId:
         """Return the account whose data is read when the request names ``named``."""
         caller = call.caller
+        if caller.acts_for is not None and named not in caller.acts_for:
+            raise Forbidden("this player was not sent to this game server")
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:

@@ -30,6 +30,7 @@ from svcserver.metagame.once import Again, Attempt
 from svcserver.metagame.replies import LOST
 from svcserver.metagame.rows import NOBODY, Access, Call, Caller, Row
 from svcserver.metagame.settings import Settings
+from svcserver.web import front
 from svcserver.web.front import UNPROVEN_BODY, AnsweredError, FrontDoor, Observer, PageError
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
@@ -443,15 +444,19 @@ _NAMED = {Again.STORED: REQUEST_ID, Again.NATURAL: ATTEMPT, Again.NEVER: ATTEMPT
 _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 
-def guarded(gate: Gate, observers: Sequence[Observer]) -> FrontDoor:
+def guarded(
+    gate: front.Gate[Row],
+    settings: Settings,
+    observers: Sequence[Observer],
+    refused: RefusedRequests | None = None,
+) -> FrontDoor:
     """Return an HTTP entry point with this gate, which passes handlers the game's ``Call``."""
     return FrontDoor(
         gate,
-        gate.settings,
-        traces=not gate.settings.production,
+        settings,
+        traces=not settings.production,
         observers=observers,
-        unmatched=gate.unmatched,
-        on_refusal=gate.refused.record_refusal,
+        on_refusal=None if refused is None else refused.record_refusal,
         call=Call,
         nobody=NOBODY,
     )

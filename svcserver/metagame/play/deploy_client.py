@@ -6,7 +6,7 @@ The specification has two routes. Requests to all other routes carry a machine t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -63,6 +63,21 @@ class Usage:
 
     memory_bytes: int
     cpu_percent: float | None
+
+
+@frozen
+class KeyHolder:
+    """The game server that has a launch key; ``node`` is the id of its machine in a swarm."""
+
+    kind: str = ""
+    server: Server = field(factory=lambda: Server("", 0))
+    node: str = ""
+    match_id: str = ""
+
+    @property
+    def is_persistent(self) -> bool:
+        """True for the city and the dojo, which serve more than one match."""
+        return self.kind in ("city", "dojo")
 
 
 @frozen
@@ -221,18 +236,18 @@ class DeployClient:
         refusal = REFUSALS.get(status, Unavailable)
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
-    async def knows_launch_key(self, key_hash: str) -> bool:
-        """Return whether a running game server has that key; False if there is no reply."""
+    async def find_launch_key(self, key_hash: str) -> KeyHolder | None:
+        """Return the running game server with that key; None if there is no reply."""
         path = f"/gameservers/key?sha256={key_hash}"
         try:
             sent = self._ticket("GET", path)
             status, reply = await self._ask_again("GET", path, LIST_TIMEOUT_S, **sent)
         except DeployFailed:
-            return False
+            return None
         match status, reply:
-            case 200, {"known": True}:
-                return True
-        return False
+            case 200, {"known": True, **fields}:
+                return _key_holder(fields)
+        return None
 
     async def _ask_again(
         self, method: str, path: str, timeout_s: float, **sent: Any
@@ -284,6 +299,19 @@ def _usage(entry: object) -> tuple[str, Usage] | None:
     return None
 
 
+def _key_holder(fields: Mapping[Any, Any]) -> KeyHolder:
+    match fields:
+        case {
+            "kind": str(kind),
+            "host": str(host),
+            "port": int(port),
+            "node": str(node),
+            "match": str(match_id),
+        }:
+            return KeyHolder(kind, Server(host, port), node, match_id)
+    return KeyHolder()  # a deploy server of an earlier version
+
+
 def _is_port(port: int) -> bool:
     return not isinstance(port, bool) and 1 <= port <= 65535
 
@@ -305,12 +333,16 @@ class LaunchKeys:
 
     def knows(self, key: str) -> Deferred[bool]:
         """Return whether a running game server received this key at its launch."""
+        return self.find(key).addCallback(lambda holder: holder is not None)
+
+    def find(self, key: str) -> Deferred[KeyHolder | None]:
+        """Return the running game server that received this key at its launch."""
         if not _KEY.match(key):
-            return succeed(False)
+            return succeed(None)
         if len(self._turns.waiting) >= MAX_WAITING:
             log.warn("too many unknown game-server keys at once: refused one without a look-up")
-            return succeed(False)
+            return succeed(None)
         return self._turns.run(self._ask, fingerprint(key))
 
-    def _ask(self, key_hash: str) -> Deferred[bool]:
-        return Deferred.fromCoroutine(self.deploy.knows_launch_key(key_hash))
+    def _ask(self, key_hash: str) -> Deferred[KeyHolder | None]:
+        return Deferred.fromCoroutine(self.deploy.find_launch_key(key_hash))

@@ -169,6 +169,11 @@ class StoredMatches(Protocol):
 
     def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
 
+    def left(self, player: AccountId) -> Server | None:
+        """Return the game server before the last one, for a short time."""
+
+    def set_left(self, player: AccountId, server: Server) -> None: ...
+
     def held(self, holder: str) -> list[Match]:
         """Return the launches charged to an account or a party, newest last."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import define
 
 from svcserver.kernel.ids import AccountId
@@ -31,6 +33,7 @@ SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
 SHOWN_S = 60.0  # seconds for which the party poll shows a candidate after sending
 FORGET_S = 3600.0
+LEFT_S = 120.0  # seconds in which a city may still save a player who was sent elsewhere
 
 
 @define
@@ -291,6 +294,8 @@ class Matchmaker:
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
         match.told.add(player)
+        if before is not None and before.server != match.server:
+            self.stored.set_left(player, before.server)
         self.stored.set_sent(player, Sent(match.server, entry.hunt_id, match.id, now))
         match.sent_at = now
         return True
@@ -301,6 +306,27 @@ class Matchmaker:
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent
         return sent if self.stored.entry(player) is not None else None
+
+    def players_on(
+        self, server: Server, players: Collection[AccountId], match_id: str = ""
+    ) -> frozenset[AccountId]:
+        """Return those of the players who were sent to the game server.
+
+        A hunt or tutorial serves the players of the match for which it was started. A city or dojo
+        (no ``match_id``) serves a player until ``LEFT_S`` after the player was sent elsewhere.
+        """
+        if match_id:
+            match = self.stored.match(match_id)
+            return (
+                frozenset() if match is None else frozenset(players) & {*match.players, *match.told}
+            )
+        return frozenset(player for player in players if self._is_on(server, player))
+
+    def _is_on(self, server: Server, player: AccountId) -> bool:
+        sent = self.stored.sent(player)
+        if sent is None:
+            return False  # also after the end of the player's sessions
+        return server in (sent.server, self.stored.left(player))
 
     # -- leaving -----------------------------------------------------------
 

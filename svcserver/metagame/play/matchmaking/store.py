@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from svcserver.metagame.once import results
 from svcserver.metagame.play.drain import is_draining
 from svcserver.metagame.play.matches import Joined, Match, MatchEntry, MatchState, Sent, Server
 from svcserver.metagame.play.matchmaking.launches import Launches
-from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, Matchmaker
+from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, LEFT_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ QUEUES = Kind("queues", str, lives_s=FORGET_S)
 PARTY_HUNTS = Kind("party_hunts", str, lives_s=FORGET_S)
 SENT = Kind("sent_to", Sent, lives_s=DAY_S)
 RESULTS = results("candidate_results", Joined)
+LEFT = Kind("left_server", Server, lives_s=LEFT_S)
 LAUNCHES_OF = Kind("launches_of", tuple[str, ...], lives_s=FORGET_S)
 LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
@@ -169,6 +170,12 @@ class BoardMatches:
             self.transaction.drop(SENT, player)
         else:
             self.transaction.put(SENT, player, sent)
+
+    def left(self, player: AccountId) -> Server | None:
+        return self.transaction.get(LEFT, player)
+
+    def set_left(self, player: AccountId, server: Server) -> None:
+        self.transaction.put(LEFT, player, server)
 
     def held(self, holder: str) -> list[Match]:
         ids: tuple[str, ...] = self.transaction.get(LAUNCHES_OF, holder) or ()
@@ -249,6 +256,12 @@ class LiveMatches:
             return {player: sent for player, sent in servers if sent is not None}
 
         return self.transact(work)
+
+    def players_on(
+        self, server: Server, players: Collection[AccountId], match_id: str = ""
+    ) -> Deferred[frozenset[AccountId]]:
+        """Return those of the players who were sent to the game server, see ``Matchmaker``."""
+        return self.transact(lambda matchmaker: matchmaker.players_on(server, players, match_id))
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
         """Remove players who left a party from the party's match, in the same transaction."""

@@ -133,7 +133,7 @@ class PresenceRoutes:
         """Mark the player as online; a heartbeat without a player token changes nothing."""
         account_id = call.caller.account
         if account_id is not None:
-            if self.on_beat is not None:
+            if self.on_beat is not None and not call.caller.game_server:
                 self.on_beat(account_id, call.request)
             await self.acts.beat(account_id, call.body.map, call.body.state)
         return _NEXT_BEAT

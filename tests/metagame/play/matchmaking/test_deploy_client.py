@@ -83,7 +83,7 @@ class RestartTests(SynchronousTestCase):
         self.assertEqual(self.http.requests, 1)
 
     def test_so_does_the_question_for_a_key(self) -> None:
-        known = Deferred.fromCoroutine(self.client.knows_launch_key("ab" * 32))
+        known = Deferred.fromCoroutine(self.client.find_launch_key("ab" * 32))
         self.clock.advance(0.25)
         self.assertNoResult(known)
         self.clock.pump([0.25] * int(RESTARTS_S / 0.25))

@@ -1,0 +1,1 @@
+"""The listener for the machines of a fleet, which run game servers for this host."""

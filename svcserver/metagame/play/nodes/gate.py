@@ -1,0 +1,106 @@
+"""Access control of the fleet's listener: what a node may do.
+
+A node proves itself with its certificate. Its game servers may then do what game servers of this
+machine may do, with three limits: only with the launch key of a game server that runs on this
+node, only while it runs, and only for the players who were sent to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from attrs import define, evolve
+
+from svcserver.edge.nodes import BadFleet, FleetFolder
+from svcserver.kernel import json
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE
+from svcserver.kernel.ids import AccountId, is_account_shaped
+from svcserver.kernel.refusals import Forbidden, Refusal, TooLarge, Unauthenticated
+from svcserver.metagame.access.gate import Gate
+from svcserver.metagame.play.deploy_client import LaunchKeys
+from svcserver.metagame.play.matchmaking.store import LiveMatches
+from svcserver.metagame.rows import Access, Caller, Row
+from svcserver.web.front import parse_body
+from svcserver.web.request import HttpRequest
+from svcserver.web.routes import Answer
+
+MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
+MAX_NAMED = 16  # accounts that a request may name
+SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER))
+
+
+def is_served(row: Row) -> bool:
+    """Return whether nodes may call the route: True for the routes of game servers."""
+    return row.access in SERVED
+
+
+@define
+class NodeGate:
+    """The gate of the fleet's listener; ``gate`` makes the checks for all game servers."""
+
+    gate: Gate
+    fleet: FleetFolder
+    keys: LaunchKeys
+    matches: LiveMatches
+
+    def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
+        return self.gate.exists(row, parameters)
+
+    def address(self, request: HttpRequest) -> str:
+        return ""
+
+    def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
+        """Refuse a request with an unsuitable credential before its body is read."""
+        try:
+            self._check_credential(request)
+        except Refusal as why:
+            return row.refuse(why.status, why)
+        return self.gate.early(row, request, length)
+
+    def _check_credential(self, request: HttpRequest) -> None:
+        if not self.knows(request.node):
+            raise Forbidden("this node is revoked")
+        if request.has_header(ACCOUNT_KEY) or request.has_header(MACHINE):
+            raise Forbidden("only a game server calls here")
+        if not request.has_header(GAME_SERVER_KEY):
+            raise Unauthenticated("no game-server key")
+
+    def knows(self, node: str) -> bool:
+        """Return whether the node is in the fleet, and not revoked."""
+        try:
+            return any(entry.id == node for entry in self.fleet.nodes())
+        except BadFleet:
+            return False
+
+    async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
+        """Return the game server that sent the request, with the accounts it may act for."""
+        self._check_credential(request)
+        holder = await self.keys.find(request.header(GAME_SERVER_KEY) or "")
+        if holder is None or holder.node != request.node:
+            self.gate.attempts.note("game_server_key")
+            raise Unauthenticated("not the key of a game server on this node")
+        caller = await self.gate.admit(row, request, parameters)
+        named = {*_named(request, parameters), *([caller.account] if caller.account else ())}
+        players = await self.matches.players_on(
+            holder.server, named, "" if holder.is_persistent else holder.match_id
+        )
+        for account in (caller.account, parameters.get("user_id")):
+            if account is not None and account not in players:
+                raise Forbidden("this player was not sent to this game server")
+        return evolve(caller, node=request.node, acts_for=players)
+
+
+def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[AccountId]:
+    """Yield the account ids in the path and at the top of the body; at most ``MAX_NAMED``.
+
+    A handler that acts for an account elsewhere in the body is refused by ``Acting``.
+    """
+    body: Any = {}
+    if request.body and "user_id" not in parameters:
+        with suppress(json.BadJson, TooLarge):  # the front door answers this
+            body = parse_body(request)
+    values = [*parameters.values(), *(body.values() if isinstance(body, dict) else ())]
+    accounts = [value for value in values if is_account_shaped(value)]
+    yield from dict.fromkeys(accounts[:MAX_NAMED])

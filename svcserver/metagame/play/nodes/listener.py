@@ -1,0 +1,121 @@
+"""The fleet's listener: HTTP over TLS, for clients with the certificate of a node only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twisted.application.service import IService, Service
+from twisted.internet.interfaces import IHandshakeListener, IReactorTime
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from svcserver.edge.certificate import BadCertificate
+from svcserver.edge.nodes import BadFleet, FleetFolder
+from svcserver.edge.tls import TlsFactory, node_context, peer_fingerprint
+from svcserver.http.peers import peer_of
+from svcserver.kernel.counters import Counters
+from svcserver.kernel.every import Every
+from svcserver.kernel.foreign_text import failed_start
+from svcserver.kernel.headers import GATEWAY
+from svcserver.metagame.settings import Settings
+from svcserver.web.channel import Channel
+from svcserver.web.front import FrontDoor
+from svcserver.web.serving import Listening
+from svcserver.web.site import HttpFactory
+
+log = Logger()
+
+HANDSHAKE_S = 10.0
+MAX_CONNECTIONS = 1_024
+LOOK_S = 0.5  # seconds between two looks at the list of nodes
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - clients prove themselves with a certificate
+
+
+@implementer(IHandshakeListener)
+class NodeChannel(Channel):
+    """The connection of a node; it carries no request before the handshake."""
+
+    secure = True
+    fingerprint = ""
+
+    def connectionMade(self) -> None:
+        super().connectionMade()
+        self.within(HANDSHAKE_S, self.cut)
+
+    def handshakeCompleted(self) -> None:
+        """Read the client's certificate, which OpenSSL has checked."""
+        self.fingerprint = peer_fingerprint(self.transport)
+        if not self.factory.node_of(self.fingerprint):
+            log.warn("{peer} has a certificate that is revoked", peer=self.peer)
+            self.cut()
+        elif not self.closing:
+            self.next_request()
+
+    def start_request(self, raw: bytes) -> None:
+        self.node = self.factory.node_of(self.fingerprint)
+        super().start_request(raw)
+
+
+class NodeFactory(HttpFactory):
+    """The factory of all connections of nodes."""
+
+    def __init__(
+        self, front: FrontDoor, clock: IReactorTime, fleet: FleetFolder, counters: Counters
+    ) -> None:
+        super().__init__(front, clock, counters, proxy_headers=(GATEWAY,))
+        self.fleet = fleet
+
+    def buildProtocol(self, addr: Any) -> NodeChannel:
+        return NodeChannel(self, peer_of(addr))
+
+    def node_of(self, fingerprint: str) -> str:
+        """Return the id of the node with this certificate; "" if there is none."""
+        try:
+            node = self.fleet.by_fingerprint().get(fingerprint)
+        except BadFleet as error:
+            log.error("no node may connect: {why}", why=str(error))
+            return ""
+        return "" if node is None else node.id
+
+    def cut_revoked(self) -> None:
+        """Abort the connections of nodes that are revoked."""
+        for channel in list(self.channels):
+            fingerprint = getattr(channel, "fingerprint", "")
+            if fingerprint and not self.node_of(fingerprint):
+                log.info("the node at {peer} is revoked: its connection is cut", peer=channel.peer)
+                channel.cut()
+
+
+class FleetListening(Listening):
+    """The listener on FLEET_PORT, which all workers share; it cuts revoked nodes."""
+
+    def privilegedStartService(self) -> None:
+        Service.privilegedStartService(self)
+        self._bind(self.port, self._among_others)
+
+
+def fleet_listener(
+    reactor: Any, settings: Settings, port: int, factory: NodeFactory
+) -> tuple[IService, ...]:
+    """Return the listener's services; exits with one line without the fleet's certificates."""
+
+    def admit(addr: Any) -> bool:
+        known = peer_of(addr) in settings.gameserver_allow_from
+        return known and len(factory.channels) < MAX_CONNECTIONS
+
+    try:
+        fleet = factory.fleet
+        context = node_context(fleet.server(), fleet.authority().certificate)
+    except (BadFleet, BadCertificate) as error:
+        raise failed_start(f"svc-metagame: FLEET_PORT is set, but {error}") from None
+    listening = FleetListening(
+        reactor,
+        "metagame-fleet",
+        port,
+        EVERYWHERE,
+        factory,
+        variables="FLEET_PORT",
+        component="metagame",
+        wrapped=TlsFactory(context, factory, admit, reactor),
+    )
+    return listening, Every(reactor, LOOK_S, factory.cut_revoked, "the look at revoked nodes")
