@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from attrs import define, field, frozen
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, ensureDeferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -29,9 +29,47 @@ HEADERS = {
     "Transfer-Encoding": "chunked",  # the length is unknown
 }
 BEAT = b": still here\n\n"
+FULL = b"event: full\ndata: {}\n\n"  # the reader should not reconnect at once
 
 Look = Callable[[], Awaitable[bytes | None]]
 """A function that returns the current line, or None if nothing is new."""
+
+
+@define(eq=False)
+class SharedLook:
+    """A look that many streams share: it reads once per ``every_s``, and only if a stream asks."""
+
+    look: Look
+    every_s: float
+    now: Callable[[], float]
+    _read_at: float = field(default=float("-inf"), init=False)
+    _line: bytes | None = field(default=None, init=False)
+    _waiting: list[Deferred[bytes | None]] = field(factory=list, init=False)
+    _is_reading: bool = field(default=False, init=False)
+
+    async def __call__(self) -> bytes | None:
+        """Return the current line; a cancelled call does not cancel the others."""
+        if 0 <= self.now() - self._read_at < self.every_s:
+            return self._line
+        waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
+        self._waiting.append(waiting)
+        if not self._is_reading:
+            self._is_reading = True
+            ensureDeferred(self._read())
+        return await waiting
+
+    async def _read(self) -> None:
+        error = None
+        try:
+            self._line = await self.look()
+            self._read_at = self.now()
+        except Exception as caught:  # each stream handles it
+            error = caught
+        self._is_reading = False
+        waiting, self._waiting = self._waiting, []
+        while waiting:
+            deferred = waiting.pop(0)
+            deferred.callback(self._line) if error is None else deferred.errback(error)
 
 
 @frozen
@@ -101,6 +139,13 @@ class EventStream(Stream):
             self._out.transport.unregisterProducer()
             self._out.finish()
 
+    def yield_place(self) -> None:
+        """End the stream for a newer one of the same reader, and report that to the reader."""
+        if self._out is not None and self._paused_at is None:
+            self._write(FULL)
+        self.finish()
+        self.ended(self)
+
     def _round(self) -> Deferred[None] | None:
         now = self.clock.seconds()
         if self._paused_at is not None:
@@ -147,20 +192,24 @@ class EventStream(Stream):
 class EventStreams:
     """All open event streams of a service.
 
-    A reader may have ``SHARE`` streams. All readers except owners may have ``MOST`` together.
+    A reader may have ``SHARE`` streams: a new one ends the oldest. All readers except owners may
+    have ``MOST`` together.
     """
 
     clock: IReactorTime
-    _open: set[EventStream] = field(factory=set, init=False)
+    _open: dict[EventStream, None] = field(factory=dict, init=False)  # the oldest first
 
     def answer(self, read_line: Look, reader: Reader) -> Answer:
-        """Return an answer that streams ``read_line``; raises Unavailable above the limits."""
-        readers = [stream.reader for stream in self._open]
-        own = sum(known.id == reader.id for known in readers)
-        if own >= SHARE:
-            raise Unavailable("you have too many pages open: close some")
-        if not reader.owner and sum(not known.owner for known in readers) >= MOST:
-            raise Unavailable("too many pages are open already")
-        stream = EventStream(self.clock, read_line, reader, self._open.discard)
-        self._open.add(stream)
+        """Return an answer that streams ``read_line``; raises Unavailable above ``MOST``."""
+        own = [stream for stream in self._open if stream.reader.id == reader.id]
+        others = sum(not stream.reader.owner for stream in self._open)
+        if len(own) >= SHARE:
+            own[0].yield_place()
+        elif not reader.owner and others >= MOST:
+            raise Unavailable("too many pages of staff are open. Close some of them.")
+        stream = EventStream(self.clock, read_line, reader, self._forget)
+        self._open[stream] = None
         return Answer(200, stream, HEADERS)
+
+    def _forget(self, stream: EventStream) -> None:
+        self._open.pop(stream, None)

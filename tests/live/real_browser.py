@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import define, field
 from axe_playwright_python.base import AXE_SCRIPT, AxeResults
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from tests import tools
 from tests.support.requirements import skip
@@ -74,6 +74,7 @@ class Seen:
     page: Page
     look: str
     faults: list[str] = field(factory=list, init=False)
+    failed: list[str] = field(factory=list, init=False)  # requests without a good answer
     requested: list[str] = field(factory=list, init=False)
 
     def press(self, name: str | re.Pattern[str]) -> None:
@@ -93,6 +94,15 @@ class Seen:
         result = AxeResults(self.page.evaluate(LOOK_OVER, part))
         assert result.violations_count == 0, f"{name}: {result.generate_report()}"
 
+    def describe(self) -> str:
+        """Return what the page shows and what failed on it, for the report of a failed test."""
+        try:
+            text = self.page.locator("body").inner_text(timeout=2_000)[:1500]
+        except Error as error:  # such as a page that is closed
+            text = str(error)
+        last = {"console": self.faults[-5:], "requests": self.failed[-10:]}
+        return f"{self.page.url} shows:\n{text}\n{last}"
+
     @contextmanager
     def watched(self, *own: str) -> Iterator[None]:
         """Watch a page until it closes; fail on console errors and on requests outside ``own``."""
@@ -101,8 +111,13 @@ class Seen:
         page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda why: self.faults.append(str(why)))
         page.on("request", lambda sent: self.requested.append(sent.url))
+        page.on("requestfailed", lambda sent: self.failed.append(f"{sent.failure} {sent.url}"))
+        page.on("response", lambda got: got.ok or self.failed.append(f"{got.status} {got.url}"))
         try:
             yield
+        except BaseException as error:
+            error.add_note(self.describe())
+            raise
         finally:
             page.context.close()
         assert [fault for fault in self.faults if "Failed to load resource" not in fault] == []

@@ -102,6 +102,95 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
         is_back(tab)
 
 
+def breaks(tab: Visit, route: str, status: int) -> None:
+    """Answer each matching request of the page with this error from now on."""
+    body = {"error": "odd", "message": f"Broken with {status}."}
+    headers = {"Retry-After": "1"}
+    tab.page.route(route, lambda sent: sent.fulfill(status=status, json=body, headers=headers))
+
+
+def test_a_page_that_cannot_be_read_says_why_and_loads_again(browser: Browser, here: Host) -> None:
+    reads = "**/DashboardSanctions"
+    with visit(browser, here) as tab:
+        content = tab.page.locator("#content")
+        title = tab.page.get_by_role("heading", name="Bans and mutes")
+        tab.sign_in(here.key)
+        for status in (404, 409, 429, 500, 502, 503, 504):
+            tab.go("Guilds")
+            breaks(tab, reads, status)
+            tab.go("Moderation")
+            expect(content).to_contain_text(f"Broken with {status}.")
+            expect(content.get_by_text("Waiting")).to_have_count(0)
+            tab.page.unroute(reads)
+            if status in (404, 409):
+                tab.press("Load again")
+            expect(title).to_be_visible()
+        breaks(tab, reads, 429)
+        here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"})
+        expect(content).to_contain_text("This page is not up to date. Broken with 429.")
+        expect(title).to_be_visible()
+        tab.picture("not-up-to-date")
+        tab.page.unroute(reads)
+        expect(tab.page.get_by_role("row").filter(has_text="loud")).to_be_visible()
+        expect(content.get_by_text("not up to date")).to_be_hidden()
+        here.admin("POST", "DashboardUnmute", {"Account": "Eve"})
+
+
+def test_an_error_in_a_page_is_shown_in_place(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.page.route("**/DashboardSanctions", lambda sent: sent.fulfill(json={"count": 0}))
+        tab.go("Moderation")
+        expect(tab.page.locator("#content")).to_contain_text("The page has an error: ")
+        tab.page.unroute("**/DashboardSanctions")
+        tab.press("Load again")
+        expect(tab.page.get_by_role("heading", name="Bans and mutes")).to_be_visible()
+        errors = [text for text in tab.faults if "Failed to load" not in text]
+        assert len(errors) == 1 and "TypeError" in errors[0], errors
+        tab.faults.clear()
+
+
+VISIBILITY = """(state) => {
+  Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => state });
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+@proves("GET DashboardEvents")
+def test_a_page_without_a_stream_says_why_and_resumes_when_looked_at(
+    browser: Browser, here: Host
+) -> None:
+    stream = "**/DashboardEvents?page=moderation"
+    full = "event: full\ndata: {}\n\n"
+    with visit(browser, here) as tab:
+        page, content = tab.page, tab.page.locator("#content")
+        tab.sign_in(here.key)
+        page.route(stream, lambda sent: sent.fulfill(content_type="text/event-stream", body=full))
+        tab.go("Moderation")
+        expect(content).to_contain_text("No live updates: this account has too many pages open.")
+        page.unroute(stream)
+        here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"})
+        expect(page.get_by_role("row").filter(has_text="loud")).to_have_count(0)
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        expect(page.get_by_role("row").filter(has_text="loud")).to_be_visible()
+        expect(content.get_by_text("No live updates")).to_be_hidden()
+        here.admin("POST", "DashboardUnmute", {"Account": "Eve"})
+        tab.go("Guilds")
+        breaks(tab, stream, 503)
+        tab.go("Moderation")
+        expect(content).to_contain_text("No live updates: Broken with 503.")
+        page.unroute(stream)
+        expect(content.get_by_text("No live updates")).to_be_hidden()
+        tab.go("Guilds")
+        page.evaluate(VISIBILITY, "hidden")  # a browser has only six connections to one server
+        tab.requested.clear()
+        tab.go("Moderation")
+        tab.drawn()
+        assert not [url for url in tab.requested if "DashboardEvents" in url]
+        with page.expect_request(stream):
+            page.evaluate(VISIBILITY, "visible")
+
+
 @proves("the dashboard while its server is away")
 def test_what_changes_is_shown_and_the_keyboards_place_kept(browser: Browser, here: Host) -> None:
     comes_online(here, 2, "LoginMenu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
@@ -14,12 +14,14 @@ from svcserver.web.eventstream import (
     BEAT,
     BEAT_S,
     EVERY_S,
+    FULL,
     LIVES_S,
     MOST,
     SHARE,
     STALLED_S,
     EventStreams,
     Reader,
+    SharedLook,
 )
 from svcserver.web.response import response_head
 
@@ -164,16 +166,64 @@ class EventStreamTests(SynchronousTestCase):
         self.clock.pump([EVERY_S] * int(BEAT_S))
         self.assertTrue(self.out.finished)
 
-    def test_an_account_has_a_share_of_the_streams(self) -> None:
+    def test_a_stream_above_the_share_ends_the_oldest_of_its_account(self) -> None:
+        self.stream.begin(self.out)
+        self.sent()
         for _ in range(SHARE - 1):
             self.streams.answer(self.look, self.reader("ann"))
-        self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("ann"))
+        self.streams.answer(self.look, self.reader("bob"))
+        self.assertFalse(self.out.finished)
+        self.streams.answer(self.look, self.reader("ann"))
+        self.assertTrue(self.out.finished)
+        self.assertIn(FULL, self.out.transport.value())
+
+    def test_an_ended_stream_leaves_its_place_to_a_new_one(self) -> None:
+        self.fill()
+        self.stream.begin(self.out)
+        self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("bob"))
+        self.stream.over()
         self.streams.answer(self.look, self.reader("bob"))
 
     def test_an_owner_gets_in_where_all_streams_are_taken(self) -> None:
         self.fill()
         self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("bob"))
-        for _ in range(SHARE):
+        for _ in range(SHARE + 1):
             self.streams.answer(self.look, self.reader("olga", owner=True))
-        olga = self.reader("olga", owner=True)
-        self.assertRaises(Unavailable, self.streams.answer, self.look, olga)
+
+
+class SharedLookTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.reads = Clock(), list[Deferred[bytes | None]]()
+        self.shared = SharedLook(self.read, 2.0, self.clock.seconds)
+
+    async def read(self) -> bytes | None:
+        self.reads.append(Deferred())
+        return await self.reads[-1]
+
+    def ask(self) -> Deferred[bytes | None]:
+        return Deferred.fromCoroutine(self.shared())
+
+    def test_streams_that_ask_at_once_share_one_read(self) -> None:
+        first, second = self.ask(), self.ask()
+        self.reads[0].callback(b"1")
+        self.assertEqual([self.successResultOf(look) for look in (first, second)], [b"1", b"1"])
+        self.assertEqual(self.successResultOf(self.ask()), b"1")
+        self.assertEqual(len(self.reads), 1)
+        self.clock.advance(2.0)
+        self.ask()
+        self.assertEqual(len(self.reads), 2)
+
+    def test_a_stream_that_ends_does_not_cancel_the_read_of_others(self) -> None:
+        first, second = self.ask(), self.ask()
+        first.cancel()
+        self.failureResultOf(first, CancelledError)
+        self.reads[0].callback(b"1")
+        self.assertEqual(self.successResultOf(second), b"1")
+
+    def test_a_failed_read_fails_for_all_and_is_repeated(self) -> None:
+        looks = [self.ask(), self.ask()]
+        self.reads[0].errback(Unavailable("away"))
+        for look in looks:
+            self.failureResultOf(look, Unavailable)
+        self.ask()
+        self.assertEqual(len(self.reads), 2)

@@ -84,20 +84,32 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
     return item("name", "Name and picture", state, cure, done=named and has_picture)
 
 
-def game_server_item(binary: str, folder: Path) -> CheckItem:
-    """Return whether the deploy server has a real game server to start."""
-    path = folder / binary
-    if not binary:
+def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
+    """Return whether the deploy server has a real game server to start.
+
+    In a swarm, the program is in an image that only the swarm's machines have.
+    """
+    binary, image = (
+        deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")
+    )
+    path, in_swarm = folder / binary, deploy.get("GAMESERVER_ENGINE", "").strip() == "swarm"
+    missing = "GAMESERVER_BINARY_PATH"
+    if in_swarm and not image:
+        state, missing = "No image for the swarm is set.", "GAMESERVER_IMAGE"
+    elif not binary:
         state = "No game server is set."
     elif path.name == SIMULATOR:
         state = "It is the simulator, on which nobody can play."
+    elif in_swarm:
+        state = f"The swarm runs {binary} of the image {image}."
+        return item("server", "Game server", state, "", done=True)
     elif not path.is_file():
         state = f"{path} does not exist."
     elif not os.access(path, os.X_OK):
         state = f"{path} cannot be run."
     else:
         return item("server", "Game server", f"{path.name} can be run.", "", done=True)
-    cure = "Set GAMESERVER_BINARY_PATH in deploy.env, and restart."
+    cure = f"Set {missing} in deploy.env, and restart."
     return item("server", "Game server", state, cure, done=False)
 
 
@@ -187,7 +199,7 @@ class Checklist:
         has_invite = invites > 0 or accounts > 1
         return [
             name_item(self.settings.server_name, self._has_picture(content)),
-            game_server_item(deploy.get("GAMESERVER_BINARY_PATH", "").strip(), self.data),
+            game_server_item(deploy, self.data),
             game_files_item(self.data / manifest if manifest else None),
             await self._ports_item(deploy, networks),
             item(
@@ -282,6 +294,6 @@ class ChecklistRoutes:
     @routes.row("GET", "/svc/api/DashboardChecklist", reply=ChecklistReply, quiet=True)
     async def items(self, call: Call) -> Answer:
         """List what a new host needs for its first evening, and what of it is done."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         reply: ChecklistReply = {"items": await self.checklist.items()}
         return Answer(200, reply, NO_STORE)

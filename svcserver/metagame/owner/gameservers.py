@@ -17,7 +17,6 @@ from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
 
-EVERY_S = 2.0  # between two readings of the fleet
 MOST_NAMES = 40  # players named for each game server
 Look = Callable[[], Awaitable[Any]]
 
@@ -56,20 +55,7 @@ class GameServerPages:
     city_title: str
     wall_clock: Callable[[], float]
 
-    def fleet(self) -> Look:
-        """Return a function that reads the running game servers, every ``EVERY_S``."""
-        read_at: float | None = None
-
-        async def look() -> Any:
-            nonlocal read_at
-            if read_at is not None and 0 <= self.wall_clock() - read_at < EVERY_S:
-                return None
-            read_at = self.wall_clock()
-            return await self._fleet()
-
-        return look
-
-    async def _fleet(self) -> Any:
+    async def fleet(self) -> Any:
         """Return the game servers by port; ``servers`` is None if there is no answer."""
         in_use = await self.deploy.in_use()
         if in_use is None:

@@ -11,7 +11,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.owner.gameservers import EVERY_S, MOST_NAMES
+from svcserver.metagame.owner.dashboard.acts import DashboardActs
+from svcserver.metagame.owner.dashboard.live import FLEET_S
+from svcserver.metagame.owner.gameservers import MOST_NAMES
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.game import Game
 from tests.support.proves import proves
@@ -53,10 +55,12 @@ class FakeDeploy:
             "/gameservers/history": Reply(200, {"launches": [ENDED]}),
         }
         self.queries: list[str] = []
+        self.paths: list[str] = []
 
     def request(self, method: str, url: str, **_: Any) -> Deferred[Any]:
         path, _, query = url.removeprefix("http://127.0.0.1:61001").partition("?")
         self.queries.append(query)
+        self.paths.append(path)
         reply = self.replies.get(path)
         return fail(ConnectionRefusedError()) if reply is None else succeed(reply)
 
@@ -77,23 +81,34 @@ class GameServerPagesTests(SynchronousTestCase):
             player = self.game.player(f"Ann_{number:02}")
             beat = {"map": "city_01_persistent", "state": "island"}
             self.game.browse("POST", "/heartbeat", json=beat, token=player.token)
-        look = self.pages.fleet()
-        update = self.read(look)
+        update = self.read(self.pages.fleet)
         hunt, city = update["servers"]
         self.assertEqual((update["launches"], hunt["kind"], hunt["players"]), (3, "hunt", 0))
         self.assertEqual((hunt["memoryBytes"], hunt["cpuPercent"]), (None, None))
         self.assertEqual((city["memoryBytes"], city["cpuPercent"]), (7_000_000, 12.5))
         self.assertEqual((city["players"], len(city["names"])), (MOST_NAMES + 2, MOST_NAMES))
-        self.assertEqual(self.read(look), None)
-        self.game.clock.advance(EVERY_S)
         self.deploy.replies.clear()
-        self.assertEqual(self.read(look), {"servers": None, "launches": 0})
+        self.assertEqual(self.read(self.pages.fleet), {"servers": None, "launches": 0})
+
+    def test_open_pages_share_one_reading_of_the_deploy_server(self) -> None:
+        desk = self.game.parts.desk
+        acts = DashboardActs(self.game.parts.ledger, set)
+        live = desk.pages(acts, desk.overview(desk.reports()), self.pages)
+        looks = [live.look("servers") for _ in range(3)]
+        for _ in range(2):
+            self.game.clock.advance(FLEET_S)
+            self.deploy.paths.clear()
+            for look in looks:
+                self.read(look)
+            self.assertEqual(self.deploy.paths.count("/gameservers/usage"), 1)
+        self.game.clock.advance(FLEET_S)
+        self.assertEqual(self.deploy.paths.count("/gameservers/usage"), 1)  # nobody looks
 
     def test_the_fleet_is_shown_while_live_state_cannot_be_read(self) -> None:
         async def away() -> Any:
             raise Unavailable("the live state cannot be read")
 
-        update = self.read(evolve(self.pages, status=away).fleet())
+        update = self.read(evolve(self.pages, status=away).fleet)
         self.assertEqual([server["players"] for server in update["servers"]], [0, 0])
 
     def output(self, *lines: str, cursor: str, fresh: bool = False) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.gameservers import GameServerPages
-from svcserver.web.eventstream import Look
+from svcserver.web.eventstream import EVERY_S, Look, SharedLook
+
+FLEET_S = 2.0  # between two readings of the game servers
 
 
 @frozen
@@ -34,6 +36,20 @@ class LivePages:
     started_at: float  # epoch seconds, like ``now``
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
+    shared: Mapping[str, Look] = field(init=False)  # what all streams of a page read together
+
+    @shared.default
+    def _shared(self) -> Mapping[str, Look]:
+        looks = {
+            "overview": (self.overview, EVERY_S),
+            "chat": (self._chat, EVERY_S),
+            "servers": (self.game_servers.fleet, FLEET_S),
+        }
+        return {
+            # a little less, because streams look again after about a second
+            page: SharedLook(_encoded(read), every_s - EVERY_S / 10, self.wall_clock)
+            for page, (read, every_s) in looks.items()
+        }
 
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
         """Return a function that reads a page's next update; None if the page is not live.
@@ -41,25 +57,17 @@ class LivePages:
         ``who`` is the account shown on an account page, or the game server whose output is shown
         after ``cursor``.
         """
+        if page in self.shared:
+            return self.shared[page]
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
-            "overview": lambda: self.overview,
-            "chat": lambda: self._chat,
             "beat": lambda: _nothing,  # only shows that the server is up
             "health": self._health_from_start if self.figures is not None else lambda: _unwatched,
             "log": self._log_from_start,
-            "servers": self.game_servers.fleet,
             "console": lambda: self.game_servers.console(who, cursor),
         }
         begin = pages.get(page)
         reader = self.mark(page, who) if begin is None else begin()
-        if reader is None:
-            return None
-
-        async def encoded(read: Callable[[], Awaitable[Any]] = reader) -> bytes | None:
-            update = await read()
-            return None if update is None else json.dump(update)
-
-        return encoded
+        return None if reader is None else _encoded(reader)
 
     async def _chat(self) -> Any:
         figures = None if self.state.chat is None else self.state.chat()
@@ -98,6 +106,14 @@ class LivePages:
             return update if lines or fresh else None
 
         return look
+
+
+def _encoded(read: Callable[[], Awaitable[Any]]) -> Look:
+    async def look() -> bytes | None:
+        update = await read()
+        return None if update is None else json.dump(update)
+
+    return look
 
 
 async def _nothing() -> Any:

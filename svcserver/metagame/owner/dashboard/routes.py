@@ -152,11 +152,11 @@ class DashboardRoutes:
     )
     async def entitlements(self, call: Call) -> Answer:
         """List the entitlements that this host can grant, sorted."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         return Answer(200, {"names": await self.acts.entitlements()}, NO_STORE)
 
     async def _versions(self, call: Call) -> tuple[CharacterId, int, int]:
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         character_id = call.request.argument("CharacterId")
         if not character_id:
             raise Malformed("CharacterId is missing", code="bad_request")

@@ -244,7 +244,7 @@ class FigureRoutes:
     )
     async def over_time(self, call: Call) -> Answer:
         """Return figures of an hour or a day by minute, a week by hour, or eight weeks by day."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         try:
             scope = Range(call.request.argument("range") or Range.HOUR)
         except ValueError:

@@ -78,7 +78,7 @@ class ModerationRoutes:
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
         """List the newest of the current bans and mutes, and count all of them."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 
     @routes.row(
@@ -90,7 +90,7 @@ class ModerationRoutes:
     )
     async def audit(self, call: Call) -> Answer:
         """Return a page of the audit log, newest first; ``?since=`` is a duration like ``7d``."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         query = wire.read_query(
             self.acts.audit.wall_clock(),
             *map(call.request.argument, ("actor", "target", "since", "until")),

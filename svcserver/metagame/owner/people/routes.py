@@ -40,7 +40,7 @@ class PeopleRoutes:
     )
     async def find(self, call: Call) -> Answer:
         """List accounts whose name or id contains ``?Text=``; ``?Sort=`` is name, seen or role."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         text = wire.read_text(call.request.argument("Text"))
         order = wire.read_order(call.request.argument("Sort"))
         offset = read_offset(call.request.argument("Offset"))
@@ -55,7 +55,7 @@ class PeopleRoutes:
     )
     async def person(self, call: Call) -> Answer:
         """Show the account with the name or id ``?Account=``."""
-        await self.reads.take(call.request.peer)
+        await self.reads.take_of(call)
         details = await self.acts.person(call.request.argument("Account") or "")
         return Answer(200, wire.show_person(details, await self.acts.where()), NO_STORE)
 

@@ -95,6 +95,22 @@ class ChecklistTests(SynchronousTestCase):
             self.assertIn(state, server["state"])
             self.assertFalse(server["done"])
 
+    def test_the_game_server_of_a_swarm_is_an_image(self) -> None:
+        swarm, image = "GAMESERVER_ENGINE=swarm", "GAMESERVER_IMAGE=game:1"
+        binary = "GAMESERVER_BINARY_PATH=/srv/game"
+        for lines, state, cure in (
+            ((swarm, binary), "No image", "Set GAMESERVER_IMAGE in"),
+            ((swarm, image), "No game server", "Set GAMESERVER_BINARY_PATH in"),
+            ((swarm, image, f"{binary}/svc-gameserver-sim"), "simulator", "Set GAMESERVER_BIN"),
+            ((swarm, image, binary), "runs /srv/game of the image game:1", ""),
+            ((image, binary), "does not exist", "Set GAMESERVER_BINARY_PATH in"),
+        ):
+            self.write("deploy", *lines)
+            server = self.items()["server"]
+            self.assertIn(state, server["state"])
+            self.assertIn(cure, server["cure"])
+            self.assertEqual(server["done"], not cure)
+
     def test_a_manifest_without_a_game_lists_no_game_files(self) -> None:
         self.write("content", "CONTENT_MANIFEST=manifest.json")
         for text in ("", "[]", '{"files":[{"path":"README.txt"}]}', '{"files":[{}]}'):

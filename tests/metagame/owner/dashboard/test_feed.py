@@ -34,6 +34,7 @@ from svcserver.metagame.owner.dashboard.routes import EVENTS
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
 from svcserver.metagame.play.presence.rules import Place
+from svcserver.web.eventstream import EVERY_S
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -156,6 +157,7 @@ class LivePageTests(SynchronousTestCase):
     def shown(self, page: str) -> Any:
         look = self.pages.look(page)
         assert look is not None
+        self.game.clock.advance(EVERY_S)
         reply = self.successResultOf(Deferred.fromCoroutine(cast(Any, look())))
         return None if reply is None else json.loads(reply)
 

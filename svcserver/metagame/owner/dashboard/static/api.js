@@ -12,10 +12,11 @@ const AGAIN_MS = 1_500;
 const NO_WAY = [400, 401, 403, 404]; // a retry would not help
 
 export class Refused extends Error {
-  constructor(status, message, code = "") {
+  constructor(status, message, code = "", retryAfter = null) {
     super(message);
     this.status = status;
     this.code = code;
+    this.retryAfter = retryAfter; // seconds
   }
 }
 
@@ -40,7 +41,7 @@ export function ours() {
 
 async function refusal(reply) {
   const answer = await reply.json().catch(() => ({}));
-  return new Refused(reply.status, answer.message || WORDS[reply.status] || `The server answered ${reply.status}.`, answer.error);
+  return new Refused(reply.status, answer.message || WORDS[reply.status] || `The server answered ${reply.status}.`, answer.error, Number(reply.headers.get("Retry-After")) || null);
 }
 
 async function call(method, route, body, more = {}) {
@@ -164,15 +165,34 @@ export async function signOut() {
   }
 }
 
+const FULL = "this account has too many pages open. Updates continue when you return to this page.";
+
+/** Wait until a person looks at the page; `returns` waits for a new look. */
+function watched(returns = false) {
+  if (!returns && document.visibilityState === "visible") return Promise.resolve();
+  return new Promise((go) => {
+    const looks = new AbortController(), { signal } = looks;
+    const look = () => {
+      if (document.visibilityState !== "visible") return;
+      looks.abort();
+      go();
+    };
+    document.addEventListener("visibilitychange", look, { signal });
+    addEventListener("focus", look, { signal });
+  });
+}
+
 /**
  * Listen to a page's stream (`page` returns its name and parameters): `hear(data)` for each update, `alive()` at any data, `refused(why)` if
- * a retry would not help. Returns a function that ends it.
+ * the server refuses it; unless a retry would not help, it is tried again. A hidden page does not open a stream, because a browser has only
+ * six connections to a server. Returns a function that ends it.
  */
 export function listen(page, { hear, alive, refused }) {
   let over = false, cut = null;
   const round = async () => {
     cut = new AbortController();
     const silence = () => setTimeout(() => cut.abort(), SILENT_MS);
+    const began = Date.now();
     let watch = silence();
     const onData = () => {
       clearTimeout(watch);
@@ -185,11 +205,15 @@ export function listen(page, { hear, alive, refused }) {
         redirect: "error", signal: cut.signal,
       });
       if (!reply.ok) throw await refusal(reply);
-      await follow(reply.body, onData, (data) => !over && hear(data));
-      return 0;
+      const full = await follow(reply.body, onData, (data) => !over && hear(data));
+      if (full && !over) {
+        refused(new Refused(503, FULL));
+        await watched(true);
+      }
+      return Math.max(0, began + AGAIN_MS - Date.now());
     } catch (why) {
-      if (!over && NO_WAY.includes(why.status)) {
-        over = true;
+      if (!over && why instanceof Refused) {
+        over = NO_WAY.includes(why.status);
         refused(why);
       }
       return AGAIN_MS;
@@ -199,6 +223,8 @@ export function listen(page, { hear, alive, refused }) {
   };
   const rounds = async () => {
     while (!over) {
+      await watched();
+      if (over) return;
       const wait = await round();
       if (!over) await new Promise((go) => setTimeout(go, wait));
     }
@@ -210,15 +236,17 @@ export function listen(page, { hear, alive, refused }) {
   };
 }
 
+/** Read a stream to its end; returns whether the server ended it for a newer page of the same account. */
 async function follow(body, onData, hear) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   for (let rest = ""; ;) {
     const { done, value } = await reader.read();
-    if (done) return;
+    if (done) return false;
     onData();
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) {
+      if (event.startsWith("event: full")) return true;
       if (!event.startsWith("data: ")) continue;
       try {
         hear(JSON.parse(event.slice(6)));

@@ -4,7 +4,7 @@ import { ways } from "./access.js";
 import { Refused, listen, read, signIn as begin, signInByLink, signOut as leave } from "./api.js";
 import { audit } from "./audit.js";
 import * as connection from "./connection.js";
-import { card, el, head, nothing } from "./dom.js";
+import { button, card, el, head, nothing } from "./dom.js";
 import { LOST, say } from "./dialog.js";
 import { account } from "./account.js";
 import { accounts } from "./accounts.js";
@@ -114,7 +114,8 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
   hush();
   const mine = ++turn;
   const root = el("div", { class: "stack" });
-  at("content").replaceChildren(root);
+  const [stale, quiet] = [notice(), notice()]; // an update failed; the stream failed
+  at("content").replaceChildren(stale.node, quiet.node, root);
   const shown = () => mine === turn;
   const live = {
     query, shown, unfolded: new Set(), // the lists that are shown in full
@@ -133,33 +134,55 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
   setTimeout(() => { // never blank for long
     if (shown() && !root.childNodes.length) root.replaceChildren(head(title), card(null, [], nothing("Waiting for the server.")));
   }, 500);
-  const begun = guarded(async () => {
-    hear = await page(root, live) ?? hear;
-  }, shown, () => {
-    root.replaceChildren(head(title), card(null, [], nothing("The server does not answer. The page loads as soon as it does.")));
-    connection.away();
-  }, (why) => root.replaceChildren(...refused(title, why)));
+  const failed = (why) => {
+    if (!shown()) return;
+    if (why.status === 401) return signOut(LOST);
+    const again = passes(why, live.again);
+    const wait = why.status === 0 ? " The page loads as soon as it does." : again ? " The page loads again soon." : "";
+    root.replaceChildren(...refused(title, worded(why) + wait, why.status === 403 ? null : button("Load again", live.again)));
+  };
+  const begun = (async () => { hear = await page(root, live) ?? hear; })().catch(failed);
+  const update = (data) => begun.then(() => shown() && hear(data)).then(() => stale.show(""), (why) => {
+    if (!shown()) return;
+    if (why.status === 401 || why.status === 403) return failed(why);
+    passes(why, () => shown() && update(data));
+    if (why.status !== 0) stale.show(`This page is not up to date. ${worded(why)}`); // else the banner shows it
+  });
   hush = listen(typeof stream === "function" ? () => stream(live) : () => stream, {
-    hear: (data) => begun.then(() => shown() && hear(data)).catch((why) => shown() && connection.unread(why)),
-    alive: connection.heard,
-    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : say(why.message, true)),
+    hear: update,
+    alive: () => {
+      quiet.show("");
+      connection.heard();
+    },
+    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : quiet.show(`No live updates: ${why.message}`)),
   });
 }
 
-function refused(title, why) {
-  return [head(title), card(null, [], nothing(why))];
+const RETRY_S = 5;
+
+/** Try again later what failed for a passing reason; returns whether a timer does so. */
+function passes(why, again) {
+  connection.unread(why);
+  if (why.status !== 429 && !(why.status >= 500)) return false;
+  setTimeout(again, 1000 * (why.retryAfter ?? RETRY_S));
+  return true;
 }
 
-async function guarded(work, shown, away, barred) {
-  try {
-    await work();
-  } catch (why) {
-    if (!shown()) return;
-    if (why.status === 401) signOut(LOST);
-    else if (why.status === 0 || why.status === 503) away();
-    else if (why.status === 403) barred(why.message);
-    else say(why.message, true);
-  }
+function worded(why) {
+  return why.status === undefined ? `The page has an error: ${why.message}` : why.message;
+}
+
+function notice() {
+  const node = el("p", { class: "notice", role: "status", hidden: true });
+  return { node, show: (text) => {
+    if (node.textContent === text) return;
+    node.textContent = text;
+    node.hidden = !text;
+  } };
+}
+
+function refused(title, why, again = null) {
+  return [head(title), card(null, [], nothing(why), again ? el("p", { class: "foot" }, again) : null)];
 }
 
 function signOut(why = "") {

@@ -48,10 +48,11 @@ function say() {
 }
 
 function tick() {
-  if (!watched) return;
+  if (!watched || document.hidden) return; // a hidden page has no stream
   const silent = Date.now() - heardAt >= SILENT_MS;
   if (at("away").hidden === silent) at("away").hidden = !silent;
   if (silent) say();
 }
 
 setInterval(tick, 1000);
+document.addEventListener("visibilitychange", () => { heardAt = Date.now(); });
