@@ -26,7 +26,7 @@ from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.threads import deferToThread
 
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.board.board import Board
 from svcserver.board.engine import Engine
 from svcserver.board.valkey import ValkeyBoard
@@ -181,7 +181,7 @@ def main() -> None:
         sys.stdout.flush()
 
     async def work() -> None:
-        engine = Engine(reactor, Address.parse(url))
+        engine = Engine(reactor, EngineAddress.parse(url))
         engine.startService()
         crowd = Crowd(ValkeyBoard(engine), number, count)
         await crowd.come()

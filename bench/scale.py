@@ -33,7 +33,7 @@ from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
 from bench.scale_runs import CALM_RATE, gateway_us, mixed, of, talk_in_a_room, workers
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.board.board import Board
 from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
@@ -82,7 +82,7 @@ async def live_state(table: Table) -> None:
     instance = Instance.make()
     instance.start()
     assert instance.process is not None
-    engine = Engine(reactor, Address.parse(instance.url))
+    engine = Engine(reactor, EngineAddress.parse(instance.url))
     engine.startService()
     try:
         await polls(
@@ -148,7 +148,7 @@ def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
                     theirs = cpu_s(pid)
                     runs = together(some[:driving], arguments.seconds)
                     rounds_of.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
-        used = int(ask(Address.parse(instance.url), 5.0).info["used_memory"]) / 2**20
+        used = int(ask(EngineAddress.parse(instance.url), 5.0).info["used_memory"]) / 2**20
     finally:
         instance.end()
     for driving, rounds in rounds_of.items():

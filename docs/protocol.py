@@ -8,7 +8,7 @@ from attrs import define, field
 
 from svcserver.chat import adapter, messages, rates, rooms, server, session, stanza
 from svcserver.chat.kinds import KINDS
-from svcserver.chat.session import WAYS, Stage
+from svcserver.chat.session import WAYS, SessionStage
 from tests.chat.town import DOMAIN, Client, Town
 
 LIMITS = {
@@ -96,7 +96,7 @@ def _rooms() -> Iterator[tuple[str, ...]]:
 
 
 def _stages() -> Iterator[tuple[str, ...]]:
-    for stage in Stage:
+    for stage in SessionStage:
         ways = {
             f"{after.name} ({step.__name__})" for before, step, after in WAYS if before is stage
         }

@@ -34,9 +34,9 @@ from simulation.wiring import (
 from svcserver.allowlist.entries import Entries
 from svcserver.allowlist.helper import Helper
 from svcserver.allowlist.routes import AllowlistHandler
-from svcserver.allowlist.scripts import Ports
+from svcserver.allowlist.scripts import PortRange
 from svcserver.allowlist.service import HelperService
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.board.engine import Engine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.rehearsed import RehearsedBoard
@@ -250,7 +250,7 @@ class SimHost:
         if not self.shared:
             self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
-        engine = Engine(reactor, Address(ENGINE, VALKEY))
+        engine = Engine(reactor, EngineAddress(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:
@@ -321,7 +321,7 @@ class SimHost:
             MonotonicClock().read,
             Entries(600.0, 256),
             self.firewall,
-            Ports(FIRST_PORT, LAST_PORT),
+            PortRange(FIRST_PORT, LAST_PORT),
             audit,
             state,
         )

@@ -29,7 +29,7 @@ from simulation.process import Process
 from svcserver.allowlist.entries import OpenAddress
 from svcserver.allowlist.programs import FirewallError
 from svcserver.allowlist.scripts import Rule
-from svcserver.content.game_files import GameFiles
+from svcserver.content.game_files import ServedGameFiles
 from svcserver.content.manifest import Manifest, ManifestEntry
 from svcserver.edge.connections import ChannelFactory
 from svcserver.gateway.upstreams import Upstreams
@@ -187,7 +187,7 @@ class Admitting(ChannelFactory):
         return super().buildProtocol(addr) if policy.admit(peer_of(addr)) else None
 
 
-class _InMemory(GameFiles):
+class _InMemory(ServedGameFiles):
     """Game files in memory, so that no run leaves a folder behind."""
 
     def check(self) -> None:
@@ -201,7 +201,7 @@ FILES = {"game.pak": b"\x00\x01game\xff" * 700, "readme.txt": b"one file more\n"
 
 
 @lru_cache(maxsize=1)
-def game_files() -> GameFiles:
+def game_files() -> ServedGameFiles:
     """Return two small files, which all simulations of this process share."""
     listed = {
         name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest())

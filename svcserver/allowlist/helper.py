@@ -15,9 +15,9 @@ from twisted.logger import Logger
 from svcserver.allowlist.applier import Applied, Applier, Ips
 from svcserver.allowlist.entries import Entries, Full, InvalidIp, canonical, home
 from svcserver.allowlist.firewall import DryRun, Firewall
-from svcserver.allowlist.persistence import Audit, StateFile
+from svcserver.allowlist.persistence import AddressLog, StateFile
 from svcserver.allowlist.programs import FirewallError
-from svcserver.allowlist.scripts import Ports, Rule
+from svcserver.allowlist.scripts import PortRange, Rule
 from svcserver.kernel.every import Every
 from svcserver.kernel.times import iso
 
@@ -36,8 +36,8 @@ class Helper:
     wall_clock: Callable[[], float]
     entries: Entries
     firewall: Firewall
-    ports: Ports
-    audit: Audit
+    ports: PortRange
+    audit: AddressLog
     state: StateFile
     allow_private: bool = False
     interval_s: float = 3.0

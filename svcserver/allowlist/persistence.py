@@ -76,7 +76,7 @@ def _entry(row: Any) -> OpenAddress | None:
 
 
 @define
-class Audit:
+class AddressLog:
     """The audit log of opened addresses and firewall runs, one JSON object per line."""
 
     path: Path

@@ -27,7 +27,7 @@ class FirewallError(Exception):
 
 
 @frozen
-class Output:
+class ProgramOutput:
     """A program's exit code (-1: killed) and output."""
 
     code: int
@@ -57,7 +57,7 @@ class Programs:
 
         An exit code other than 0 is a failure unless ``may_fail``.
         """
-        done: Deferred[Output] = Deferred()
+        done: Deferred[ProgramOutput] = Deferred()
         run = _Run(argv[0], script, self.reactor, done)
         try:
             self.reactor.spawnProcess(run, argv[0], list(argv), self.environment)
@@ -68,7 +68,7 @@ class Programs:
         return done
 
 
-def _must_succeed(output: Output, program: str) -> Output:
+def _must_succeed(output: ProgramOutput, program: str) -> ProgramOutput:
     if output.code != 0:
         message = " ".join(output.err.split())[:300]
         raise FirewallError(f"{program} exited with status {output.code}: {message}")
@@ -78,9 +78,11 @@ def _must_succeed(output: Output, program: str) -> Output:
 class _Run(ProcessProtocol):
     """A running program; its output is collected, and it is killed after ``TIMEOUT_S``."""
 
-    def __init__(self, program: str, script: str, clock: Any, done: Deferred[Output]) -> None:
+    def __init__(
+        self, program: str, script: str, clock: Any, done: Deferred[ProgramOutput]
+    ) -> None:
         self._program, self._script = program, script
-        self._done: Deferred[Output] | None = done
+        self._done: Deferred[ProgramOutput] | None = done
         self._output: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self._deadline: IDelayedCall = clock.callLater(TIMEOUT_S, self._late)
 
@@ -100,7 +102,7 @@ class _Run(ProcessProtocol):
         out, err = (bytes(self._output[fd]).decode("utf-8", "replace") for fd in (1, 2))
         done = self._finish()
         if done is not None:
-            done.callback(Output(-1 if code is None else code, out, err))
+            done.callback(ProgramOutput(-1 if code is None else code, out, err))
 
     def give_up(self, why: str) -> None:
         done = self._finish()
@@ -114,7 +116,7 @@ class _Run(ProcessProtocol):
             transport.signalProcess("KILL")
         self.give_up(f"{self._program} did not end within {TIMEOUT_S:.0f} s")
 
-    def _finish(self) -> Deferred[Output] | None:
+    def _finish(self) -> Deferred[ProgramOutput] | None:
         done, self._done = self._done, None
         if self._deadline.active():
             self._deadline.cancel()

@@ -22,14 +22,14 @@ _JUMP = re.compile(r"-A INPUT -p udp -m udp --dport (\d{1,5}(?::\d{1,5})?) -j SV
 
 
 @frozen
-class Ports:
+class PortRange:
     """The UDP ports from ``low`` to ``high``, both included."""
 
     low: int
     high: int
 
     @classmethod
-    def parse(cls, text: str) -> Ports:
+    def parse(cls, text: str) -> PortRange:
         """Parse ``low-high`` or a single port."""
         match = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
@@ -52,7 +52,7 @@ class Rule:
     """The addresses that may reach the ports; without addresses, the ports are closed."""
 
     ips: tuple[str, ...] = field(validator=_canonical)
-    ports: Ports
+    ports: PortRange
 
     @property
     def v4(self) -> list[str]:
@@ -152,7 +152,7 @@ def iptables_jump(action: str, ports: str) -> list[str]:
     return ["-w", action, "INPUT", "-p", "udp", "--dport", ports, "-j", CHAIN]
 
 
-def iptables_ports(ports: Ports) -> str:
+def iptables_ports(ports: PortRange) -> str:
     """Return the ports as iptables prints them: ``low:high``."""
     return str(ports).replace("-", ":")
 

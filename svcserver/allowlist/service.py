@@ -15,7 +15,7 @@ from svcserver.allowlist import firewall as firewalls
 from svcserver.allowlist.entries import Entries
 from svcserver.allowlist.firewall import DryRun, Firewall, NoFirewall
 from svcserver.allowlist.helper import Helper
-from svcserver.allowlist.persistence import Audit, StateFile
+from svcserver.allowlist.persistence import AddressLog, StateFile
 from svcserver.allowlist.programs import FirewallError, Programs
 from svcserver.allowlist.routes import METHODS, AllowlistHandler
 from svcserver.allowlist.settings import Settings
@@ -83,7 +83,7 @@ def figures(helper: Helper) -> dict[str, Figure]:
 
 def make_helper(settings: Settings, reactor: Any) -> Helper:
     """Return the helper; exit with a one-line message if rights, programs or files are missing."""
-    audit = Audit(Path(settings.audit_log), epoch)
+    audit = AddressLog(Path(settings.audit_log), epoch)
     try:
         audit.check()
     except OSError as why:

@@ -8,7 +8,7 @@ import posixpath
 from attrs import frozen
 
 from svcserver.allowlist.firewall import Paths
-from svcserver.allowlist.scripts import NftSet, Ports
+from svcserver.allowlist.scripts import NftSet, PortRange
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
@@ -44,7 +44,7 @@ class Settings:
     bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")
     port: int = env("ALLOWLIST_PORT", port_number, default=61005)
     secret: Secret = env("ALLOWLIST_SECRET", strong_secret)
-    ports: Ports = env("ALLOWLIST_PORTS", Ports.parse, default=Ports(8770, 8777))
+    ports: PortRange = env("ALLOWLIST_PORTS", PortRange.parse, default=PortRange(8770, 8777))
     ttl_s: int = env("ALLOWLIST_TTL_SECONDS", whole(1, 86400), default=600)
     min_interval_ms: int = env("ALLOWLIST_MIN_INTERVAL_MS", whole(50, 600000), default=3000)
     max_entries: int = env("ALLOWLIST_MAX_ENTRIES", whole(1, 1000), default=256)

@@ -14,7 +14,7 @@ SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # 
 
 
 @frozen
-class Address:
+class EngineAddress:
     """The live-state engine's address from LIVE_URL; its repr hides the credentials."""
 
     host: str
@@ -26,7 +26,7 @@ class Address:
     ca: Path | None = None  # PEM file with CA certificates; None: the system's
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str) -> EngineAddress:
         """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the remedy.
 
         ``valkeys://`` (TLS) may end with ``?ca=`` and the absolute path of a PEM file.

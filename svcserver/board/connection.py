@@ -28,7 +28,7 @@ class ConnectionEnded(Exception):
     """The error for a command whose connection ended, or timed out, before the reply arrived."""
 
 
-class EngineError(Exception):
+class EngineReplyError(Exception):
     """The error for an error reply (such as NOSCRIPT) or for invalid RESP from the engine."""
 
 
@@ -52,7 +52,7 @@ class EngineWire(Protocol):
         pushed: Callable[[bytes, bytes], None] | None = None,
     ) -> None:
         self._clock, self._disconnected, self._pushed = clock, disconnected, pushed
-        self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+        self._reader = hiredis.Reader(protocolError=EngineReplyError, replyError=EngineReplyError)
         self._waiting: deque[tuple[float, Deferred[Any]]] = deque()
         self._unsent: list[bytes] = []
         self._unread = 0  # bytes since the last complete reply
@@ -94,7 +94,7 @@ class EngineWire(Protocol):
             while (reply := self._reader.gets()) is not False:
                 self._unread = 0
                 self._replied(reply)
-        except EngineError:  # invalid RESP
+        except EngineReplyError:  # invalid RESP
             self.cut()
         if self._unread > MOST_BYTES:
             self.cut()
@@ -125,7 +125,7 @@ class EngineWire(Protocol):
         _, done = self._waiting.popleft()
         if done.called:
             return
-        if isinstance(reply, EngineError):
+        if isinstance(reply, EngineReplyError):
             done.errback(reply)
         else:
             done.callback(reply)

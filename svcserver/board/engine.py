@@ -18,8 +18,8 @@ from twisted.internet.ssl import Certificate, optionsForClientTLS, trustRootFrom
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from svcserver.board.address import Address, authorities
-from svcserver.board.connection import Argument, ConnectionEnded, EngineError, EngineWire
+from svcserver.board.address import EngineAddress, authorities
+from svcserver.board.connection import Argument, ConnectionEnded, EngineReplyError, EngineWire
 from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.every import Every
@@ -55,20 +55,20 @@ class Engine(Service):
     """The live-state engine over TCP or TLS; methods fail with BoardAway while disconnected."""
 
     reactor: Any
-    address: Address
+    address: EngineAddress
     _pushed: Pushed | None = field(default=None, init=False)
     _joined: Callable[[], None] | None = field(default=None, init=False)
     _channels: list[bytes] = field(factory=list, init=False)
-    _asking: Connection = field(init=False)
-    _listening: Connection = field(init=False)
+    _asking: EngineConnection = field(init=False)
+    _listening: EngineConnection = field(init=False)
     _warned: Throttle = field(factory=Throttle, init=False)
     _early: list[Deferred[Any]] = field(factory=list, init=False)  # before the first connection
     _preparations: list[Callable[[Ask], Awaitable[None]]] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._asking = Connection(self.reactor, self.address, self._ready)
+        self._asking = EngineConnection(self.reactor, self.address, self._ready)
         self._asking.first = self._first_tried
-        self._listening = Connection(self.reactor, self.address, self._listens, self._message)
+        self._listening = EngineConnection(self.reactor, self.address, self._listens, self._message)
 
     @property
     def space(self) -> str:
@@ -117,7 +117,7 @@ class Engine(Service):
     async def _subscribe(self, wire: EngineWire, channel: bytes) -> None:
         try:
             await wire.ask("SUBSCRIBE", channel)
-        except (ConnectionEnded, EngineError):
+        except (ConnectionEnded, EngineReplyError):
             wire.cut()
 
     def ask(self, *command: Argument) -> Deferred[Any]:
@@ -151,8 +151,8 @@ class Engine(Service):
                 waiting.callback(None)
 
     def _refused(self, failure: Any) -> Any:
-        failure.trap(EngineError, ConnectionEnded)
-        if failure.check(EngineError):
+        failure.trap(EngineReplyError, ConnectionEnded)
+        if failure.check(EngineReplyError):
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.seconds()):
                 log.error("the engine of LIVE_URL refuses a command: {why}", why=text)
@@ -183,20 +183,20 @@ class Engine(Service):
             self._pushed(channel, message)
 
 
-def _cut(connection: Connection) -> None:
+def _cut(connection: EngineConnection) -> None:
     if connection.wire is not None:
         connection.wire.cut()
 
 
 @define(eq=False, slots=False)
-class Connection:
+class EngineConnection:
     """A connection that reconnects automatically; ``wire`` is set while it is usable.
 
     ``prepare`` sends the first commands. A PING every ``BEAT_S`` detects a dead connection.
     """
 
     reactor: Any
-    address: Address
+    address: EngineAddress
     prepare: Callable[[EngineWire], Any]
     pushed: Pushed | None = None
     left: Callable[[], None] | None = field(default=None, init=False)
@@ -269,7 +269,7 @@ class Connection:
     def _failed(self, failure: Any) -> None:
         if not self._running:
             return
-        if failure.check(EngineError):  # a wrong password, or the engine is still loading
+        if failure.check(EngineReplyError):  # a wrong password, or the engine is still loading
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.reactor.seconds()):
                 log.error("the engine of LIVE_URL refuses the connection: {why}", why=text)
@@ -310,7 +310,7 @@ class _Wires(Factory):
     buildProtocol: Any
 
 
-def _trust(address: Address) -> Any:
+def _trust(address: EngineAddress) -> Any:
     """Return the TLS certificate checks; the CA file is read again for each connection."""
     if address.ca is None:
         return optionsForClientTLS(address.host)

@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from twisted.application.service import Service
 from twisted.logger import Logger
 
-from svcserver.board.address import Address, authorities
+from svcserver.board.address import EngineAddress, authorities
 from svcserver.board.board import Board
 from svcserver.board.memory import MemoryBoard
 from svcserver.kernel.secrets import derived_key
@@ -38,7 +38,7 @@ class Unusable(Exception):
 
 
 @define(eq=False, slots=False)
-class Snapshot(Service):
+class BoardSnapshot(Service):
     """The service that saves the board's entries to a file on stop; ``load`` reads the file."""
 
     board: MemoryBoard
@@ -153,8 +153,8 @@ class LiveUrl:
         return self._text == IN_MEMORY
 
     @property
-    def address(self) -> Address:
-        return Address.parse(self._text)
+    def address(self) -> EngineAddress:
+        return EngineAddress.parse(self._text)
 
     def board(
         self,
@@ -172,7 +172,7 @@ class LiveUrl:
             board = MemoryBoard(wall_clock)
             if folder is None:
                 return board, ()
-            snapshot = Snapshot(board, wall_clock, folder.absolute() / FILE)
+            snapshot = BoardSnapshot(board, wall_clock, folder.absolute() / FILE)
             snapshot.load()
             return board, (snapshot,)
         from svcserver.board.engine import Engine  # a memory board does not need it
@@ -186,6 +186,6 @@ class LiveUrl:
 def live_url(text: str) -> LiveUrl:
     """Parse LIVE_URL, either ``memory:`` or a Valkey address; raises ValueError."""
     url = text.strip()
-    if url != IN_MEMORY and (ca := Address.parse(url).ca) is not None:
+    if url != IN_MEMORY and (ca := EngineAddress.parse(url).ca) is not None:
         authorities(ca)
     return LiveUrl(url)

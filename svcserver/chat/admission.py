@@ -11,7 +11,7 @@ from svcserver.board.board import Board, BoardTransaction
 from svcserver.board.kinds import Kind
 from svcserver.board.quota import MOST, Quota
 from svcserver.board.waiting import log_failure, with_fallback
-from svcserver.chat.effects import LogIn, MakeRoom, Over, Refuse
+from svcserver.chat.effects import LogIn, MakeRoom, Over, RefuseLogin
 from svcserver.chat.names import printable
 from svcserver.chat.people import People
 from svcserver.chat.ports import About, BadToken, Proofs
@@ -103,40 +103,42 @@ class Admission:
     def log_in(self, session: Session, request: LogIn) -> None:
         """Verify the token, then read the account's data from the game."""
         account = self._proven(session, request)
-        if isinstance(account, Refuse):
+        if isinstance(account, RefuseLogin):
             self.refuse(session, account)
             return
         session.claim = account
         lookup = Deferred.fromCoroutine(self._ask(account, session.network))
-        reading: Deferred[About | Refuse | None] = lookup.addErrback(_unavailable, session, account)
+        reading: Deferred[About | RefuseLogin | None] = lookup.addErrback(
+            _unavailable, session, account
+        )
         pause(session, reading, lambda about: self._finish(session, account, about))
 
-    async def _ask(self, account: AccountId, network: str) -> About | Refuse | None:
+    async def _ask(self, account: AccountId, network: str) -> About | RefuseLogin | None:
         near = [(WAITING, account.lower())]
         waits = self.board.transact(lambda transaction: Lockout(transaction).waits(account), near)
         if await with_fallback(waits, fallback=False):
-            return Refuse(LATER, "throttled", account)
+            return RefuseLogin(LATER, "throttled", account)
         return await self.readings.ask(account, frozenset([network] if network else []))
 
-    def _proven(self, session: Session, request: LogIn) -> AccountId | Refuse:
+    def _proven(self, session: Session, request: LogIn) -> AccountId | RefuseLogin:
         try:
             proven = self.proofs.account_of(request.token)
         except BadToken as why:
-            return Refuse("not-authorized", str(why), request.account)
+            return RefuseLogin("not-authorized", str(why), request.account)
         if proven.lower() != request.account.lower():
-            return Refuse("not-authorized", "uid-mismatch", request.account)
+            return RefuseLogin("not-authorized", "uid-mismatch", request.account)
         return proven
 
-    def refuse(self, session: Session, refusal: Refuse) -> None:
+    def refuse(self, session: Session, refusal: RefuseLogin) -> None:
         """Count the failed log-in and refuse it; a locked-out client is given no reason."""
         if refusal.condition == LATER:
             self._tell_refused(session, refusal)
             return
 
-        def work(transaction: BoardTransaction) -> Refuse:
+        def work(transaction: BoardTransaction) -> RefuseLogin:
             lockout = Lockout(transaction)
             if lockout.locked(refusal.account, session.address):
-                return Refuse(LATER, "throttled", refusal.account)
+                return RefuseLogin(LATER, "throttled", refusal.account)
             lockout.failed(refusal.account, session.address)
             return refusal
 
@@ -144,7 +146,7 @@ class Admission:
         counted.addErrback(_unavailable, session, refusal.account)
         pause(session, counted, lambda outcome: self._tell_refused(session, outcome))
 
-    def _tell_refused(self, session: Session, why: Refuse) -> None:
+    def _tell_refused(self, session: Session, why: RefuseLogin) -> None:
         self.counters.add(Counted.FAILED_LOGINS, f"chat_{why.reason.replace('-', '_')}")
         if self.may_log(session):
             log.info(
@@ -168,10 +170,12 @@ class Admission:
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
-    def _finish(self, session: Session, account: AccountId, about: About | Refuse | None) -> None:
+    def _finish(
+        self, session: Session, account: AccountId, about: About | RefuseLogin | None
+    ) -> None:
         if about is None:
-            about = Refuse("not-authorized", "no-account", account)
-        if isinstance(about, Refuse):
+            about = RefuseLogin("not-authorized", "no-account", account)
+        if isinstance(about, RefuseLogin):
             self.refuse(session, about)
             return
         now = session.seconds()
@@ -238,7 +242,7 @@ class Admission:
         log_failure(self.board.transact(work))
 
 
-def _unavailable(failure: Failure, session: Session, account: AccountId) -> Refuse:
+def _unavailable(failure: Failure, session: Session, account: AccountId) -> RefuseLogin:
     if not failure.check(Unavailable):  # which is logged elsewhere
         log.failure("login c={number}: cannot ask the game", failure, number=session.number)
-    return Refuse(LATER, "unavailable", account)
+    return RefuseLogin(LATER, "unavailable", account)

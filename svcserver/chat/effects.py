@@ -15,7 +15,7 @@ SHOWS = ("away", "chat", "dnd", "xa")
 
 
 @frozen
-class Status:
+class PresenceStatus:
     """A presence status: the XMPP ``show`` word and a free text."""
 
     show: str = ""
@@ -28,14 +28,14 @@ class Status:
         return stanza.element(stanza.CLIENT, "presence", *inner, from_=sender, to=receiver)
 
 
-def status_of(presence: Element) -> Status:
+def status_of(presence: Element) -> PresenceStatus:
     """Return the status in a presence stanza; invalid parts are dropped."""
     show = stanza.content(stanza.child(presence, "show")).strip()
     text = stanza.content(stanza.child(presence, "status"))
-    return Status(show if show in SHOWS else "", text if len(text) <= MAX_STATUS else "")
+    return PresenceStatus(show if show in SHOWS else "", text if len(text) <= MAX_STATUS else "")
 
 
-class Reply(NamedTuple):
+class StanzaReply(NamedTuple):
     """The effect that sends a stanza to the session's client."""
 
     stanza: Element
@@ -48,7 +48,7 @@ class LogIn(NamedTuple):
     token: str
 
 
-class Refuse(NamedTuple):
+class RefuseLogin(NamedTuple):
     """The effect that refuses a log-in: a SASL condition for the client, a reason for the log."""
 
     condition: str
@@ -86,7 +86,7 @@ class Leave(NamedTuple):
 class Announce(NamedTuple):
     """The effect that sends the session's status to the account's friends."""
 
-    status: Status
+    status: PresenceStatus
 
 
 class Withdraw(NamedTuple):
@@ -128,9 +128,9 @@ class Over(NamedTuple):
 
 
 Effect = (
-    Reply
+    StanzaReply
     | LogIn
-    | Refuse
+    | RefuseLogin
     | MakeRoom
     | SessionBound
     | Join

@@ -53,7 +53,7 @@ class RoomPlace:
 
 
 @frozen
-class Shown:
+class StatusShown:
     """The status of a session, for the accounts ``to``; a ``show`` of None means offline."""
 
     worker: str
@@ -81,7 +81,7 @@ class Here:
     seats: tuple[Seat, ...]
     places: tuple[RoomPlace, ...]
     unheard: tuple[tuple[int, str], ...] = ()
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[StatusShown, ...] = ()
     since: int = 0
     until: int | None = None
     readers: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Bound:
 
 
 @frozen
-class Gone:
+class SessionEnded:
     """The event that a bound session has ended."""
 
     worker: str

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from attrs import define, field
 
-from svcserver.chat.effects import Status
-from svcserver.chat.events import Here, RoomPlace, Seat, Shown
+from svcserver.chat.effects import PresenceStatus
+from svcserver.chat.events import Here, RoomPlace, Seat, StatusShown
 from svcserver.chat.names import Room, room_of, split_address
 from svcserver.chat.rooms import Occupant, Rooms
 from svcserver.chat.session import Session
@@ -26,7 +26,7 @@ class Ghost:
     elsewhere: ClassVar[bool] = True
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
-    status: Status | None = None
+    status: PresenceStatus | None = None
     shown_to: frozenset[AccountId] = frozenset()  # accounts that were sent it
 
     @property
@@ -60,7 +60,7 @@ class Ghosts:
     rooms: Rooms
     sit: Callable[[str, Seat], None]
     stand_up: Callable[[str, int, AccountId], None]
-    restate: Callable[[list[tuple[Ghost, Status | None]]], None]
+    restate: Callable[[list[tuple[Ghost, PresenceStatus | None]]], None]
     _those: dict[str, dict[int, Ghost]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -139,9 +139,9 @@ class Ghosts:
         )
 
 
-def status_in(news: Shown) -> Status | None:
+def status_in(news: StatusShown) -> PresenceStatus | None:
     """Return the status in the event, or None if the session is offline."""
-    return None if news.show is None else Status(news.show, news.text)
+    return None if news.show is None else PresenceStatus(news.show, news.text)
 
 
 def room_at(place: RoomPlace, domain: str) -> Room | None:

@@ -13,7 +13,7 @@ from math import inf
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 
-from svcserver.chat.events import PIECE, Here, RoomPlace, Said, Shown
+from svcserver.chat.events import PIECE, Here, RoomPlace, Said, StatusShown
 from svcserver.chat.ghosts import seat_of
 from svcserver.chat.rooms import Occupant
 from svcserver.chat.session import Session
@@ -119,8 +119,8 @@ class Pending:
         return Here(worker, seats, places, unheard, shown, since, until, readers)
 
 
-def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> Shown:
+def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> StatusShown:
     """Return the event with the session's status; ``show`` is None if the session has none."""
     if session.status is None:
-        return Shown(worker, session.number, None, to=to)
-    return Shown(worker, session.number, session.status.show, session.status.text, to)
+        return StatusShown(worker, session.number, None, to=to)
+    return StatusShown(worker, session.number, session.status.show, session.status.text, to)

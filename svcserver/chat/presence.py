@@ -10,7 +10,7 @@ from attrs import define, evolve
 from twisted.words.xish.domish import Element
 
 from svcserver.chat import stanza
-from svcserver.chat.effects import Status
+from svcserver.chat.effects import PresenceStatus
 from svcserver.chat.ghosts import Ghost
 from svcserver.chat.people import People, Person
 from svcserver.chat.session import Session
@@ -47,7 +47,7 @@ class Presences:
     enabled: bool
     elsewhere: Elsewhere | None = None
 
-    def announce(self, session: Session, status: Status) -> None:
+    def announce(self, session: Session, status: PresenceStatus) -> None:
         """Send friends a session's status.
 
         The first time, the session is also sent its friends' statuses.
@@ -86,7 +86,7 @@ class Presences:
             if friend is not None:
                 self._send_statuses(self._statuses(person.account, friend), [receiver])
 
-    def changed(self, ghost: Ghost, status: Status | None, to: Iterable[AccountId]) -> None:
+    def changed(self, ghost: Ghost, status: PresenceStatus | None, to: Iterable[AccountId]) -> None:
         """Send the accounts ``to`` a new status from another process; None means offline."""
         before, ghost.status = ghost.status, status
         if not self.enabled or before == status:
@@ -105,7 +105,7 @@ class Presences:
                 session.deliver(element_frame(gone(ghost.jid, session.jid)))
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
-    def restate(self, changes: list[tuple[Ghost, Status | None]]) -> None:
+    def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions, whose receivers must be looked up.
 
         If any status is new, this visits everyone in this process once.
@@ -145,33 +145,35 @@ class Presences:
             for ghost in self.elsewhere.shown(account) if self.elsewhere is not None else ():
                 ghost.shown_to -= {receiver}
 
-    def _audience(self, person: Person) -> list[tuple[Session, Status]]:
+    def _audience(self, person: Person) -> list[tuple[Session, PresenceStatus]]:
         """Return friends' sessions in this process that have a status.
 
         Friends with a block in either direction are left out.
         """
-        audience: list[tuple[Session, Status]] = []
+        audience: list[tuple[Session, PresenceStatus]] = []
         for account in _friends(person):
             friend = self.people.get(account)
             if friend is not None:
                 audience += _announced(friend)
         return audience
 
-    def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, Status]]:
+    def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, PresenceStatus]]:
         """Return the statuses, by jid, of an account's sessions that the receiver may see."""
         person = self.people.get(account)
         here = [] if person is None else _announced(person)
         return [(session.jid, status) for session, status in here] + self._there(account, receiver)
 
-    def _there(self, account: AccountId, receiver: Person) -> list[tuple[str, Status]]:
-        statuses: list[tuple[str, Status]] = []
+    def _there(self, account: AccountId, receiver: Person) -> list[tuple[str, PresenceStatus]]:
+        statuses: list[tuple[str, PresenceStatus]] = []
         for ghost in self.elsewhere.shown(account) if self.elsewhere is not None else ():
             if ghost.status is not None:
                 ghost.shown_to |= {receiver.account}
                 statuses.append((ghost.jid, ghost.status))
         return statuses
 
-    def _send_statuses(self, statuses: list[tuple[str, Status]], receivers: list[Session]) -> None:
+    def _send_statuses(
+        self, statuses: list[tuple[str, PresenceStatus]], receivers: list[Session]
+    ) -> None:
         for jid, status in statuses:
             for session in receivers:
                 session.deliver(element_frame(status.stanza(jid, session.jid)))
@@ -188,7 +190,7 @@ def _sees(person: Person, account: AccountId) -> bool:
     return account in about.friends and not strange
 
 
-def _announced(person: Person) -> list[tuple[Session, Status]]:
+def _announced(person: Person) -> list[tuple[Session, PresenceStatus]]:
     return [(session, session.status) for session in person.bound if session.status is not None]
 
 

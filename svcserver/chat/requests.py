@@ -12,7 +12,7 @@ from svcserver.chat.effects import (
     Join,
     Leave,
     LogIn,
-    Refuse,
+    RefuseLogin,
     Say,
     Whisper,
     Withdraw,
@@ -31,12 +31,12 @@ ROOM_HOSTS = ("muc.", "conference.")
 # -- before login ----------------------------------------------------------------
 
 
-def credentials(element: Element) -> LogIn | Refuse:
+def credentials(element: Element) -> LogIn | RefuseLogin:
     """Return the log-in in an ``<auth>``; its authorisation id may repeat the account."""
     if element.getAttribute("mechanism") != "PLAIN":
-        return Refuse("invalid-mechanism", "bad-mechanism")
+        return RefuseLogin("invalid-mechanism", "bad-mechanism")
     text = stanza.content(element).strip()
-    bad = Refuse("not-authorized", "bad-format")
+    bad = RefuseLogin("not-authorized", "bad-format")
     if len(text) > MAX_PAYLOAD:
         return bad
     try:

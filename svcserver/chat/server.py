@@ -23,11 +23,11 @@ from svcserver.chat.effects import (
     LogIn,
     MakeRoom,
     Over,
-    Refuse,
-    Reply,
+    PresenceStatus,
+    RefuseLogin,
     Say,
     SessionBound,
-    Status,
+    StanzaReply,
     TooMuch,
     Whisper,
     Withdraw,
@@ -112,9 +112,9 @@ class ChatServer:
             self.room_access.together = self.messages.together = self.workers
             self.presences.elsewhere = self.workers
         self._handlers = {
-            Reply: lambda session, effect: session.write(effect.stanza),
+            StanzaReply: lambda session, effect: session.write(effect.stanza),
             LogIn: self.admission.log_in,
-            Refuse: self.admission.refuse,
+            RefuseLogin: self.admission.refuse,
             MakeRoom: self.admission.make_room,
             SessionBound: self._bound,
             Join: self.room_access.join,
@@ -252,7 +252,7 @@ class ChatServer:
         if self.settings.presence:
             self.readings.freshly(session, lambda: self._announce_status(session, effect.status))
 
-    def _announce_status(self, session: Session, status: Status) -> None:
+    def _announce_status(self, session: Session, status: PresenceStatus) -> None:
         """Send friends the status now; over the rate limit, send the newest status later."""
         if session.status == status:
             session.waiting_status = None

@@ -21,10 +21,10 @@ from svcserver.chat.effects import (
     End,
     MakeRoom,
     Over,
-    Refuse,
-    Reply,
+    PresenceStatus,
+    RefuseLogin,
     SessionBound,
-    Status,
+    StanzaReply,
     TooMuch,
 )
 from svcserver.chat.names import is_domain, is_resource
@@ -38,7 +38,7 @@ from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import hex_token
 
 
-class Stage(Enum):
+class SessionStage(Enum):
     """The stages of a connection."""
 
     NEW = "connected"
@@ -55,7 +55,7 @@ class Stage(Enum):
 class Where:
     """The current stage of a connection, which only ``Steps`` changes."""
 
-    stage: Stage = Stage.NEW
+    stage: SessionStage = SessionStage.NEW
 
 
 class Steps(Protocol):
@@ -74,28 +74,32 @@ class Steps(Protocol):
     def ended(self) -> None: ...
 
 
-_ASKED = ((Stage.TRIED, Stage.ASKING), (Stage.BOUND, Stage.WAITING))
+_ASKED = ((SessionStage.TRIED, SessionStage.ASKING), (SessionStage.BOUND, SessionStage.WAITING))
 WAYS = (
-    (Stage.NEW, Steps.opened, Stage.OPENED),
-    (Stage.OPENED, Steps.opened, Stage.OPENED),
-    (Stage.OPENED, Steps.tried, Stage.TRIED),
-    (Stage.TRIED, Steps.opened, Stage.TRIED),
-    (Stage.TRIED, Steps.logged_in, Stage.KNOWN),
-    (Stage.KNOWN, Steps.opened, Stage.KNOWN),
-    (Stage.KNOWN, Steps.bound, Stage.BOUND),
-    (Stage.BOUND, Steps.opened, Stage.BOUND),
+    (SessionStage.NEW, Steps.opened, SessionStage.OPENED),
+    (SessionStage.OPENED, Steps.opened, SessionStage.OPENED),
+    (SessionStage.OPENED, Steps.tried, SessionStage.TRIED),
+    (SessionStage.TRIED, Steps.opened, SessionStage.TRIED),
+    (SessionStage.TRIED, Steps.logged_in, SessionStage.KNOWN),
+    (SessionStage.KNOWN, Steps.opened, SessionStage.KNOWN),
+    (SessionStage.KNOWN, Steps.bound, SessionStage.BOUND),
+    (SessionStage.BOUND, Steps.opened, SessionStage.BOUND),
     *((before, Steps.asked, after) for before, after in _ASKED),
     *((after, Steps.answered, before) for before, after in _ASKED),
-    *((stage, Steps.ended, Stage.ENDED) for stage in Stage if stage is not Stage.ENDED),
+    *(
+        (stage, Steps.ended, SessionStage.ENDED)
+        for stage in SessionStage
+        if stage is not SessionStage.ENDED
+    ),
 )
 
 
 def _machine() -> TypeMachineBuilder[Steps, Where]:
     builder = TypeMachineBuilder(Steps, Where)
-    states = {stage: builder.state(stage.name) for stage in Stage}
+    states = {stage: builder.state(stage.name) for stage in SessionStage}
     for before, step, after in WAYS:
 
-        def go(_: Steps, where: Where, after: Stage = after) -> None:
+        def go(_: Steps, where: Where, after: SessionStage = after) -> None:
             where.stage = after
 
         states[before].upon(step).to(states[after])(go)
@@ -179,8 +183,8 @@ class Session:
     resource: str = ""
     jid: str = ""
     why_ended: str = ""  # for the log
-    status: Status | None = None
-    waiting_status: Status | None = None
+    status: PresenceStatus | None = None
+    waiting_status: PresenceStatus | None = None
     in_rooms: dict[str, Occupant] = field(factory=dict)
     last_received: float = 0.0
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
@@ -208,18 +212,18 @@ class Session:
     @property
     def ended(self) -> bool:
         """True if the session has ended; it then receives and sends nothing."""
-        return self._where.stage is Stage.ENDED
+        return self._where.stage is SessionStage.ENDED
 
     @property
     def logged_in(self) -> bool:
         """True if the client has logged in, so that the account is known."""
-        return self.bound or self._where.stage is Stage.KNOWN
+        return self.bound or self._where.stage is SessionStage.KNOWN
 
     @property
     def bound(self) -> bool:
         """True if the client has bound a resource and can receive stanzas."""
         stage = self._where.stage
-        return stage is Stage.BOUND or stage is Stage.WAITING
+        return stage is SessionStage.BOUND or stage is SessionStage.WAITING
 
     # -- in ----------------------------------------------------------------
 
@@ -255,7 +259,7 @@ class Session:
     @property
     def _must_wait(self) -> bool:
         stage = self._where.stage
-        return stage is Stage.WAITING or stage is Stage.ASKING
+        return stage is SessionStage.WAITING or stage is SessionStage.ASKING
 
     def _take(self, text: str) -> Iterable[Effect]:
         over = self.logged_in and not self.rates.stanza(self.number, self.seconds())
@@ -276,7 +280,9 @@ class Session:
             return self.drop()
         refused = End("refused")
         return (
-            (Reply(stanza.RESTRICTED_XML), refused) if isinstance(why, Restricted) else (refused,)
+            (StanzaReply(stanza.RESTRICTED_XML), refused)
+            if isinstance(why, Restricted)
+            else (refused,)
         )
 
     def _too_much(self, element: Element) -> Iterable[Effect]:
@@ -312,13 +318,13 @@ class Session:
             return (End("close"),)
         if element.name == "open":
             return self._open(element)
-        if element.name == "auth" and self._where.stage is Stage.OPENED:
+        if element.name == "auth" and self._where.stage is SessionStage.OPENED:
             self._steps.tried()
             return (requests.credentials(element),)
         stanza_id = requests.legacy_login(element)
         if stanza_id is None:
             return (End("refused"),)
-        return (Reply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
+        return (StanzaReply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
     def _open(self, element: Element) -> Iterable[Effect]:
         """Answer ``<open>`` with the features; the client may change its domain until it binds."""
@@ -327,9 +333,9 @@ class Session:
         if not self.bound:
             self.domain = to if is_domain(to) else self.settings.domain
         features = requests.features(account=self.account)
-        return (Reply(requests.opening(self.domain)), Reply(features))
+        return (StanzaReply(requests.opening(self.domain)), StanzaReply(features))
 
-    def refuse(self, why: Refuse) -> None:
+    def refuse(self, why: RefuseLogin) -> None:
         self.write(stanza.element(stanza.SASL, "failure", stanza.element(None, why.condition)))
 
     def log_in(self, account: AccountId, name: str) -> None:
@@ -358,15 +364,15 @@ class Session:
             return NOTHING
         bind = child(element, "bind", stanza.BIND)
         if bind is None:
-            return (Reply(stanza.result(stanza_id)),)
+            return (StanzaReply(stanza.result(stanza_id)),)
         resource = stanza.content(child(bind, "resource")) or f"srv-{hex_token(32)}"
         if not self.bound and not is_resource(resource):
-            return (Reply(stanza.failed(stanza_id, "bad-request", "modify")),)
+            return (StanzaReply(stanza.failed(stanza_id, "bad-request", "modify")),)
         return self._bind(stanza_id, resource)
 
     def _bind(self, stanza_id: str, resource: str) -> Iterator[Effect]:
         if self.bound:
-            yield Reply(self._bind_result(stanza_id))
+            yield StanzaReply(self._bind_result(stanza_id))
             return
         yield MakeRoom(resource)
         self._steps.bound()
@@ -448,7 +454,7 @@ class Session:
         if self._pinged is not None:
             late = now - self._pinged >= self._patience
             return (End("ping-timeout"),) if late else NOTHING
-        return (Reply(self._ping(now)),) if now - self.last_received >= SILENCE_S else NOTHING
+        return (StanzaReply(self._ping(now)),) if now - self.last_received >= SILENCE_S else NOTHING
 
     # -- the end -----------------------------------------------------------
 

@@ -25,14 +25,14 @@ from svcserver.chat.events import (
     Bound,
     Entering,
     Expired,
-    Gone,
     Hello,
     Here,
     Leaving,
     RoomPlace,
     Said,
     Seat,
-    Shown,
+    SessionEnded,
+    StatusShown,
     Whispered,
 )
 from svcserver.chat.ghosts import Ghost, Ghosts, Seats, room_at, seat_of, status_in
@@ -83,12 +83,12 @@ class Workers:
             (Hello, self._on_hello),
             (Here, self._on_here),
             (Bound, self._on_bound),
-            (Gone, self._on_gone),
+            (SessionEnded, self._on_gone),
             (Entering, self._on_entering),
             (Leaving, self._on_leaving),
             (Said, self._on_said),
             (Whispered, self._on_whispered),
-            (Shown, self._on_shown),
+            (StatusShown, self._on_shown),
         )
         for news, listener in listeners:
             self.board.listen(news, listener)
@@ -124,7 +124,7 @@ class Workers:
     def gone(self, session: Session) -> None:
         """Publish that a bound session has ended."""
         if session.number in self._mine:
-            gone = Gone(self.name, session.number)
+            gone = SessionEnded(self.name, session.number)
             published = self._publish(gone)
             log_failure(
                 published.addCallback(
@@ -235,7 +235,7 @@ class Workers:
         self._pending.refuse_lines()
         for session in list(self._mine.values()):
             if session.ended:
-                self._on_gone(Gone(self.name, session.number))
+                self._on_gone(SessionEnded(self.name, session.number))
             else:
                 self._sit_alone(session)
 
@@ -313,7 +313,7 @@ class Workers:
         if session is not None:
             session.end("replaced")
 
-    def _on_gone(self, news: Gone) -> None:
+    def _on_gone(self, news: SessionEnded) -> None:
         if news.worker != self.name:
             self._ghosts.drop(news.worker, news.session)
             return
@@ -381,7 +381,7 @@ class Workers:
                 continue
             write_whisper(session, news.jid, news.id, news.body)
 
-    def _on_shown(self, news: Shown) -> None:
+    def _on_shown(self, news: StatusShown) -> None:
         ghost = self._ghosts.find(news.worker, news.session)
         if ghost is not None:
             self.presences.changed(ghost, status_in(news), news.to)

@@ -24,7 +24,7 @@ _FLAGS |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @define
-class GameFiles:
+class ServedGameFiles:
     """The manifest's files below ``folder``, opened on request."""
 
     folder: Path

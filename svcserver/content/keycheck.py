@@ -36,14 +36,14 @@ WARN_EVERY_S = 60.0
 
 
 @frozen
-class Player:
+class KeyHolder:
     """The account that a valid key belongs to: its id and username."""
 
     account: str
     name: str
 
 
-class NoAnswer(Exception):
+class UnusableAnswer(Exception):
     """The metagame gave no usable answer; ``str()`` is the reason."""
 
 
@@ -56,18 +56,18 @@ class KeyCheck:
     base: str
     accepted_s: float = 300.0
     counters: Counters = field(factory=Counters)
-    _cache: TLRUCache[str, Player | None] = field(init=False)
-    _asking: dict[str, list[Deferred[Player | None]]] = field(factory=dict, init=False)
+    _cache: TLRUCache[str, KeyHolder | None] = field(init=False)
+    _asking: dict[str, list[Deferred[KeyHolder | None]]] = field(factory=dict, init=False)
     _warned_at: float | None = field(default=None, init=False)
 
     @_cache.default
-    def _empty_cache(self) -> TLRUCache[str, Player | None]:
+    def _empty_cache(self) -> TLRUCache[str, KeyHolder | None]:
         return TLRUCache(MAX_KEPT, self._until, self.clock.seconds)
 
-    def _until(self, mark: str, player: Player | None, now: float) -> float:
+    def _until(self, mark: str, player: KeyHolder | None, now: float) -> float:
         return now + (REFUSED_S if player is None else self.accepted_s)
 
-    async def player_of(self, key: str | None) -> Player:
+    async def player_of(self, key: str | None) -> KeyHolder:
         """Return the key's account; raises Unauthenticated or, without an answer, Unavailable."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
@@ -81,7 +81,7 @@ class KeyCheck:
             raise Unauthenticated(code="unauthorized")
         return player
 
-    def _join(self, mark: str, key: str) -> Deferred[Player | None]:
+    def _join(self, mark: str, key: str) -> Deferred[KeyHolder | None]:
         """Wait for the running query about this key, or start one."""
         waiting = self._asking.get(mark)
         first = waiting is None
@@ -89,7 +89,7 @@ class KeyCheck:
             if len(self._asking) >= MAX_ASKING:
                 raise Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
             waiting = self._asking[mark] = []
-        mine: Deferred[Player | None] = Deferred(waiting.remove)
+        mine: Deferred[KeyHolder | None] = Deferred(waiting.remove)
         waiting.append(mine)
         if first:
             reply = Deferred.fromCoroutine(self._ask(key))
@@ -97,7 +97,7 @@ class KeyCheck:
             reply.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
         return mine
 
-    def _answered(self, result: Player | Failure | None, mark: str) -> None:
+    def _answered(self, result: KeyHolder | Failure | None, mark: str) -> None:
         """Cache the answer and pass it to every waiting request."""
         if isinstance(result, Failure):
             self._warn(result)
@@ -120,21 +120,21 @@ class KeyCheck:
                 base=self.base,
                 why=why.getErrorMessage(),
             )
-        if not why.check(NoAnswer):
+        if not why.check(UnusableAnswer):
             log.failure("a key check failed unexpectedly", why)
 
-    async def _ask(self, key: str) -> Player | None:
+    async def _ask(self, key: str) -> KeyHolder | None:
         """Return the key's player, or None if the key is invalid; raises NoAnswer."""
         try:
             reply = Deferred.fromCoroutine(self._get(key))
             code, body = await reply.addTimeout(TIMEOUT_S, self.clock)
         except Exception as why:  # connection, timeout and protocol errors all mean "no answer"
-            raise NoAnswer(type(why).__name__) from why
+            raise UnusableAnswer(type(why).__name__) from why
         if code in (401, 403):
             return None
         player = _player(body) if code == 200 else None
         if player is None:
-            raise NoAnswer(f"status {code} without a UserId")
+            raise UnusableAnswer(f"status {code} without a UserId")
         return player
 
     async def _get(self, key: str) -> tuple[int, bytes]:
@@ -145,7 +145,7 @@ class KeyCheck:
 
         def collect(data: bytes) -> None:
             if sum(map(len, parts)) + len(data) > MAX_REPLY:
-                raise NoAnswer("the answer is too long")
+                raise UnusableAnswer("the answer is too long")
             parts.append(data)
 
         await treq.collect(reply, collect)
@@ -157,7 +157,7 @@ def is_key_shaped(key: str) -> bool:
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
 
 
-def _player(body: bytes) -> Player | None:
+def _player(body: bytes) -> KeyHolder | None:
     try:
         value: Any = json.parse(body)
     except json.BadJson:
@@ -165,5 +165,5 @@ def _player(body: bytes) -> Player | None:
     match value:
         case {"UserId": str(account)} if account:
             name = value.get("Username")
-            return Player(account, name if isinstance(name, str) else "")
+            return KeyHolder(account, name if isinstance(name, str) else "")
     return None

@@ -39,7 +39,7 @@ MOVE_OUT = "move it out of the game folder or rename it"
 
 
 @frozen
-class Progress:
+class HashingProgress:
     """The progress of the hashing; the callback runs in any thread, one call at a time."""
 
     files_done: int
@@ -49,7 +49,7 @@ class Progress:
     path: str  # the file with the latest progress
 
 
-Report = Callable[[Progress], None]
+Report = Callable[[HashingProgress], None]
 
 
 class BuildFailed(Exception):
@@ -281,7 +281,7 @@ class _Work:
             self._bytes += count
             if self.report is not None:
                 done, files = len(self.hashes), len(self.files)
-                self.report(Progress(done, files, self._bytes, self._total, path))
+                self.report(HashingProgress(done, files, self._bytes, self._total, path))
 
 
 def _partial(output: Path) -> Path:

@@ -80,7 +80,7 @@ def _moment(value: Any) -> float | None:
 
 
 @define
-class News:
+class NewsFile:
     """The news in ``path`` (CONTENT_NEWS_FILE; None: no news)."""
 
     path: Path | None

@@ -16,7 +16,7 @@ _SEPARATORS = re.compile(rb"%(?:2f|5c|2e|00)", re.IGNORECASE)
 MAX_PATH = 4096  # bytes of a raw path
 
 
-class BadPath(ValueError):
+class UnsafePath(ValueError):
     """The path is not safe; ``str()`` is the reason, for the log."""
 
 
@@ -27,15 +27,15 @@ def decode(raw: bytes) -> str:
     bytes that are not UTF-8, and for everything that ``check`` rejects.
     """
     if len(raw) > MAX_PATH:
-        raise BadPath("longer than any path")
+        raise UnsafePath("longer than any path")
     if _BROKEN.search(raw):
-        raise BadPath("broken percent-encoding")
+        raise UnsafePath("broken percent-encoding")
     if _SEPARATORS.search(raw):
-        raise BadPath("an encoded separator or dot")
+        raise UnsafePath("an encoded separator or dot")
     try:
         text = unquote_to_bytes(raw).decode("utf-8")
     except UnicodeDecodeError:
-        raise BadPath("not UTF-8") from None
+        raise UnsafePath("not UTF-8") from None
     check(text)
     return text
 
@@ -43,15 +43,15 @@ def decode(raw: bytes) -> str:
 def check(path: str) -> None:
     """Raise BadPath unless ``path`` is relative, has only plain segments, and names one file."""
     if _ENCODED.search(path):
-        raise BadPath("still percent-encoded after one decoding")
+        raise UnsafePath("still percent-encoded after one decoding")
     for character in path:
         if character in _FORBIDDEN:
-            raise BadPath('a backslash or one of : * ? " < > |')
+            raise UnsafePath('a backslash or one of : * ? " < > |')
         if character < " " or "\x7f" <= character <= "\x9f" or "\ud800" <= character <= "\udfff":
-            raise BadPath("a control character")
+            raise UnsafePath("a control character")
     for segment in path.split("/"):
         if segment in ("", ".", ".."):
-            raise BadPath("an empty or dotted segment")
+            raise UnsafePath("an empty or dotted segment")
 
 
 def is_clean(path: object) -> bool:
@@ -60,6 +60,6 @@ def is_clean(path: object) -> bool:
         return False
     try:
         check(path)
-    except BadPath:
+    except UnsafePath:
         return False
     return True

@@ -21,12 +21,12 @@ from twisted.python.failure import Failure
 from svcserver.content import paths
 from svcserver.content.branding import URL as BRANDING
 from svcserver.content.branding import Branding
-from svcserver.content.game_files import GameFiles
-from svcserver.content.keycheck import KeyCheck, Player
+from svcserver.content.game_files import ServedGameFiles
+from svcserver.content.keycheck import KeyCheck, KeyHolder
 from svcserver.content.launcher_files import URL as LAUNCHER
 from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import ManifestEntry, body_etag
-from svcserver.content.news import News
+from svcserver.content.news import NewsFile
 from svcserver.http.crosssite import is_loopback, names_this_machine
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GATEWAY
@@ -154,11 +154,11 @@ class Totals:
 class ContentHandler:
     """The handler that decides the answers to requests; ``service.Sender`` sends the files."""
 
-    game_files: GameFiles
+    game_files: ServedGameFiles
     keys: KeyCheck
     slots: DownloadSlots
     branding: Branding
-    news: News
+    news: NewsFile
     clock: IReactorTime
     gateway_secret: Secret | None = None
     launcher: LauncherFiles = field(factory=LauncherFiles)
@@ -317,14 +317,14 @@ class ContentHandler:
     def _named(self, raw: bytes) -> ManifestEntry:
         try:
             entry = self.game_files.manifest.files.get(paths.decode(raw))
-        except paths.BadPath:
+        except paths.UnsafePath:
             raise Malformed(code="bad_path") from None
         if entry is None:
             raise Missing(code="not_found")
         return entry
 
     def _file_answer(
-        self, request: HttpRequest, entry: ManifestEntry, player: Player, file: BinaryIO
+        self, request: HttpRequest, entry: ManifestEntry, player: KeyHolder, file: BinaryIO
     ) -> ContentReply:
         headers = {**NOSNIFF, "ETag": entry.etag, "Cache-Control": "private"}
         if (answer := _without_content(request, entry.etag, headers)) is not None:
@@ -366,7 +366,7 @@ class _Ending:
 
     totals: Totals
     slot: DownloadSlot
-    player: Player
+    player: KeyHolder
     path: str
     span: Span
     status: int

@@ -14,12 +14,12 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.resource import IResource
 
 from svcserver.content.branding import Branding
-from svcserver.content.game_files import GameFiles
+from svcserver.content.game_files import ServedGameFiles
 from svcserver.content.keycheck import KeyCheck
 from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import load_manifest
-from svcserver.content.news import News
+from svcserver.content.news import NewsFile
 from svcserver.content.routes import PATHS, ContentHandler, ContentReply, DownloadSlots, FileAnswer
 from svcserver.content.settings import Settings, check
 from svcserver.kernel.counters import Counters, Figure
@@ -94,7 +94,7 @@ def figures(handler: ContentHandler) -> dict[str, Figure]:
 
 def make_handler(
     settings: Settings,
-    game_files: GameFiles,
+    game_files: ServedGameFiles,
     http: HTTPClient,
     clock: IReactorTime,
     counters: Counters | None = None,
@@ -103,13 +103,13 @@ def make_handler(
     accepted_s = float(settings.auth_cache_s)
     keys = KeyCheck(http, clock, settings.metagame_url, accepted_s, counters or Counters())
     slots = DownloadSlots(settings.streams_per_account, settings.streams_total)
-    branding, news = Branding(settings.branding_dir), News(settings.news_file)
+    branding, news = Branding(settings.branding_dir), NewsFile(settings.news_file)
     launcher = LauncherFiles.from_folder(settings.launcher_dir)
     secret, program = settings.gateway_secret, _program(settings, game_files)
     return ContentHandler(game_files, keys, slots, branding, news, clock, secret, launcher, program)
 
 
-def _program(settings: Settings, game_files: GameFiles) -> str:
+def _program(settings: Settings, game_files: ServedGameFiles) -> str:
     """Return the program that launchers start, or "" if the manifest does not contain it."""
     program = settings.game_program
     if not program or program in game_files.manifest.files:
@@ -121,11 +121,11 @@ def _program(settings: Settings, game_files: GameFiles) -> str:
     return ""
 
 
-def open_game_files(settings: Settings) -> GameFiles:
+def open_game_files(settings: Settings) -> ServedGameFiles:
     """Return the manifest's files; exit with a one-line message if the manifest is invalid."""
     path = settings.manifest_file
     try:
-        return GameFiles(settings.game_dir, load_manifest(path))
+        return ServedGameFiles(settings.game_dir, load_manifest(path))
     except BadManifest as why:
         raise failed_start(
             f"{NAME}: CONTENT_MANIFEST {path} {why}; create it again with: "
@@ -137,7 +137,7 @@ def open_game_files(settings: Settings) -> GameFiles:
 class ContentService(Service):
     """The service that checks the game files at the start and closes connections at the stop."""
 
-    game_files: GameFiles
+    game_files: ServedGameFiles
     pool: HTTPConnectionPool
 
     def startService(self) -> None:

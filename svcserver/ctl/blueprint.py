@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attrs import Factory, asdict, field, frozen
 
-from svcserver.ctl.keys import SigningKeys
+from svcserver.ctl.keys import SigningKeyPair
 from svcserver.db.engine import sqlite_url
 from svcserver.kernel.secrets import Secret
 from svcserver.stack.workers import EACH
@@ -102,7 +102,7 @@ class Secrets:
     gateway: Secret
     allowlist: Secret
     game_server: Secret
-    signing: SigningKeys
+    signing: SigningKeyPair
 
 
 @frozen

@@ -74,18 +74,18 @@ def _times(left: float, each: float) -> int:
 
 
 @frozen
-class Usage:
+class ResourceUsage:
     """The resources of a group of processes: current memory, and CPU seconds since the start."""
 
     memory_mb: float
     seconds: float
 
 
-def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage]:
+def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, ResourceUsage]:
     """Return the usage of these process groups with their children, except ended processes."""
     wanted = set(groups)
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    usages: dict[int, Usage] = {}
+    usages: dict[int, ResourceUsage] = {}
     for process in processes.iterdir():
         if not process.name.isdigit():
             continue
@@ -95,13 +95,15 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Usage
         except (OSError, ValueError, IndexError):  # the process has just ended
             continue
         if group in wanted:
-            before = usages.get(group, Usage(0.0, 0.0))
+            before = usages.get(group, ResourceUsage(0.0, 0.0))
             memory = before.memory_mb + pages * page / (1 << 20)
-            usages[group] = Usage(memory, before.seconds + ticks / tick)
+            usages[group] = ResourceUsage(memory, before.seconds + ticks / tick)
     return usages
 
 
-def cost_of(before: dict[int, Usage], after: dict[int, Usage], seconds: float) -> Cost | None:
+def cost_of(
+    before: dict[int, ResourceUsage], after: dict[int, ResourceUsage], seconds: float
+) -> Cost | None:
     """Return the mean cost of the game servers that are in both samples, or None without any."""
     groups = [group for group in after if group in before]
     if not groups:

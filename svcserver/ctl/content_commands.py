@@ -12,7 +12,7 @@ import click
 from svcserver.content.manifest import BadManifest
 from svcserver.content.manifest_builder import (
     BuildFailed,
-    Progress,
+    HashingProgress,
     Report,
     build_manifest,
     load_manifest,
@@ -129,7 +129,7 @@ def progress_bar(out: Out) -> Iterator[Report | None]:
         return
     with click.progressbar(length=1, label="hashing", file=sys.stderr) as bar:
 
-        def report(done: Progress) -> None:
+        def report(done: HashingProgress) -> None:
             bar.length = done.bytes_total
             bar.update(done.bytes_done - bar.pos)
 

@@ -32,14 +32,14 @@ FURTHER = "AUTH_VERIFY_KEYS_B64"
 
 
 @frozen
-class SigningKeys:
+class SigningKeyPair:
     """A pair of signing keys, in the form of the two settings in metagame.env (base64)."""
 
     private: str = field(repr=False)
     public: str
 
 
-def new_signing_keys() -> SigningKeys:
+def new_signing_keys() -> SigningKeyPair:
     """Return a new RSA-2048 key pair as base64 of PEM (PKCS#8 and SPKI)."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
@@ -50,7 +50,7 @@ def new_signing_keys() -> SigningKeys:
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    return SigningKeys(base64.b64encode(private).decode(), base64.b64encode(public).decode())
+    return SigningKeyPair(base64.b64encode(private).decode(), base64.b64encode(public).decode())
 
 
 @click.group()

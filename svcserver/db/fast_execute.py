@@ -66,7 +66,7 @@ class Rows:
 
 
 @frozen
-class Plan:
+class ExecutionPlan:
     """A compiled statement in the form that the driver executes."""
 
     sql: str
@@ -81,14 +81,16 @@ class Plans:
 
     most_listed: int = MAX_LIST
     # a plain dict, cleared when it is full, because each statement is looked up here
-    _plans: dict[Any, Plan] = field(factory=dict, init=False, repr=False)
+    _plans: dict[Any, ExecutionPlan] = field(factory=dict, init=False, repr=False)
     _known: BoundedCache[Any, str] = field(init=False)  # SEEN_ONCE or IMPOSSIBLE
 
     @_known.default
     def _nothing(self) -> BoundedCache[Any, str]:
         return BoundedCache(MAX_PLANS)
 
-    def plan_for(self, statement: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
+    def plan_for(
+        self, statement: Any, parameters: Mapping[str, Any], dialect: Any
+    ) -> ExecutionPlan | None:
         """Return the plan; None on a statement's first run, or if a plan is impossible.
 
         The first run creates no plan, because many statements are built for a single run.
@@ -96,7 +98,7 @@ class Plans:
         key = (statement, *parameters)
         return self._plans.get(key) or self._look(key, parameters, dialect)
 
-    def _look(self, key: Any, parameters: Mapping[str, Any], dialect: Any) -> Plan | None:
+    def _look(self, key: Any, parameters: Mapping[str, Any], dialect: Any) -> ExecutionPlan | None:
         lengths = [len(value) for value in parameters.values() if type(value) is list]
         if lengths:  # a plan for each length
             key = (*key, *lengths)
@@ -148,7 +150,7 @@ class FastConnection:
 
 def _plan(
     statement: Any, parameters: Mapping[str, Any], dialect: Any, most_listed: int
-) -> Plan | None:
+) -> ExecutionPlan | None:
     if not (getattr(statement, "is_select", False) or getattr(statement, "is_dml", False)):
         return None  # other statements may or may not return rows
     columns = list(parameters) if getattr(statement, "is_insert", False) else None
@@ -173,7 +175,7 @@ def _plan(
     if values is None:
         return None
     writes = bool(getattr(statement, "is_dml", False))
-    return Plan(str(compiled), values, _row_maker(compiled, dialect), writes)
+    return ExecutionPlan(str(compiled), values, _row_maker(compiled, dialect), writes)
 
 
 def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Sequence[Any]] | None:

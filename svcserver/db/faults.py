@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.db.engine import describe
-from svcserver.db.space import NoRoom
+from svcserver.db.space import LowDiskSpace
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import Throttle
 
@@ -52,7 +52,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 def cure_of(why: BaseException | None) -> str | None:
     """Return the cause and the fix of a known database error, for operators; else None."""
-    if isinstance(why, NoRoom):
+    if isinstance(why, LowDiskSpace):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     if isinstance(origin, sqlite3.Error):
@@ -70,11 +70,11 @@ def cure_of(why: BaseException | None) -> str | None:
 def is_full(why: BaseException | None) -> bool:
     """Return whether SQLite's disk is full, or has only the reserve left."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
-    return isinstance(why, NoRoom) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
+    return isinstance(why, LowDiskSpace) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 
 
 @define
-class Faults:
+class DatabaseFaults:
     """The converter that turns database errors other than bugs into ``Unavailable``.
 
     It logs each kind of error at most once a minute.

@@ -27,7 +27,7 @@ Sent = list[str | None]  # per reply: None for a command, else the prepared stat
 _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
-class Gone(Exception):
+class ConnectionGone(Exception):
     """The error for a broken connection; ``error`` is what SQLAlchemy would have raised."""
 
     def __init__(self, error: Exception) -> None:
@@ -35,11 +35,11 @@ class Gone(Exception):
         self.error = error
 
 
-class Unsure(Gone):
+class Unsure(ConnectionGone):
     """The error for a connection that broke during a commit; the commit may have succeeded."""
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """The error of the command at index ``at``, which aborted the transaction."""
 
     def __init__(self, at: int, error: Exception) -> None:
@@ -109,7 +109,7 @@ class Pipeline:
         self._send([*first, *commands])
         try:
             return self._answers()[len(first) :]
-        except Failed as why:
+        except CommandFailed as why:
             why.at -= len(first)
             raise
 
@@ -120,10 +120,10 @@ class Pipeline:
             return
         try:
             [result] = self.exchange([COMMIT])
-        except Gone as why:
+        except ConnectionGone as why:
             raise Unsure(why.error) from why
         if result.command_status != b"COMMIT":
-            raise Failed(
+            raise CommandFailed(
                 0, self._as_sqlalchemy(OperationalError("the transaction was rolled back"))
             )
 
@@ -132,7 +132,7 @@ class Pipeline:
         if self._first:
             self._first = []
             return
-        with suppress(Gone):  # the next user of the connection reconnects
+        with suppress(ConnectionGone):  # the next user of the connection reconnects
             self._send([COMMIT])
 
     def roll_back(self) -> None:
@@ -144,7 +144,7 @@ class Pipeline:
             self._answers()
             if self._pg.transaction_status != pq.TransactionStatus.IDLE:
                 self.exchange([ROLLBACK])
-        except (Failed, Gone):
+        except (CommandFailed, ConnectionGone):
             self.close()
 
     def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
@@ -163,12 +163,12 @@ class Pipeline:
         try:
             self._pg.exit_pipeline_mode()
         except Error as why:  # the connection broke, or has unexpected replies
-            raise Gone(why) from why
+            raise ConnectionGone(why) from why
         try:
             return run(self._connection)
         except DBAPIError as why:
             if self._pg.status != pq.ConnStatus.OK:
-                raise Gone(why) from why
+                raise ConnectionGone(why) from why
             raise
         finally:
             if self._pg.status == pq.ConnStatus.OK:
@@ -257,7 +257,7 @@ class Pipeline:
         if failed is not None:
             if (failed.sqlstate or "").startswith("57P"):  # the server closes the connection
                 raise self._gone(failed)
-            raise Failed(len(results), self._as_sqlalchemy(failed))
+            raise CommandFailed(len(results), self._as_sqlalchemy(failed))
         return results
 
     def _next(self) -> Any:
@@ -273,9 +273,9 @@ class Pipeline:
             raise OperationalError("the connection to PostgreSQL broke")
         return result
 
-    def _gone(self, why: Error) -> Gone:
+    def _gone(self, why: Error) -> ConnectionGone:
         self.close()
-        return Gone(self._as_sqlalchemy(why, gone=True))
+        return ConnectionGone(self._as_sqlalchemy(why, gone=True))
 
     def _as_sqlalchemy(self, why: Error, *, gone: bool = False) -> Exception:
         """Return the error that SQLAlchemy would have raised for a driver error."""

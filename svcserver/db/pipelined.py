@@ -16,9 +16,9 @@ from psycopg import pq
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from twisted.python.failure import Failure
 
-from svcserver.db.fast_execute import Plan, Plans, Rows
+from svcserver.db.fast_execute import ExecutionPlan, Plans, Rows
 from svcserver.db.ledger import Work
-from svcserver.db.pipeline import Command, Failed, Gone, Pipeline, encoded
+from svcserver.db.pipeline import Command, CommandFailed, ConnectionGone, Pipeline, encoded
 
 MAX_LIST = 512  # values of an expanding list, rounded up to a power of two
 DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
@@ -61,7 +61,7 @@ class PipelinedConnection:
 
 
 @define
-class _Run:
+class _Job:
     """A job that waits for the results of its commands."""
 
     at: int
@@ -78,7 +78,7 @@ class _Together:
     plans: Plans
     results: list[Any] = field(factory=list)
     spoilt: dict[int, Failure] = field(factory=dict)
-    runs: list[_Run] = field(factory=list)  # runs that wait
+    runs: list[_Job] = field(factory=list)  # runs that wait
     greenlets: list[Any] = field(factory=list)
 
     def begin(self, works: Sequence[Work[Any]]) -> None:
@@ -86,7 +86,7 @@ class _Together:
         self.results = [None] * len(works)
         for at, work in enumerate(works):
             tx = PipelinedConnection(self.pipeline, self.plans)
-            run = _Run(at, tx, greenlet(_outcome))
+            run = _Job(at, tx, greenlet(_outcome))
             self.greenlets.append(run.greenlet)
             self._take(run, run.greenlet.switch(work, tx))
 
@@ -95,7 +95,7 @@ class _Together:
         runs, self.runs = self.runs, []
         try:
             answers = self.pipeline.exchange([command for run in runs for command in run.commands])
-        except Failed as why:
+        except CommandFailed as why:
             run = _whose(runs, why.at)
             outcome = run.greenlet.throw(why.error)
             failure = outcome if isinstance(outcome, Failure) else Failure(why.error)
@@ -112,7 +112,7 @@ class _Together:
             if not waiting.dead:
                 waiting.throw()
 
-    def _take(self, run: _Run, outcome: Any) -> None:
+    def _take(self, run: _Job, outcome: Any) -> None:
         if not run.greenlet.dead:
             run.commands = outcome
             self.runs.append(run)
@@ -120,7 +120,7 @@ class _Together:
         self.results[run.at] = outcome
         if not isinstance(outcome, Failure):
             return
-        if outcome.check(Gone):
+        if outcome.check(ConnectionGone):
             outcome.raiseException()
         if run.tx.wrote or self.pipeline.failed:
             self.spoilt[run.at] = outcome
@@ -149,7 +149,7 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
         return Failure()
 
 
-def _whose(runs: Sequence[_Run], at: int) -> _Run:
+def _whose(runs: Sequence[_Job], at: int) -> _Job:
     """Return the run that issued the command at this index of the batch."""
     for run in runs:
         if at < len(run.commands):
@@ -174,7 +174,7 @@ def _padded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**parameters, **longer}
 
 
-def _commands(plan: Plan, sets: Sequence[Mapping[str, Any]]) -> list[Command] | None:
+def _commands(plan: ExecutionPlan, sets: Sequence[Mapping[str, Any]]) -> list[Command] | None:
     commands = []
     for parameters in sets:
         values: list[bytes | None] = []

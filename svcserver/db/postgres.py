@@ -17,7 +17,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, fail
 from twisted.python.failure import Failure
 
-from svcserver.db.faults import Faults
+from svcserver.db.faults import DatabaseFaults
 from svcserver.db.ledger import ACROSS, Across, OneAccount, Scope, Work
 from svcserver.db.postgres_runs import LATER, AccountLock, AccountRuns, ReadRuns, SingleRuns
 from svcserver.db.thread_pool import Job, Run, ThreadPool
@@ -49,7 +49,7 @@ class PostgresLedger(Service):
         self._engine, self._reactor, self._counters = engine, reactor, counters
         lock = None if accounts is None else AccountLock(accounts)
         self._locks = lock is not None
-        self._faults = Faults(reactor.seconds)
+        self._faults = DatabaseFaults(reactor.seconds)
         self._under_way = 0
         self._turns: dict[str, deque[Job]] = {}  # jobs that wait for a running job
         self._closed: Deferred[None] | None = None

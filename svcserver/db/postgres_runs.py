@@ -15,7 +15,7 @@ from twisted.python.failure import Failure
 
 from svcserver.db.fast_execute import Plans
 from svcserver.db.ledger import OneAccount
-from svcserver.db.pipeline import Command, Failed, Gone, Pipeline, Unsure
+from svcserver.db.pipeline import Command, CommandFailed, ConnectionGone, Pipeline, Unsure
 from svcserver.db.pipelined import DIALECT, Spoilt, together
 from svcserver.db.thread_pool import Job, Outcomes
 from svcserver.db.transaction import Tries
@@ -135,14 +135,14 @@ class SingleRuns:
                 result = self._once(pipeline, plans, job)
             except Unsure as why:
                 return Failure(why.error)
-            except Gone as why:
+            except ConnectionGone as why:
                 if broke:
                     return Failure(why.error)
                 broke = True
                 continue
             except Spoilt as why:
                 [result] = why.by.values()
-            except Failed as why:
+            except CommandFailed as why:
                 result = Failure(why.error)
             if not isinstance(result, Failure):
                 return result
@@ -182,11 +182,11 @@ def _without_those_that_fail(
             pipeline.roll_back()
             outcomes += [(batch[at], judged(failure)) for at, failure in why.by.items()]
             batch = [job for at, job in enumerate(batch) if at not in why.by]
-        except Failed as why:
+        except CommandFailed as why:
             pipeline.roll_back()
             failure = Failure(why.error)
             return [*outcomes, *((job, judged(failure)) for job in batch)]
-        except Gone as why:
+        except ConnectionGone as why:
             if broke or isinstance(why, Unsure):
                 failure = Failure(why.error)
                 return [*outcomes, *((job, failure) for job in batch)]

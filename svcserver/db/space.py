@@ -15,7 +15,7 @@ from attrs import define, field
 LOOK_S = 1.0
 
 
-class NoRoom(Exception):
+class LowDiskSpace(Exception):
     """The error when the disk has less free space than the reserve."""
 
 
@@ -41,7 +41,7 @@ class Reserve:
         if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
             self._looked, self._short = now, self._look()
         if self._short:
-            raise NoRoom(self._short)
+            raise LowDiskSpace(self._short)
 
     def look_again(self) -> None:
         """Make the next call of ``check`` look at the disk again."""

@@ -23,7 +23,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.db.fast_execute import FastConnection, Plans
-from svcserver.db.faults import Faults, is_full
+from svcserver.db.faults import DatabaseFaults, is_full
 from svcserver.db.ledger import ACROSS, Scope, Work
 from svcserver.db.space import Reserve
 from svcserver.kernel.buggify import buggify
@@ -45,7 +45,7 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 @define
-class Schedule:
+class CheckpointSchedule:
     """The schedule of checkpoints: when the next part is due, and when the log can be restarted.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
@@ -98,7 +98,7 @@ class Checkpoints:
         # On POSIX, closing a file drops every lock that the process has on the file. So this
         # one stays open until the ledger's connections are closed.
         self._file = os.open(file, os.O_RDWR)
-        self._schedule = Schedule()
+        self._schedule = CheckpointSchedule()
         self._faults = Throttle()
         self._due, self._stopping = Event(), False
         self._stopped: Deferred[None] = Deferred()
@@ -195,7 +195,7 @@ class Worker:
         self._tx: Any = FastConnection(connection, Plans())
         self._raw: Any = connection.connection.dbapi_connection
         self._reactor = reactor
-        self._faults = Faults(reactor.seconds)
+        self._faults = DatabaseFaults(reactor.seconds)
         self._writes, self._reserve = writes, reserve
         self._empty_again_at = 0.0
         self._gathered: list[Job] = []

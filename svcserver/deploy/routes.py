@@ -22,7 +22,7 @@ from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 from svcserver.web.local import LOCAL, OWNER
-from svcserver.web.routes import Answer, Call, Needed, Routes
+from svcserver.web.routes import Answer, Needed, WebCall, WebRoutes
 
 MOST_HEARTBEATS = 1_000
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
@@ -161,7 +161,7 @@ def refuse_with_message(status: int, refusal: Refusal) -> Answer:
 class Deploy:
     """The routes of the deploy server, which the metagame calls."""
 
-    routes: ClassVar[Routes] = Routes(refuse, access=LOCAL)
+    routes: ClassVar[WebRoutes] = WebRoutes(refuse, access=LOCAL)
     supervisor: Supervisor
     actions: OwnerActions = field(init=False)
 
@@ -175,7 +175,7 @@ class Deploy:
         body=LaunchBody,
         reply=HandedOut,
     )
-    async def hand_out(self, call: Call[LaunchBody]) -> Answer:
+    async def hand_out(self, call: WebCall[LaunchBody]) -> Answer:
         """Return the address of a game server for the request, once it is started or ready."""
         request, match = call.body.checked(), match_of(call.request.header(MATCH))
         log.info(
@@ -196,13 +196,13 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers", reply=GameServers)
-    async def game_servers(self, call: Call) -> Answer:
+    async def game_servers(self, call: WebCall) -> Answer:
         """List all running game servers; the records contain account ids."""
         reply: GameServers = {"servers": self.supervisor.records()}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/key", access=OWNER, reply=KeyReply, query={"sha256": str})
-    async def launch_key(self, call: Call) -> Answer:
+    async def launch_key(self, call: WebCall) -> Answer:
         """Return the running game server whose launch key has this SHA-256."""
         key_hash = call.request.argument("sha256") or ""
         server = self.supervisor.find_key(key_hash)
@@ -226,7 +226,7 @@ class Deploy:
         reply=HeartbeatsReply,
         quiet=True,
     )
-    async def note_heartbeats(self, call: Call[HeartbeatsBody]) -> Answer:
+    async def note_heartbeats(self, call: WebCall[HeartbeatsBody]) -> Answer:
         """Record player heartbeats: a server with heartbeats is not considered frozen."""
         fleet = self.supervisor.fleet
         fleet.note_heartbeats(call.body.ids, self.supervisor.clock.seconds())
@@ -243,7 +243,7 @@ class Deploy:
         reply=OwnerActionReply,
         refuse=refuse_with_message,
     )
-    async def handle(self, call: Call[OwnerActionBody]) -> Answer:
+    async def handle(self, call: WebCall[OwnerActionBody]) -> Answer:
         """Start, stop or restart one game server, for the owner."""
         body = call.body
         server_id = await self.actions.act(body.act, body.id, body.kind)
@@ -258,7 +258,7 @@ class Deploy:
         query={"id": Needed(str)},
         refuse=refuse_with_message,
     )
-    async def console(self, call: Call) -> Answer:
+    async def console(self, call: WebCall) -> Answer:
         """Return the last lines of a game server's output."""
         lines = self.actions.console(call.request.argument("id") or "")
         reply: Console = {"lines": lines}
@@ -273,13 +273,13 @@ class Deploy:
         refuse=refuse_with_message,
         quiet=True,
     )
-    async def output(self, call: Call) -> Answer:
+    async def output(self, call: WebCall) -> Answer:
         """Return a game server's output after the cursor ``?after=``, or its last lines."""
         server_id, cursor = (call.request.argument(name) or "" for name in ("id", "after"))
         return Answer(200, self.actions.output_after(server_id, cursor))
 
     @routes.row("GET", "/gameservers/usage", access=OWNER, reply=GameServersInUse, quiet=True)
-    async def in_use(self, call: Call) -> Answer:
+    async def in_use(self, call: WebCall) -> Answer:
         """List the running game servers with the memory and CPU time that they use."""
         reply: GameServersInUse = {
             "servers": self.supervisor.records(),
@@ -292,7 +292,7 @@ class Deploy:
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/history", access=OWNER, reply=Launches)
-    async def history(self, call: Call) -> Answer:
+    async def history(self, call: WebCall) -> Answer:
         """List the last launches that have ended, and how each ended."""
         reply: Launches = {"launches": self.supervisor.history.newest()}
         return Answer(200, reply)

@@ -15,7 +15,7 @@ LATE_S = LAST_AGAIN_S + 1.5 * TIMEOUT_S  # longest delay of a report once the he
 CACHED_S = 30  # shorter than a service's keep-alive; otherwise a POST could be lost
 
 
-class Refused(ConnectionError):
+class HelperRefused(ConnectionError):
     """The allowlist helper answered with a status other than 200."""
 
     def __init__(self, status: int) -> None:
@@ -35,4 +35,4 @@ async def post(
     reply = await http.post(url, data=json.dump(body), headers=head).addTimeout(TIMEOUT_S, clock)
     await reply.content().addTimeout(TIMEOUT_S, clock)
     if reply.code != 200:
-        raise Refused(reply.code)
+        raise HelperRefused(reply.code)

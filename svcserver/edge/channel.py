@@ -13,7 +13,7 @@ from zope.interface import implementer
 from svcserver.edge.exchange import Client, Exchange
 from svcserver.edge.verdicts import Record, Refuse
 from svcserver.edge.wording import refusal
-from svcserver.http.bodies import Counted
+from svcserver.http.bodies import CountedBody
 from svcserver.http.connection import LINGER_S, Connection
 from svcserver.http.heads import Fault, read_request
 from svcserver.http.prompt import send
@@ -35,7 +35,7 @@ class Idle:
 
 
 @implementer(IHandshakeListener)
-class Channel(Client):
+class EdgeChannel(Client):
     """The server side of one client connection."""
 
     def __init__(self, factory: Any, peer: str) -> None:
@@ -44,7 +44,7 @@ class Channel(Client):
         self.policy = factory.policy
         self.limits = factory.policy.limits
         self.secure = factory.secure
-        self._discard: Counted | None = None  # the body of a refused request
+        self._discard: CountedBody | None = None  # the body of a refused request
 
     # -- beginnings ------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Channel(Client):
         close = close or head is None or not head.keep_alive
         if head is not None and not body_seen and head.has_body and not close:
             if head.length is not None and head.length <= MAX_DISCARD and not head.expects:
-                self._discard = Counted(head.length)
+                self._discard = CountedBody(head.length)
             else:
                 close = linger = True
         record.status, record.reason = refuse.status, refuse.reason

@@ -10,7 +10,7 @@ from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from svcserver.edge.channel import Channel, Idle
+from svcserver.edge.channel import EdgeChannel, Idle
 from svcserver.edge.verdicts import ProxyPolicy
 from svcserver.http.connection import Connections
 from svcserver.http.peers import peer_of
@@ -18,7 +18,7 @@ from svcserver.http.peers import peer_of
 EVICTED_AT_ONCE = 16  # minimum number of candidates that one search finds
 
 
-class ChannelFactory(Connections[Channel]):
+class ChannelFactory(Connections[EdgeChannel]):
     """The factory that serves ``policy`` on each connection; ``secure`` means that TLS is used."""
 
     def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
@@ -29,13 +29,13 @@ class ChannelFactory(Connections[Channel]):
         )
         self._empty: Deferred[None] | None = None
         self._next_out: list[
-            tuple[Channel, Idle]
+            tuple[EdgeChannel, Idle]
         ] = []  # candidates for eviction, the next one last
 
-    def buildProtocol(self, addr: Any) -> Channel | None:
-        return Channel(self, peer_of(addr))
+    def buildProtocol(self, addr: Any) -> EdgeChannel | None:
+        return EdgeChannel(self, peer_of(addr))
 
-    def remove(self, channel: Channel, reason: Failure) -> None:
+    def remove(self, channel: EdgeChannel, reason: Failure) -> None:
         """Forget a closed connection; an evicted connection was already removed."""
         if channel in self.channels and self.on_lost is not None:
             self.on_lost(channel.peer, reason)
@@ -56,7 +56,7 @@ class ChannelFactory(Connections[Channel]):
         channel.cut()
         return idle.waits_for
 
-    def _next_idle(self) -> tuple[Channel, Idle] | None:
+    def _next_idle(self) -> tuple[EdgeChannel, Idle] | None:
         """Return the next candidate for eviction that has not become active in the meantime."""
         while self._next_out:
             channel, idle = self._next_out.pop()

@@ -31,7 +31,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 
 @define(eq=False)
-class Member:
+class SpreadMember:
     """One process of a spread; it is skipped until ``out_until``, in seconds of the clock."""
 
     pool: Pool
@@ -43,9 +43,9 @@ class Member:
         return not self.sick and now >= self.out_until
 
 
-def members_of(pools: Sequence[Pool]) -> list[Member]:
+def members_of(pools: Sequence[Pool]) -> list[SpreadMember]:
     """Return the members of a spread: one for each pool, numbered from 0."""
-    return [Member(pool, number) for number, pool in enumerate(pools)]
+    return [SpreadMember(pool, number) for number, pool in enumerate(pools)]
 
 
 @define(eq=False)
@@ -53,7 +53,7 @@ class Spread:
     """An ``Upstream`` of several processes; ``near(token)`` prefers a player's own process."""
 
     clock: IReactorTime
-    members: list[Member]
+    members: list[SpreadMember]
     parking: Parking
     random: random.Random = field(factory=generator)  # not a secret
     # random for each process, so that no client can choose its worker
@@ -87,12 +87,12 @@ class Spread:
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 
-    def out(self, member: Member) -> None:
+    def out(self, member: SpreadMember) -> None:
         """Skip a process for a while, and close its idle connections."""
         member.out_until = self.clock.seconds() + OUT_S
         member.pool.drop_idle()
 
-    def _prefer_lighter(self, order: list[Member]) -> list[Member]:
+    def _prefer_lighter(self, order: list[SpreadMember]) -> list[SpreadMember]:
         now = self.clock.seconds()
         order.sort(key=lambda member: not member.usable(now))
         first, second = order[:2]
@@ -100,7 +100,7 @@ class Spread:
             order[:2] = second, first
         return order
 
-    def _drawn(self) -> list[Member]:
+    def _drawn(self) -> list[SpreadMember]:
         now = self.clock.seconds()
         order = self.random.sample(self.members, len(self.members))
         order.sort(key=lambda member: not member.usable(now))
@@ -110,7 +110,7 @@ class Spread:
         return order
 
     def _first(
-        self, order: list[Member], fresh: bool
+        self, order: list[SpreadMember], fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return a connection to the first process in ``order`` that accepts one."""
         member, *rest = order
@@ -119,7 +119,7 @@ class Spread:
             connection.addErrback(self._next, member, rest)
         return connection
 
-    def _next(self, failure: Failure, member: Member, rest: list[Member]) -> Any:
+    def _next(self, failure: Failure, member: SpreadMember, rest: list[SpreadMember]) -> Any:
         failure.trap(Unreachable)
         self.out(member)
         if not rest:

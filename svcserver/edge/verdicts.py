@@ -25,7 +25,7 @@ class Limits(Deadlines):
 
 
 @frozen
-class Page:
+class ProxyPage:
     """A page that the proxy itself answers with; ``lines`` are complete header lines."""
 
     content: bytes
@@ -41,7 +41,7 @@ class Refuse:
     reason: str = ""  # the reason in the log
     retry_after_s: int | None = None
     close: bool = False
-    page: Page | None = None
+    page: ProxyPage | None = None
 
     def body(self) -> bytes:
         """Return the page if there is one, else ``{"error": code}``."""

@@ -52,7 +52,7 @@ class _Report:
 
 
 @define(eq=False, slots=False)
-class Feed:
+class AllowlistFeed:
     """The reports of players' addresses to the allowlist helpers.
 
     A reported address is reported again only after ``refresh_s`` seconds. A failed report is
@@ -168,7 +168,9 @@ class Feed:
         except CancelledError:
             raise
         except Exception as error:  # a failing helper must not affect a player
-            status = error.status if isinstance(error, allowlist_client.Refused) else UNANSWERED
+            status = (
+                error.status if isinstance(error, allowlist_client.HelperRefused) else UNANSWERED
+            )
             if self._warning.due("", self.clock.seconds()):
                 log.warn(
                     "the allowlist helper at {url} failed: {kind} {why}",

@@ -25,7 +25,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.joining import LAUNCHER_FILES, LAUNCHER_PATH
 from svcserver.edge.question import ask
 from svcserver.edge.upstream import Pool
-from svcserver.edge.verdicts import Page, Unreachable
+from svcserver.edge.verdicts import ProxyPage, Unreachable
 from svcserver.kernel.every import Every
 
 log = Logger()
@@ -41,10 +41,10 @@ _PLACES = ("first", "second")
 class JoinPages:
     """The page for browsers on Windows, and the page for all others."""
 
-    windows: Page
-    others: Page
+    windows: ProxyPage
+    others: ProxyPage
 
-    def page_for(self, agents: Sequence[bytes]) -> Page:
+    def page_for(self, agents: Sequence[bytes]) -> ProxyPage:
         """Return the page for a request with these User-Agent fields."""
         return self.windows if any(b"Windows NT" in agent for agent in agents) else self.others
 
@@ -54,7 +54,7 @@ def join_pages(offered: Collection[str] = ()) -> JoinPages:
     return JoinPages(_page(offered, on_windows=True), _page(offered, on_windows=False))
 
 
-def _page(offered: Collection[str], *, on_windows: bool) -> Page:
+def _page(offered: Collection[str], *, on_windows: bool) -> ProxyPage:
     """Return a page with its headers; it may load nothing but its own style sheet.
 
     The first link leads to the file that suits the visitor's system.
@@ -80,7 +80,9 @@ def _page(offered: Collection[str], *, on_windows: bool) -> Page:
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
     }
-    return Page(content, "".join(f"{name}: {text}\r\n" for name, text in lines.items()).encode())
+    return ProxyPage(
+        content, "".join(f"{name}: {text}\r\n" for name, text in lines.items()).encode()
+    )
 
 
 def _with(raw: bytes, names: Collection[str]) -> bytes:

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.spread import Spread
 from svcserver.edge.verdicts import Forward, Limits, Record, Refuse, Verdict
 from svcserver.gateway import policy
-from svcserver.gateway.feed import Feed
+from svcserver.gateway.feed import AllowlistFeed
 from svcserver.gateway.join_page import PATH as JOIN
 from svcserver.gateway.join_page import JoinPages
 from svcserver.gateway.limits import ConnectionCounts, Spending
@@ -101,7 +101,7 @@ class Gateway:
     counts: ConnectionCounts
     upstreams: Mapping[Route, Any]
     secret: Secret
-    feed: Feed | None = None
+    feed: AllowlistFeed | None = None
     say: Callable[[str, str], None] = _logged  # writes a request's log line; see ``JsonLines.say``
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN

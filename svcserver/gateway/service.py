@@ -25,7 +25,7 @@ from svcserver.edge.certificate import BadCertificate, Pair, check_pair, read_pa
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import TlsFactory, server_context
 from svcserver.edge.upstream import Pool, plain
-from svcserver.gateway.feed import Feed
+from svcserver.gateway.feed import AllowlistFeed
 from svcserver.gateway.join_page import JoinPages, LauncherCheck, join_pages
 from svcserver.gateway.limits import ConnectionCounts, NetworkBuckets, Spending
 from svcserver.gateway.policy import Route
@@ -158,10 +158,10 @@ def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> Launche
 
 def make_feed(
     settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
-) -> Feed:
+) -> AllowlistFeed:
     """Return the address feed to all allowlist helpers."""
     urls = [address.url() for address in (settings.url, *settings.more)]
-    return Feed(http, clock, urls, settings.secret, refresh_s, counters)
+    return AllowlistFeed(http, clock, urls, settings.secret, refresh_s, counters)
 
 
 def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
@@ -176,7 +176,7 @@ def upstreams_of(settings: Settings, reactor: Any) -> Upstreams:
 
 def make_policy(
     settings: Settings,
-    feed: Feed | None,
+    feed: AllowlistFeed | None,
     reactor: Any,
     upstreams: Upstreams,
     *,

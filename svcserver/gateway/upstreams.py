@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from svcserver.edge.parking import PARK_S, Parking
 from svcserver.edge.question import ask
-from svcserver.edge.spread import Member, Spread, members_of
+from svcserver.edge.spread import Spread, SpreadMember, members_of
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.policy import Route
 from svcserver.kernel.every import Every
@@ -66,7 +66,7 @@ class Checkup(Service):
                 )
                 asking.addBoth(self._checked, member)
 
-    def _checked(self, result: Any, member: Member) -> None:
+    def _checked(self, result: Any, member: SpreadMember) -> None:
         self._checking.pop(member.number, None)
         sick = isinstance(result, Failure)
         if sick != member.sick and self.running:

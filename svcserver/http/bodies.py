@@ -21,7 +21,7 @@ def chunk(data: bytes) -> bytes:
 
 
 @define
-class Counted:
+class CountedBody:
     """A reader for a body of a known length."""
 
     left: int
@@ -111,10 +111,10 @@ class Chunked:
                 self._trailer = 0
 
 
-Body = Counted | Endless | Chunked
+Body = CountedBody | Endless | Chunked
 
 
-NO_BODY = Counted(0)  # one shared object, because it has no state
+NO_BODY = CountedBody(0)  # one shared object, because it has no state
 
 
 def body_of(length: int | None) -> Body:
@@ -124,4 +124,4 @@ def body_of(length: int | None) -> Body:
     """
     if length is None:
         return Chunked()
-    return Endless() if length < 0 else Counted(length)
+    return Endless() if length < 0 else CountedBody(length)

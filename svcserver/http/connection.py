@@ -41,7 +41,7 @@ CLOSE = b"Connection: close\r\n"
 CR = 13
 
 
-class Stage(Enum):
+class RequestStage(Enum):
     """The state of a connection's current request."""
 
     IDLE = "idle"  # no current request
@@ -49,7 +49,7 @@ class Stage(Enum):
     ANSWERING = "answering"  # bytes are buffered; a half-closed client still gets the answer
 
 
-IDLE, RECEIVING, ANSWERING = Stage
+IDLE, RECEIVING, ANSWERING = RequestStage
 
 
 @frozen

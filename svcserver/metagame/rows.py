@@ -44,7 +44,7 @@ class Access(StrEnum):
 
 
 @frozen
-class Caller(web.Caller):
+class Caller(web.WebCaller):
     """The caller of a request, with what the gate has verified about the caller."""
 
     account: AccountId | None = None
@@ -64,7 +64,7 @@ READS = ("GET", "HEAD")  # the gateway gives these requests no id
 
 
 @define(eq=False)  # not frozen: one is made for every request
-class Call(web.Call[B, Caller], Generic[B]):
+class Call(web.WebCall[B, Caller], Generic[B]):
     """A handler's argument: the verified caller, the request and the parsed body."""
 
     @property
@@ -81,7 +81,7 @@ class Call(web.Call[B, Caller], Generic[B]):
 
 
 @frozen
-class Row(web.Row):
+class Row(web.WebRow):
     """One route of the game, with the marks that the gate reads."""
 
     own: bool = False  # with real progression, a player may name only their own <user_id>
@@ -114,10 +114,10 @@ class Row(web.Row):
         return self.real_only
 
 
-class Routes(web.Routes[Row]):
+class Routes(web.WebRoutes[Row]):
     """The routes of one feature of the game."""
 
-    make: ClassVar[type[web.Row]] = Row
+    make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
         """Register the decorated method as a route; only methods that write need ``again``."""

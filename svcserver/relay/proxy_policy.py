@@ -80,7 +80,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 
 @define(eq=False)
-class FieldNotes:
+class RelayFieldNotes:
     """One relay's cached facts about header fields, shared by requests with equal fields."""
 
     own: bytes  # the address of the relay
@@ -88,23 +88,23 @@ class FieldNotes:
 
 
 @define(eq=False)
-class LineNotes:
+class RelayLineNotes:
     """The relay's cached facts about a request line."""
 
     plain: bool  # True if the target is a path that may be forwarded
     shown: str  # method and target, for the log
 
 
-def notes_of(head: RequestHead, own: bytes) -> tuple[FieldNotes, LineNotes]:
+def notes_of(head: RequestHead, own: bytes) -> tuple[RelayFieldNotes, RelayLineNotes]:
     """Return the facts about a head's fields and line; facts that are not cached are computed."""
     fields, line = head.block.noted, head.line.noted
     # in a simulation the gateway stores its facts here too
-    if type(fields) is not FieldNotes or fields.own != own:
+    if type(fields) is not RelayFieldNotes or fields.own != own:
         refuse = of_fields(head.headers, head.upgrade, own)
-        fields = head.block.noted = FieldNotes(own, refuse)
-    if type(line) is not LineNotes:
+        fields = head.block.noted = RelayFieldNotes(own, refuse)
+    if type(line) is not RelayLineNotes:
         shown = f"{head.method[:32].decode('latin-1')} {redact_bytes(head.target)}"
-        line = head.line.noted = LineNotes(head.is_plain, shown)
+        line = head.line.noted = RelayLineNotes(head.is_plain, shown)
     return fields, line
 
 

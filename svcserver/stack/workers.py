@@ -25,7 +25,7 @@ LOCAL_DATABASE, LOCAL_STATE = "sqlite", "memory:"
 
 
 @frozen
-class Ports:
+class FirstPorts:
     """The first worker's ports: PORT and CHAT_PORT of metagame.env, or their defaults."""
 
     port: int = 61000
@@ -98,10 +98,10 @@ def _extra(variables: Mapping[str, str], number: int, first: int) -> dict[str, s
     return extra
 
 
-def _ports(variables: Mapping[str, str]) -> Ports:
-    default = Ports()
+def _ports(variables: Mapping[str, str]) -> FirstPorts:
+    default = FirstPorts()
     try:
-        return Ports(
+        return FirstPorts(
             int(variables.get("PORT") or default.port),
             int(variables.get("CHAT_PORT") or default.chat_port),
         )

@@ -65,7 +65,7 @@ class Upload:
         return True, rest
 
 
-class Channel(Connection):
+class WebChannel(Connection):
     """The server side of one client's connection."""
 
     limits = Deadlines(headers_s=RECEIVE_S, keep_alive_s=IDLE_S, idle_s=RECEIVE_S)
@@ -366,10 +366,10 @@ class UnreadAnswers:
     most: int = MAX_UNREAD
     counters: Counters = field(factory=Counters)
     total: int = field(default=0, init=False)
-    _large: dict[Channel, int] = field(factory=dict, init=False, repr=False)
-    _small: dict[Channel, int] = field(factory=dict, init=False, repr=False)
+    _large: dict[WebChannel, int] = field(factory=dict, init=False, repr=False)
+    _small: dict[WebChannel, int] = field(factory=dict, init=False, repr=False)
 
-    def begin(self, reader: Channel, size: int) -> None:
+    def begin(self, reader: WebChannel, size: int) -> None:
         """Count ``size`` bytes that are buffered until ``reader`` reads them."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
@@ -382,10 +382,10 @@ class UnreadAnswers:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "unread_answer")
             longest.cut()
 
-    def _longest(self, newest: Channel) -> Channel | None:
+    def _longest(self, newest: WebChannel) -> WebChannel | None:
         others = (reader for reader in chain(self._large, self._small) if reader is not newest)
         return next(others, None)
 
-    def end(self, reader: Channel) -> None:
+    def end(self, reader: WebChannel) -> None:
         """Stop counting a connection that has read its answer, or has ended."""
         self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

@@ -26,24 +26,24 @@ from svcserver.kernel.refusals import Refusal, TooLarge
 from svcserver.kernel.system import system
 from svcserver.web.coroutines import start_coroutine
 from svcserver.web.request import HttpRequest, parse_query
-from svcserver.web.routes import NOBODY, Answer, Call, Caller, Feature, Row, logged_path
+from svcserver.web.routes import NOBODY, Answer, Feature, WebCall, WebCaller, WebRow, logged_path
 from svcserver.web.table import BadPath, Parameters, RouteTable
 
 log = Logger()
 
-R = TypeVar("R", bound=Row, contravariant=True)
+R = TypeVar("R", bound=WebRow, contravariant=True)
 
 UNPROVEN_BODY = 64 * 1024  # bytes that are read before the credential is checked
 MAX_FORM = 100 * 1024  # bytes; the original web framework's default. Spec: 1 §4 convention 3
 
 
-class Gate(Protocol[R]):
+class WebGate(Protocol[R]):
     """The access control that turns an access label and a request into a caller, or refuses."""
 
     def exists(self, row: R, parameters: Parameters) -> bool:
         """Return False if the route does not exist for the account that the path names."""
 
-    async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> Caller:
+    async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> WebCaller:
         """Return the authenticated caller; raises a refusal if the credential is insufficient."""
 
     def early(self, row: R, request: HttpRequest, length: int | None) -> Answer | None:
@@ -58,7 +58,7 @@ class FinishedRequest:
     """An answered request, for the observers: request log, counters, health figures."""
 
     request: HttpRequest
-    row: Row | None
+    row: WebRow | None
     caller: Any  # of the class that the service's gate returns
     status: int
     seconds: float
@@ -104,7 +104,7 @@ def parse_body(request: HttpRequest) -> json.Json:
 class Mounted:
     """A mounted route with everything that its requests need."""
 
-    row: Row
+    row: WebRow
     make: Callable[[], Callable[..., Any]] = field(repr=False)  # its endpoint
     hides: bool
     lost_answer: str  # the buggify point of an answer that had to wait; "" for a GET
@@ -114,7 +114,7 @@ class Mounted:
         self.run = self._first
 
     @classmethod
-    def of(cls, row: Row, make: Callable[[], Callable[..., Any]]) -> Mounted:
+    def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
         """Return the mounted route.
 
         In a simulation, answers of routes other than GET may be lost.
@@ -142,16 +142,16 @@ class FrontDoor:
     own classes for these two.
     """
 
-    gate: Gate[Any]
+    gate: WebGate[Any]
     settings: Any = None
     traces: bool = False
     max_json: int = 50 * 1024 * 1024
     observers: Sequence[Observer] = ()
     unmatched: Callable[[HttpRequest], Answer] = field(default=lambda request: Answer(404))
     on_refusal: OnRefusal | None = None
-    call: Callable[[Any, Any, HttpRequest], Any] = Call
-    nobody: Caller = NOBODY
-    rows: list[Row] = field(factory=list, init=False)
+    call: Callable[[Any, Any, HttpRequest], Any] = WebCall
+    nobody: WebCaller = NOBODY
+    rows: list[WebRow] = field(factory=list, init=False)
     _table: RouteTable[Mounted] = field(factory=RouteTable, init=False)
     _elapsed: Callable[[], float] = field(factory=lambda: system().elapsed, init=False)
 
@@ -170,11 +170,11 @@ class FrontDoor:
                     self._mount(row, feature)
         return self
 
-    def _mount(self, row: Row, feature: Feature) -> None:
+    def _mount(self, row: WebRow, feature: Feature) -> None:
         self._table.add(row, Mounted.of(row, partial(self._made, row, feature)))
         self.rows.append(row)
 
-    def _made(self, row: Row, feature: Feature) -> Callable[..., Any]:
+    def _made(self, row: WebRow, feature: Feature) -> Callable[..., Any]:
         return self._endpoint(row, MethodType(row.handler, feature))
 
     def resource(self, *, proxy_headers: tuple[bytes, ...] = ()) -> IResource:
@@ -184,7 +184,7 @@ class FrontDoor:
         routes = [(row.method, row.path) for row in self.rows]
         return AppResource(self, routes, proxy_headers)
 
-    def _endpoint(self, row: Row, handler: Callable[..., Any]) -> Callable[..., Any]:
+    def _endpoint(self, row: WebRow, handler: Callable[..., Any]) -> Callable[..., Any]:
         gate, shape, call = self.gate, row.body, self.call
         read = reader(shape) if shape is not None else None
 
@@ -222,7 +222,7 @@ class FrontDoor:
         )
 
     async def _report_refusal(
-        self, row: Row, request: HttpRequest, context: dict[str, Any], error: Exception
+        self, row: WebRow, request: HttpRequest, context: dict[str, Any], error: Exception
     ) -> None:
         if row.tells and self.on_refusal is not None:
             await self.on_refusal(row, request, context["caller"], error)
@@ -247,7 +247,7 @@ class FrontDoor:
         return self._observed_early(row, request, started, answer)
 
     def _observed_early(
-        self, row: Row | None, request: HttpRequest, started: float, answer: Answer | None
+        self, row: WebRow | None, request: HttpRequest, started: float, answer: Answer | None
     ) -> Answer | None:
         if answer is not None:
             self._note(answer, row, request, {"caller": self.nobody}, started)
@@ -282,7 +282,7 @@ class FrontDoor:
         return reply.addBoth(self._note_result, mounted, request, context, started)
 
     def _refusal(
-        self, error: Exception, row: Row, request: HttpRequest, failure: Failure | None = None
+        self, error: Exception, row: WebRow, request: HttpRequest, failure: Failure | None = None
     ) -> Answer:
         if isinstance(error, Refusal):
             answer = row.refuse(error.status, error)
@@ -317,7 +317,7 @@ class FrontDoor:
         return answer
 
     def _observed(
-        self, answer: Answer, row: Row | None, request: HttpRequest, context: Any, started: float
+        self, answer: Answer, row: WebRow | None, request: HttpRequest, context: Any, started: float
     ) -> Answer:
         self._note(answer, row, request, context, started)
         return answer
@@ -325,14 +325,14 @@ class FrontDoor:
     def _note(
         self,
         answer: Answer | None,
-        row: Row | None,
+        row: WebRow | None,
         request: HttpRequest,
         context: Any,
         started: float,
     ) -> None:
         status = 0 if answer is None else answer.status
         took, address = self._elapsed() - started, self.gate.address(request)
-        caller: Caller = context["caller"]
+        caller: WebCaller = context["caller"]
         done = FinishedRequest(request, row, caller, status, took, address, answer is None, answer)
         for observe in self.observers:
             observe(done)

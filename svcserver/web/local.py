@@ -18,7 +18,7 @@ from svcserver.kernel.machine import actor_of
 from svcserver.kernel.refusals import Forbidden
 from svcserver.kernel.system import epoch
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NOBODY, Answer, Caller, Row
+from svcserver.web.routes import NOBODY, Answer, WebCaller, WebRow
 
 LOCAL = "local"  # the access label: direct loopback callers
 OWNER = "owner"  # of those, callers with a ticket of the machine
@@ -34,23 +34,25 @@ class LocalGate:
 
     keys: Callable[[], Iterable[str]] = field(default=tuple, repr=False)
 
-    def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
+    def exists(self, row: WebRow, parameters: Mapping[str, str]) -> bool:
         return True
 
     def address(self, request: HttpRequest) -> str:
         return ""
 
-    def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
+    def early(self, row: WebRow, request: HttpRequest, length: int | None) -> Answer | None:
         refusal = self._refusal(row, request)
         return None if refusal is None else row.refuse(403, refusal)
 
-    async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
+    async def admit(
+        self, row: WebRow, request: HttpRequest, parameters: Mapping[str, str]
+    ) -> WebCaller:
         refusal = self._refusal(row, request)
         if refusal is not None:
             raise refusal
         return NOBODY
 
-    def _refusal(self, row: Row, request: HttpRequest) -> Forbidden | None:
+    def _refusal(self, row: WebRow, request: HttpRequest) -> Forbidden | None:
         if not is_direct(request):
             return Forbidden("only direct loopback callers")
         if row.access == OWNER and not self._has_ticket(request):

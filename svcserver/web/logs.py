@@ -23,7 +23,7 @@ from svcserver.kernel import json
 from svcserver.kernel.foreign_text import shown, visible
 from svcserver.kernel.system import epoch
 from svcserver.kernel.times import iso
-from svcserver.web.logwriter import LogWriter, Out, writers
+from svcserver.web.logwriter import LogDestination, LogWriter, writers
 
 FLUSH_S = 0.2
 _LEVELS = {
@@ -55,7 +55,7 @@ def level_word(text: str) -> str:
 class LogLines:
     """The log observer of a service; ``out`` is usually standard output."""
 
-    out: Out
+    out: LogDestination
     as_json: bool = False
     level: str = "info"
     _waiting: list[str] = field(factory=list, init=False)
@@ -227,7 +227,7 @@ class JsonLines(LogLines):
     """The observer of the smaller services: always JSON; warnings and errors go to stderr."""
 
     as_json: bool = True
-    err: Out = field(factory=lambda: sys.stderr)
+    err: LogDestination = field(factory=lambda: sys.stderr)
 
     def say(self, namespace: str, message: str, members: str) -> None:
         """Write an ``info`` line directly, because a logger event would cost more than the line.

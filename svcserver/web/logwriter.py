@@ -24,7 +24,7 @@ PIECE = 64 * 1024  # bytes per write, about the capacity of a pipe
 LAST_WORDS_S = 2.0  # how long an ending process waits for its last lines to be read
 
 
-class Out(Protocol):
+class LogDestination(Protocol):
     """A destination of log lines, such as standard output."""
 
     def write(self, text: str, /) -> object: ...
@@ -33,7 +33,7 @@ class Out(Protocol):
 
 
 class Nowhere:
-    """An ``Out`` that drops everything, for a process without standard output."""
+    """An ``LogDestination`` that drops everything, for a process without standard output."""
 
     def write(self, text: str, /) -> None: ...
 
@@ -103,7 +103,7 @@ def _last_lines(data: bytes, most: int) -> bytes:
 
 @define(eq=False, slots=False)
 class LogWriter:
-    """An ``Out`` whose ``write`` returns immediately.
+    """An ``LogDestination`` whose ``write`` returns immediately.
 
     ``send`` writes some bytes and returns their number; it may block. ``line_of_dropped`` returns
     the log line that reports a number of dropped lines.
@@ -196,7 +196,7 @@ def _write(number: int, data: memoryview) -> int:
         return 0
 
 
-def writers() -> tuple[Out, Out, list[LogWriter]]:
+def writers() -> tuple[LogDestination, LogDestination, list[LogWriter]]:
     """Return outputs for standard output and standard error, and the writers that the caller ends.
 
     If both go to the same file, as with ``2>&1``, one writer keeps their lines in order.

@@ -108,9 +108,9 @@ def metrics(
 ) -> IService:
     """Return the METRICS_PORT listener; add it after the service's own listener."""
     # imported late: nothing else in a service needs the library and Twisted's server
-    from svcserver.web.metrics_page import Figures, MetricsPage, QuietSite
+    from svcserver.web.metrics_page import MetricsCollector, MetricsPage, QuietSite
 
-    page = MetricsPage(Figures(name, figures, counters))
+    page = MetricsPage(MetricsCollector(name, figures, counters))
     site = QuietSite(page, reactor=reactor)
     site.displayTracebacks = False
     listening: IService = Listening(

@@ -25,7 +25,7 @@ OPENMETRICS = "application/openmetrics-text"
 
 
 @define(eq=False, slots=False)
-class Figures(Collector):
+class MetricsCollector(Collector):
     """The Prometheus collector that exports a service's figures and counters."""
 
     name: str
@@ -48,7 +48,7 @@ class MetricsPage(Resource):
 
     isLeaf = True
 
-    def __init__(self, figures: Figures) -> None:
+    def __init__(self, figures: MetricsCollector) -> None:
         super().__init__()
         self._registry = CollectorRegistry()
         self._registry.register(figures)

@@ -26,7 +26,7 @@ from attrs import NOTHING, field, frozen, has
 
 from svcserver.kernel.shapes import FURTHER, Late, Mark, Schema, members
 from svcserver.web.refusals import BARE, wording_of
-from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, Row
+from svcserver.web.routes import Media, Needed, NoContent, Page, Redirect, WebRow
 
 _PLAIN: dict[Any, Schema] = {
     str: {"type": "string"},
@@ -61,7 +61,7 @@ class Credentials:
 
 
 def document(
-    rows: Iterable[Row],
+    rows: Iterable[WebRow],
     title: str,
     version: str,
     credentials: Credentials | None = None,
@@ -102,7 +102,7 @@ def document(
     }
 
 
-def operation_name(row: Row) -> str:
+def operation_name(row: WebRow) -> str:
     """Return the name of a route in a generated client: ``parties_promote``.
 
     The name uses only the route's feature and its handler, so that it never depends on which
@@ -111,7 +111,7 @@ def operation_name(row: Row) -> str:
     return f"{tag(row)}_{row.handler.__name__}"
 
 
-def check_names(rows: Iterable[Row]) -> None:
+def check_names(rows: Iterable[WebRow]) -> None:
     """Raise ValueError if two routes have the same operation name."""
     taken: dict[str, str] = {}
     for row in rows:
@@ -121,7 +121,7 @@ def check_names(rows: Iterable[Row]) -> None:
 
 
 def operation(
-    row: Row,
+    row: WebRow,
     schemas: dict[str, Schema],
     credentials: Credentials,
     examples: Mapping[str, Any] | None = None,
@@ -150,7 +150,7 @@ def operation(
     return result
 
 
-def parameters(row: Row, schemas: dict[str, Schema]) -> list[Schema]:
+def parameters(row: WebRow, schemas: dict[str, Schema]) -> list[Schema]:
     """Return the parameters of a route's path, query and headers."""
     path = {name: Needed(row.path_types.get(name, str)) for name in row.parameters}
     return [
@@ -180,18 +180,18 @@ def _content(shape: Schema, examples: Mapping[str, Any], which: str) -> Schema:
     return {"schema": shape} | ({"example": examples[which]} if which in examples else {})
 
 
-def tag(row: Row) -> str:
+def tag(row: WebRow) -> str:
     """Return the name of the feature that a route belongs to."""
     return feature(row).rpartition(".")[2]
 
 
-def feature(row: Row) -> str:
+def feature(row: WebRow) -> str:
     """Return the module of a route's feature: a single file, or the feature's package."""
     folder, _, file = row.handler.__module__.rpartition(".")
     return folder if file in FILES else row.handler.__module__
 
 
-def tags(rows: Iterable[Row]) -> list[Schema]:
+def tags(rows: Iterable[WebRow]) -> list[Schema]:
     """Return each tag with its description, from the docstrings of its features."""
     descriptions: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -209,7 +209,7 @@ def plain(text: str) -> str:
     return "\n".join(lines).replace("``", "`").strip()
 
 
-def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
+def successes(row: WebRow, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
     """Return a route's success responses; none if the route refuses every request."""
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
@@ -234,7 +234,7 @@ def successes(row: Row, schemas: dict[str, Schema], examples: Mapping[str, Any])
     return responses | {"200": {"description": "Success.", "content": content}}
 
 
-def refusals(row: Row, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
+def refusals(row: WebRow, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
     """Return the error responses of a route; any other status is a defect.
 
     ``failure`` describes a 500 that is not a defect.
@@ -263,7 +263,7 @@ def shared_responses() -> dict[str, Schema]:
     }
 
 
-def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]:
+def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Schema]:
     """Return the refusals that a route refers to by name."""
     wording = wording_of(row.refuse)
     if wording.shape is None:
@@ -283,7 +283,7 @@ def refusal_responses(row: Row, schemas: dict[str, Schema]) -> dict[str, Schema]
     return responses
 
 
-def has_page(row: Row) -> bool:
+def has_page(row: WebRow) -> bool:
     """True if a route may answer 400 with an HTML page: bad JSON, or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
@@ -404,7 +404,7 @@ def template(path: str) -> str:
     return re.sub(r"<(\w+)>", r"{\1}", path)
 
 
-def templates(rows: Iterable[Row]) -> dict[str, str]:
+def templates(rows: Iterable[WebRow]) -> dict[str, str]:
     """Map each route's name to its OpenAPI path.
 
     OpenAPI treats paths that differ only in parameter names as one path. Each parameter of such a

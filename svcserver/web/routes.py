@@ -40,19 +40,19 @@ class Answer:
 
 
 @frozen
-class Caller:
+class WebCaller:
     """The authenticated caller of a request; a service's own class adds more."""
 
 
-NOBODY = Caller()
+NOBODY = WebCaller()
 
 
 B = TypeVar("B", default=Any)
-C = TypeVar("C", bound=Caller, default=Any)
+C = TypeVar("C", bound=WebCaller, default=Any)
 
 
 @define(eq=False)  # not frozen: one is created for every request
-class Call(Generic[B, C]):
+class WebCall(Generic[B, C]):
     """A handler's argument: the caller, the request, and the body in the route's shape."""
 
     caller: C
@@ -73,7 +73,7 @@ class Needed:
 
 
 @frozen
-class Row:
+class WebRow:
     """One route.
 
     ``path`` is a werkzeug rule; ``when`` decides from the settings whether the route is mounted at
@@ -130,7 +130,7 @@ def _parameters(path: str) -> tuple[str, ...]:
     return tuple(re.findall(r"<(\w+)>", path))
 
 
-def logged_path(path: bytes, row: Row | None = None) -> str:
+def logged_path(path: bytes, row: WebRow | None = None) -> str:
     """Return a request's path for a log line, without secrets and secret path parameters."""
     if row is None:
         return redact_bytes(path)
@@ -145,24 +145,24 @@ def logged_path(path: bytes, row: Row | None = None) -> str:
     return redact_bytes(("/" + "/".join(segments)).encode("latin-1"))
 
 
-R = TypeVar("R", bound=Row, default=Row)
+R = TypeVar("R", bound=WebRow, default=WebRow)
 
 
-class Routes(Generic[R]):
+class WebRoutes(Generic[R]):
     """The routes of one feature, and the options that they share.
 
     The ``refuse`` function is required; often the routes also share the feature switch and the
     access label. A route may override each option.
     """
 
-    make: ClassVar[type[Row]] = Row
+    make: ClassVar[type[WebRow]] = WebRow
 
     def __init__(self, refuse: Refuse, **shared: Any) -> None:
         self.shared = {"refuse": refuse, **shared}
         self.rows: list[R] = []
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
-        """Register the decorated method as a route's handler; ``marks`` are more ``Row`` fields."""
+        """Register the decorated method as a route's handler; ``marks`` are more row fields."""
         make: Any = self.make
 
         def note(handler: H) -> H:
@@ -200,7 +200,7 @@ class Feature(Protocol):
     """An object that has routes and the methods that handle them."""
 
     @property
-    def routes(self) -> Routes[Any]: ...
+    def routes(self) -> WebRoutes[Any]: ...
 
 
 def bare(status: int, refusal: Refusal) -> Answer:

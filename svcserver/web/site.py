@@ -15,7 +15,7 @@ from svcserver.http.peers import peer_of
 from svcserver.kernel import system
 from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.throttle import Throttle
-from svcserver.web.channel import Channel, UnreadAnswers
+from svcserver.web.channel import UnreadAnswers, WebChannel
 from svcserver.web.request import PROXY_HEADERS, HttpRequest, ParsedHead
 from svcserver.web.response import date_line
 from svcserver.web.routes import Answer
@@ -40,7 +40,7 @@ class HttpHandler(Protocol):
         """Return the answer to an error that the channel itself detects."""
 
 
-class HttpFactory(Connections[Channel]):
+class HttpFactory(Connections[WebChannel]):
     """The factory that serves ``front`` on every connection.
 
     ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
@@ -68,8 +68,8 @@ class HttpFactory(Connections[Channel]):
         self._complained = Throttle()
         self._date = (-1, b"")
 
-    def buildProtocol(self, addr: Any) -> Channel:
-        return Channel(self, peer_of(addr))
+    def buildProtocol(self, addr: Any) -> WebChannel:
+        return WebChannel(self, peer_of(addr))
 
     def parsed_head(self, raw: bytes) -> ParsedHead:
         """Return the parsed head of ``raw``, from the cache if possible; raises Fault."""

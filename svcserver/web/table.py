@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from attrs import define, field
 
 from svcserver.web.request import without_nul
-from svcserver.web.routes import Row
+from svcserver.web.routes import WebRow
 
 T = TypeVar("T")
 Parameters = dict[str, str]
@@ -45,7 +45,7 @@ class RouteTable(Generic[T]):
     _fixed: dict[tuple[str, bytes], T] = field(factory=dict, init=False)
     _tries: dict[str, dict[str, Any]] = field(factory=dict, init=False)
 
-    def add(self, row: Row, value: T) -> None:
+    def add(self, row: WebRow, value: T) -> None:
         """Mount ``row``; a second route with the same method and path pattern is a defect."""
         way, fixed = _way(row.path)
         if fixed is not None:

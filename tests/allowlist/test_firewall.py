@@ -24,11 +24,11 @@ from svcserver.allowlist.firewall import (
     choose,
 )
 from svcserver.allowlist.programs import TIMEOUT_S, FirewallError, Programs, environment
-from svcserver.allowlist.scripts import NftSet, Ports, Rule
+from svcserver.allowlist.scripts import NftSet, PortRange, Rule
 from tests.allowlist.support import FakeSpawner
 from tests.support.proves import proves
 
-PORTS = Ports(8770, 8777)
+PORTS = PortRange(8770, 8777)
 IPS = ("203.0.113.7", "203.0.113.9", "2001:db8::1")
 
 
@@ -43,7 +43,7 @@ class ScriptTests(SynchronousTestCase):
     @settings(max_examples=200, deadline=None)
     def test_no_text_becomes_ports_unless_it_is_digits(self, text: str) -> None:
         try:
-            ports = Ports.parse(text)
+            ports = PortRange.parse(text)
         except ValueError:
             return
         self.assertRegex(str(ports), r"\A[0-9]+(-[0-9]+)?\Z")
@@ -77,7 +77,7 @@ class ScriptTests(SynchronousTestCase):
 
     @proves("allowlist: backends")
     def test_one_port_is_written_as_one(self) -> None:
-        self.assertIn("udp dport 9000 drop", scripts.nftables(Rule((), Ports(9000, 9000))))
+        self.assertIn("udp dport 9000 drop", scripts.nftables(Rule((), PortRange(9000, 9000))))
 
     @proves("allowlist: backends")
     def test_the_windows_rule_is_one_line_and_disabled_when_empty(self) -> None:

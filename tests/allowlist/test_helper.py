@@ -21,10 +21,10 @@ from twisted.web.http_headers import Headers
 from svcserver.allowlist.entries import Entries, OpenAddress
 from svcserver.allowlist.firewall import DryRun, Nftables
 from svcserver.allowlist.helper import Helper
-from svcserver.allowlist.persistence import Audit, StateFile
+from svcserver.allowlist.persistence import AddressLog, StateFile
 from svcserver.allowlist.programs import Programs
 from svcserver.allowlist.routes import AllowlistHandler
-from svcserver.allowlist.scripts import Ports
+from svcserver.allowlist.scripts import PortRange
 from svcserver.kernel.secrets import Secret
 from svcserver.web.request import HttpRequest
 from svcserver.web.site import HttpFactory
@@ -53,8 +53,8 @@ class HelperCase(SynchronousTestCase):
             now,
             Entries(600, most),
             DryRun(nft) if self.dry else nft,
-            Ports(8770, 8777),
-            Audit(self.audit_path, now),
+            PortRange(8770, 8777),
+            AddressLog(self.audit_path, now),
             StateFile(self.folder / "state.json"),
         )
         self.handler = AllowlistHandler(helper, Secret(SECRET))
@@ -452,11 +452,11 @@ class KeepingTests(SynchronousTestCase):
     def test_a_disk_that_refuses_is_logged_and_nothing_else(self) -> None:
         nowhere = self.path / "x" / "y"
         StateFile(nowhere).save([OpenAddress("203.0.113.7", 5)], 0)
-        Audit(nowhere, lambda: 0.0).write("start")
+        AddressLog(nowhere, lambda: 0.0).write("start")
 
     def test_a_full_audit_log_begins_anew(self) -> None:
         with open(self.path, "wb") as file:
             file.truncate(16 * 1024 * 1024)
-        Audit(self.path, lambda: 0.0).write("start")
+        AddressLog(self.path, lambda: 0.0).write("start")
         self.assertLess(self.path.stat().st_size, 100)
         self.assertTrue(self.path.with_name("state.json.1").exists())

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.allowlist import service
 from svcserver.allowlist.firewall import Paths
-from svcserver.allowlist.scripts import Ports
+from svcserver.allowlist.scripts import PortRange
 from svcserver.allowlist.settings import Settings
 from svcserver.kernel.settings import BadSetting, load, variables
 from svcserver.web.serving import NOTICE_S
@@ -33,7 +33,7 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(
             (settings.ttl_s, settings.min_interval_ms, settings.max_entries), (600, 3000, 256)
         )
-        self.assertEqual((settings.ports, settings.backend), (Ports(8770, 8777), "auto"))
+        self.assertEqual((settings.ports, settings.backend), (PortRange(8770, 8777), "auto"))
         self.assertEqual(settings.audit_log, "allowlist-audit.log")
         self.assertEqual(settings.state_file, "allowlist-state.json")
         self.assertFalse(settings.allow_private)

@@ -21,7 +21,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import react
 
 from svcserver.board import engine, scripts, valkey
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.board.engine import Engine
 from svcserver.board.scripts import Script
 from svcserver.board.valkey import ValkeyBoard
@@ -156,7 +156,7 @@ class Process:
 
 async def storm(url: str, name: str) -> None:
     """Run this process's lanes and print their transactions."""
-    remote = HeldEngine(reactor, Address.parse(url))
+    remote = HeldEngine(reactor, EngineAddress.parse(url))
     process = Process(name, ValkeyBoard(remote))
     remote.startService()
     await process.meet()

@@ -12,7 +12,13 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board import connection
-from svcserver.board.connection import DEADLINE_S, LOOK_S, ConnectionEnded, EngineError, EngineWire
+from svcserver.board.connection import (
+    DEADLINE_S,
+    LOOK_S,
+    ConnectionEnded,
+    EngineReplyError,
+    EngineWire,
+)
 
 
 class WireTests(SynchronousTestCase):
@@ -53,7 +59,7 @@ class WireTests(SynchronousTestCase):
     def test_an_error_reply_fails_only_its_command(self) -> None:
         replies = [self.ask("GET", "a"), self.ask("PING")]
         self.wire.dataReceived(b"-WRONGTYPE no\r\n+PONG\r\n")
-        self.failureResultOf(replies[0], EngineError)
+        self.failureResultOf(replies[0], EngineReplyError)
         self.assertEqual(self.successResultOf(replies[1]), b"PONG")
 
     def test_a_cancelled_command_takes_no_other_reply(self) -> None:

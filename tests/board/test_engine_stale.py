@@ -9,8 +9,8 @@ from twisted.internet.defer import Deferred, fail
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.address import Address
-from svcserver.board.connection import EngineError
+from svcserver.board.address import EngineAddress
+from svcserver.board.connection import EngineReplyError
 from svcserver.board.engine import BoardAway, Engine
 
 
@@ -22,7 +22,7 @@ class RefusingWire:
     cuts: int = 0
 
     def ask(self, *command: Any) -> Deferred[Any]:
-        return fail(EngineError(self.why))
+        return fail(EngineReplyError(self.why))
 
     def cut(self) -> None:
         self.cuts += 1
@@ -31,7 +31,7 @@ class RefusingWire:
 class StaleTests(SynchronousTestCase):
     def cuts(self, why: str) -> tuple[int, int]:
         """Let a command fail with this error; return how often each connection is aborted."""
-        engine: Any = Engine(Clock(), Address.parse("valkey://127.0.0.1:1"))
+        engine: Any = Engine(Clock(), EngineAddress.parse("valkey://127.0.0.1:1"))
         asking, listening = (RefusingWire(why) for _ in range(2))
         engine._asking.wire, engine._listening.wire = asking, listening
         self.failureResultOf(engine.ask("SET", "a", "b"), BoardAway)

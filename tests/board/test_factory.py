@@ -8,7 +8,7 @@ from pathlib import Path
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.address import Address, authorities
+from svcserver.board.address import EngineAddress, authorities
 from svcserver.board.factory import live_url
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
@@ -29,15 +29,17 @@ class LiveUrlTests(SynchronousTestCase):
             self.assertEqual((len(parts), live_url(text).in_memory), (1, False), text)
 
     def test_its_parts(self) -> None:
-        expected = Address("h.x", 7, 3, "ann", "p@:/ss", tls=True)
-        self.assertEqual(Address.parse("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
-        self.assertEqual(Address.parse("valkey://:p@[::1]"), Address("::1", 6379, 0, "", "p"))
+        expected = EngineAddress("h.x", 7, 3, "ann", "p@:/ss", tls=True)
+        self.assertEqual(EngineAddress.parse("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
+        self.assertEqual(
+            EngineAddress.parse("valkey://:p@[::1]"), EngineAddress("::1", 6379, 0, "", "p")
+        )
 
     def test_who_must_have_signed_its_certificate(self) -> None:
-        address = Address.parse("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
-        expected = Address("h", 1, 2, "", "p", tls=True, ca=Path("/etc/live-ca.pem"))
+        address = EngineAddress.parse("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
+        expected = EngineAddress("h", 1, 2, "", "p", tls=True, ca=Path("/etc/live-ca.pem"))
         self.assertEqual(address, expected)
-        self.assertIsNone(Address.parse("valkeys://h").ca)
+        self.assertIsNone(EngineAddress.parse("valkeys://h").ca)
 
     def test_an_authority_that_cannot_be_used_is_named_at_the_start(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -68,5 +70,5 @@ class LiveUrlTests(SynchronousTestCase):
         with self.assertRaises(ValueError) as refused:
             live_url("valkey://ann:secret/@h")
         self.assertNotIn("secret", str(refused.exception))
-        for shown in (repr(url), repr(Address.parse("valkey://ann:secret@h:1/2"))):
+        for shown in (repr(url), repr(EngineAddress.parse("valkey://ann:secret@h:1/2"))):
             self.assertNotIn("secret", shown)

@@ -11,7 +11,7 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board import factory
-from svcserver.board.factory import FRESH_S, Snapshot
+from svcserver.board.factory import FRESH_S, BoardSnapshot
 from svcserver.board.kinds import Kind
 from svcserver.board.memory import MemoryBoard
 
@@ -36,7 +36,7 @@ class SnapshotTests(SynchronousTestCase):
 
     def started(self) -> tuple[MemoryBoard, list[str]]:
         board = MemoryBoard(lambda: self.time)
-        self.snapshot = Snapshot(board, lambda: self.time, self.path)
+        self.snapshot = BoardSnapshot(board, lambda: self.time, self.path)
         with capturedLogs() as events:
             self.snapshot.load()
         return board, [str(formatEvent(event)) for event in events]

@@ -18,16 +18,16 @@ from svcserver.chat.effects import (
     LogIn,
     MakeRoom,
     Over,
-    Refuse,
-    Reply,
+    PresenceStatus,
+    RefuseLogin,
     Say,
     SessionBound,
-    Status,
+    StanzaReply,
     Whisper,
     Withdraw,
 )
 from svcserver.chat.rates import Rates
-from svcserver.chat.session import Session, Stage, Where, steps_of
+from svcserver.chat.session import Session, SessionStage, Where, steps_of
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import serialize
 from tests.chat.town import DOMAIN, ToldWire, account, resource
@@ -64,7 +64,7 @@ class ReceiveTests(SynchronousTestCase):
         self.receive(f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}"/></iq>')
 
     def test_a_login_is_an_effect_and_nothing_happens_until_it_is_done(self) -> None:
-        self.assertEqual(self.kinds(OPEN), ["Reply", "Reply"])
+        self.assertEqual(self.kinds(OPEN), ["StanzaReply", "StanzaReply"])
         self.assertEqual(self.auth(), [LogIn(ME, "word")])
         self.assertEqual((self.session.account, self.done), ("", []))
         self.assertEqual(self.auth(), [End("refused")])
@@ -72,7 +72,7 @@ class ReceiveTests(SynchronousTestCase):
     def test_a_login_without_a_valid_proof_is_refused_at_once(self) -> None:
         self.receive(OPEN)
         replies = self.receive(f'<auth xmlns="{stanza.SASL}" mechanism="PLAIN">?</auth>')
-        self.assertEqual(replies, [Refuse("not-authorized", "bad-format")])
+        self.assertEqual(replies, [RefuseLogin("not-authorized", "bad-format")])
 
     def test_a_proof_has_12000_characters_at_most(self) -> None:
         def proof(length: int) -> str:
@@ -80,7 +80,7 @@ class ReceiveTests(SynchronousTestCase):
             padding = "x" * (length // 4 * 3 - len(rest) - len(ME) - 1)
             return base64.b64encode(f"{ME}@{padding}{rest}".encode()).decode()
 
-        for length, effect in ((12_000, LogIn), (12_004, Refuse)):
+        for length, effect in ((12_000, LogIn), (12_004, RefuseLogin)):
             self.setUp()
             self.receive(OPEN)
             self.assertEqual(len(proof(length)), length)
@@ -89,7 +89,7 @@ class ReceiveTests(SynchronousTestCase):
             self.assertIsInstance(result, effect)
 
     def test_a_legacy_login_is_refused_with_a_short_id(self) -> None:
-        for length, kinds in ((128, ["Reply", "End"]), (129, ["End"])):
+        for length, kinds in ((128, ["StanzaReply", "End"]), (129, ["End"])):
             self.setUp()
             query = f'<query xmlns="{stanza.LEGACY_AUTH}"/>'
             self.assertEqual(self.kinds(f'<iq type="set" id="{"x" * length}">{query}</iq>'), kinds)
@@ -127,7 +127,7 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual(self.receive(f'<presence to="{room}/n"/>'), [Join(f"{room}/n")])
         gone = f'<presence type="unavailable" to="{room}/n"/>'
         self.assertEqual(self.receive(gone), [Leave(f"{room}/n")])
-        self.assertEqual(self.receive("<presence/>"), [Announce(Status())])
+        self.assertEqual(self.receive("<presence/>"), [Announce(PresenceStatus())])
         self.assertEqual(self.receive('<presence type="unavailable"/>'), [Withdraw()])
         for kind, effect in (("groupchat", Say), ("chat", Whisper)):
             [result] = self.receive(f'<message type="{kind}" to="x"><body>y</body></message>')
@@ -146,7 +146,7 @@ class ReceiveTests(SynchronousTestCase):
         self.session.resume(lambda: self.done.append(End("a mark")))
         mark, *replies = self.done
         self.assertEqual(mark, End("a mark"))
-        ids = [reply.stanza["id"] for reply in replies if isinstance(reply, Reply)]
+        ids = [reply.stanza["id"] for reply in replies if isinstance(reply, StanzaReply)]
         self.assertEqual(ids, ["1", "2"])
 
     def test_after_its_end_it_hears_nothing_and_says_so_once(self) -> None:
@@ -163,16 +163,16 @@ class StageTests(SynchronousTestCase):
         where = Where()
         steps = steps_of(where)
         for step, stage in (
-            (steps.opened, Stage.OPENED),
-            (steps.tried, Stage.TRIED),
-            (steps.asked, Stage.ASKING),
-            (steps.answered, Stage.TRIED),
-            (steps.logged_in, Stage.KNOWN),
-            (steps.opened, Stage.KNOWN),
-            (steps.bound, Stage.BOUND),
-            (steps.asked, Stage.WAITING),
-            (steps.answered, Stage.BOUND),
-            (steps.ended, Stage.ENDED),
+            (steps.opened, SessionStage.OPENED),
+            (steps.tried, SessionStage.TRIED),
+            (steps.asked, SessionStage.ASKING),
+            (steps.answered, SessionStage.TRIED),
+            (steps.logged_in, SessionStage.KNOWN),
+            (steps.opened, SessionStage.KNOWN),
+            (steps.bound, SessionStage.BOUND),
+            (steps.asked, SessionStage.WAITING),
+            (steps.answered, SessionStage.BOUND),
+            (steps.ended, SessionStage.ENDED),
         ):
             step()
             self.assertIs(where.stage, stage)

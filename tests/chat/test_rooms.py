@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import rooms
-from svcserver.chat.effects import MAX_STATUS, Status, status_of
+from svcserver.chat.effects import MAX_STATUS, PresenceStatus, status_of
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import parse
 from svcserver.kernel.signals import FriendAccepted
@@ -42,8 +42,8 @@ class StatusTests(SynchronousTestCase):
     def test_the_shows_there_are_and_a_text_of_4096_characters(self) -> None:
         for show in ("away", "chat", "dnd", "xa"):
             replies = status_of(parse(f"<presence><show>{show}</show></presence>"))
-            self.assertEqual(replies, Status(show, ""))
-        self.assertEqual(status_of(parse("<presence/>")), Status("", ""))
+            self.assertEqual(replies, PresenceStatus(show, ""))
+        self.assertEqual(status_of(parse("<presence/>")), PresenceStatus("", ""))
         for length, limit in ((MAX_STATUS, MAX_STATUS), (MAX_STATUS + 1, 0)):
             replies = status_of(parse(f"<presence><status>{'x' * length}</status></presence>"))
             self.assertEqual(len(replies.text), limit)

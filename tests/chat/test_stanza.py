@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.words.xish.domish import Element
 
 from svcserver.chat import requests, stanza
-from svcserver.chat.effects import Status
+from svcserver.chat.effects import PresenceStatus
 from svcserver.chat.events import Seat
 from svcserver.chat.ghosts import Ghost
 from svcserver.chat.names import Room
@@ -214,7 +214,7 @@ class WritingTests(SynchronousTestCase):
             stanza.failed("1", "not-authorized", "auth"),
             requests.opening("d:1"),
             requests.features(account=""),
-            Status("away", "b&c").stanza("a@d/1", "b@d/1"),
+            PresenceStatus("away", "b&c").stanza("a@d/1", "b@d/1"),
             occupant.presence(ROOM.address, "b@d/1", "110"),
         ):
             self.assertEqual(tree(parse(stanza.serialize(made))), tree(parse(made.toXml())))

@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.content.game_files import GameFiles
+from svcserver.content.game_files import ServedGameFiles
 from svcserver.content.manifest import Manifest, ManifestEntry, make
 from svcserver.content.service import Sender, make_handler
 from svcserver.content.settings import Settings
@@ -101,7 +101,7 @@ class DeskCase(SynchronousTestCase):
         self.metagame = Metagame()
         self.stub = StubTreq(self.metagame)
         settings = Settings(game_dir=self.folder, **self.more())
-        self.game_files = GameFiles(self.folder, self.manifest)
+        self.game_files = ServedGameFiles(self.folder, self.manifest)
         self.game_files.check()
         http: HTTPClient = self.stub  # type: ignore[assignment]  # the same methods
         self.desk = make_handler(settings, self.game_files, http, self.clock)

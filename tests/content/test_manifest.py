@@ -18,7 +18,7 @@ from svcserver.content import manifest_builder as builder
 from svcserver.content.manifest import BadManifest, ManifestEntry, make, parse
 from svcserver.content.manifest_builder import (
     BuildFailed,
-    Progress,
+    HashingProgress,
     build_manifest,
     load_manifest,
     verify_manifest,
@@ -107,7 +107,7 @@ class BuilderTests(SynchronousTestCase):
 
     @proves("thing: Content manifest")
     def test_every_file_is_hashed_and_the_result_can_be_served(self) -> None:
-        text: list[Progress] = []
+        text: list[HashingProgress] = []
         made = self.build(progress=text.append)
         self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
         entry = made.files["A/b.bin"]
@@ -147,7 +147,7 @@ class BuilderTests(SynchronousTestCase):
     def test_an_interrupted_build_goes_on_where_it_was(self) -> None:
         stop = Event()
 
-        def interrupt(progress: Progress) -> None:
+        def interrupt(progress: HashingProgress) -> None:
             if progress.files_done == 1:
                 stop.set()
 
@@ -241,7 +241,7 @@ class BuilderTests(SynchronousTestCase):
         self.assertRaises(BuildFailed, self.build)
 
     def test_a_file_that_changes_while_it_is_read_ends_it(self) -> None:
-        def touch(progress: Progress) -> None:
+        def touch(progress: HashingProgress) -> None:
             os.utime(self.folder / "A/b.bin", ns=(1, 1))
 
         self.assertRaises(BuildFailed, self.build, progress=touch, workers=1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.content.paths import BadPath, decode, is_clean
+from svcserver.content.paths import UnsafePath, decode, is_clean
 from tests.support.proves import proves
 
 CLEAN = ["a", "B.bin", "/", "41", "%41", "%C3%A9", "%20"]
@@ -51,11 +51,11 @@ class PathTests(SynchronousTestCase):
             b"a%3F",
             b"x" * 5000,
         ):
-            self.assertRaises(BadPath, decode, raw)
+            self.assertRaises(UnsafePath, decode, raw)
 
     def test_the_edges_of_what_is_refused(self) -> None:
         self.assertEqual(decode(b"x" * 4096), "x" * 4096)
-        self.assertRaises(BadPath, decode, b"x" * 4097)
+        self.assertRaises(UnsafePath, decode, b"x" * 4097)
         for good in ("X", "a~b", "a\xa0b", "a\ud7ffb", "a\ue000b"):
             self.assertIs(is_clean(good), True, ascii(good))
         for bad in ("a\x7fb", "a\x9fb", "a\ud800b", "a\udfffb", "a\x1fb", "", 7, None, b"a"):
@@ -81,7 +81,7 @@ class PathTests(SynchronousTestCase):
         raw = "".join(parts).encode()
         try:
             path = decode(raw)
-        except BadPath:
+        except UnsafePath:
             return
         self.assertEqual(path.encode(), unquote_to_bytes(raw))
         self.assertFalse(set(path) & set('\\:*?"<>|'))

@@ -278,7 +278,7 @@ class NewsTests(PublicCase):
     @proves("GET, HEAD /content/v1/news")
     def test_without_a_file_there_are_none(self) -> None:
         self.assertEqual(self.items(), [])
-        self.desk.news = news.News(None)
+        self.desk.news = news.NewsFile(None)
         self.assertEqual(self.items(), [])
 
     @proves(

@@ -24,6 +24,7 @@ HARMLESS = {
     ("QuotaPlace", "key"),  # of the board: an account
     ("Room", "key"),  # of a chat room: its address
     ("Row", "secret_path"),  # names of parameters
+    ("WebRow", "secret_path"),
 }
 
 

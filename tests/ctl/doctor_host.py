@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
 from svcserver.ctl.doctor.machine import (
@@ -75,7 +75,7 @@ class Quiet(Machine):
     ) -> tuple[int, bytes]:
         return self.says.get(port, (0, b""))
 
-    def engine(self, address: Address) -> EngineFacts:
+    def engine(self, address: EngineAddress) -> EngineFacts:
         if isinstance(self.facts, Exception):
             raise self.facts
         return self.facts or EngineFacts(HEALTHY, self.wall_clock())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import capacity
-from svcserver.ctl.capacity import Cost, Left, Usage, bars, cost_of, forecast, usage
+from svcserver.ctl.capacity import Cost, Left, ResourceUsage, bars, cost_of, forecast, usage
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.saved_servers import SavedServers
@@ -56,8 +56,12 @@ class ForecastTests(SynchronousTestCase):
             self.assertLessEqual(limit.more, max(0, much[limit.name]))
 
     def test_the_mean_of_those_that_were_there_both_times(self) -> None:
-        before = {1: Usage(100, 5.0), 2: Usage(100, 0.0)}
-        after = {1: Usage(200, 7.0), 2: Usage(400, 0.0), 3: Usage(9_000, 9.0)}
+        before = {1: ResourceUsage(100, 5.0), 2: ResourceUsage(100, 0.0)}
+        after = {
+            1: ResourceUsage(200, 7.0),
+            2: ResourceUsage(400, 0.0),
+            3: ResourceUsage(9_000, 9.0),
+        }
         self.assertEqual(cost_of(before, after, 2.0), Cost(300, 0.5, 2))
         self.assertIsNone(cost_of({}, after, 2.0))
 

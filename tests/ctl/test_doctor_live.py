@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused, ask
 from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
 from tests.support.valkey import BlockingEngine, Instance, fresh_url
@@ -81,7 +81,7 @@ class EngineTests(DoctorCase):
 
 @pytest.mark.live
 def test_a_real_one_tells_all_that_is_looked_at() -> None:
-    facts = ask(Address.parse(fresh_url()), 5.0)
+    facts = ask(EngineAddress.parse(fresh_url()), 5.0)
     assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
         facts.info
     )
@@ -98,10 +98,10 @@ def test_a_real_one_without_a_password_is_open() -> None:
     try:
         with BlockingEngine(engine.port) as owner:
             owner.command("CONFIG", "SET", "requirepass", "")
-        assert ask(Address("127.0.0.1", engine.port), 5.0).is_open
+        assert ask(EngineAddress("127.0.0.1", engine.port), 5.0).is_open
         with BlockingEngine(engine.port) as owner:  # one that lets everybody in beside a user
             owner.command("ACL", "SETUSER", "svc", "on", ">hush", "~*", "&*", "+@all")
-        assert ask(Address("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0).is_open
+        assert ask(EngineAddress("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0).is_open
     finally:
         engine.end()
 
@@ -119,5 +119,5 @@ def test_what_is_no_engine_or_refuses_us(reply: bytes) -> None:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         with pytest.raises((EngineRefused, OSError)):
-            ask(Address("127.0.0.1", door.getsockname()[1]), 5.0)
+            ask(EngineAddress("127.0.0.1", door.getsockname()[1]), 5.0)
         thread.join(5)

@@ -17,7 +17,7 @@ from svcserver.ctl.play.datagram import GIVE_UP_S, HELLO, answer_of
 from svcserver.ctl.play.evening import source_of
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed, Story
-from svcserver.ctl.play.wire import ANSWER_S, Wire
+from svcserver.ctl.play.wire import ANSWER_S, HttpWire
 from svcserver.ctl.stack_process import ENDED, READY, broken_of
 
 
@@ -33,8 +33,8 @@ def answering(status: int, body: bytes) -> Any:
 
 
 class WireTests(SynchronousTestCase):
-    def wire(self, status: int, body: bytes) -> Wire:
-        wire = Wire(Clock(), "http://svc.invalid")
+    def wire(self, status: int, body: bytes) -> HttpWire:
+        wire = HttpWire(Clock(), "http://svc.invalid")
         wire._http = answering(status, body)
         return wire
 
@@ -76,7 +76,7 @@ class WireTests(SynchronousTestCase):
         app = Klein()
         app.route("/", branch=True)(lambda request: Deferred())
         clock = Clock()
-        wire = Wire(clock, "http://svc.invalid")
+        wire = HttpWire(clock, "http://svc.invalid")
         wire._http = StubTreq(app.resource())  # type: ignore[assignment]
         pending = Deferred.fromCoroutine(wire.ask("GET", "/x"))
         clock.advance(ANSWER_S)
@@ -86,7 +86,7 @@ class WireTests(SynchronousTestCase):
 
 class PlayerTests(SynchronousTestCase):
     def test_a_save_that_comes_back_changed_is_noticed(self) -> None:
-        wire = Wire(Clock(), "http://svc.invalid")
+        wire = HttpWire(Clock(), "http://svc.invalid")
         reply = json.dumps({"data": "{}", "updateVersion": 1}).encode()
         wire._http = answering(200, reply)
         player = Player(wire.reactor, wire, "Ada")
@@ -95,7 +95,7 @@ class PlayerTests(SynchronousTestCase):
         self.assertEqual((player.saves, player.version), (0, 0))
 
     def test_a_failed_launch_names_the_deploy_server(self) -> None:
-        wire = Wire(Clock(), "http://svc.invalid")
+        wire = HttpWire(Clock(), "http://svc.invalid")
         wire._http = answering(200, b'{"status":"FAILED"}')
         player = Player(wire.reactor, wire, "Ada")
         waited = Deferred.fromCoroutine(player.wait_for_server())

@@ -22,7 +22,7 @@ from svcserver.ctl.play.chat import (
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PROGRESS_S, PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.deploy.simulator import EMPTY_S, Guests
 from svcserver.players.chat import ANSWER_S, ChatClient
 
@@ -114,7 +114,7 @@ class TalkTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(work))
 
     def player(self, name: str) -> Player:
-        player = Player(self.clock, Wire(self.clock, "http://svc.invalid"), name)
+        player = Player(self.clock, HttpWire(self.clock, "http://svc.invalid"), name)
         player.account = f"UID-{name.lower()}"
         return player
 

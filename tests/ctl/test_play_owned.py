@@ -16,7 +16,7 @@ from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.player import CURRENCY, SEASON, Player
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.db.tables import METADATA
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.wire import browsing
@@ -31,8 +31,8 @@ class EarningTests(SynchronousTestCase):
         self.server = HuntServer(self.wire(), GAME_SERVER_KEY)
         self.ada, self.bo = self.come("Ada_1"), self.come("Bo_1")
 
-    def wire(self) -> Wire:
-        wire = Wire(Clock(), "http://svc.invalid")
+    def wire(self) -> HttpWire:
+        wire = HttpWire(Clock(), "http://svc.invalid")
         wire._http = self.http
         return wire
 

@@ -11,13 +11,13 @@ from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import database_url, make_engine
-from svcserver.db.sqlite import END, MOVE, PIECE, Checkpoints, Schedule
+from svcserver.db.sqlite import END, MOVE, PIECE, Checkpoints, CheckpointSchedule
 from tests.support.real_ledger import QueueReactor
 
 
 class ScheduleTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.schedule = Schedule(piece=100, end=1000)
+        self.schedule = CheckpointSchedule(piece=100, end=1000)
 
     def piece(self, pages: int, done: int | None = None) -> None:
         self.schedule.begin()

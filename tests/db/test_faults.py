@@ -10,7 +10,7 @@ from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.db.faults import Faults, cure_of
+from svcserver.db.faults import DatabaseFaults, cure_of
 from svcserver.kernel.refusals import Unavailable
 
 
@@ -54,7 +54,7 @@ class CureTests(SynchronousTestCase):
 class RefusalTests(SynchronousTestCase):
     def test_it_is_a_503_to_players_and_one_line_a_minute_to_the_operator(self) -> None:
         now = [0.0]
-        faults = Faults(lambda: now[0])
+        faults = DatabaseFaults(lambda: now[0])
         with capturedLogs() as events:
             for _ in range(10):
                 refused = faults.refuse(Failure(sqlite_error("SQLITE_FULL")))
@@ -65,4 +65,4 @@ class RefusalTests(SynchronousTestCase):
 
     def test_what_is_no_fault_of_it_goes_on_unchanged(self) -> None:
         failure = Failure(ValueError("x"))
-        self.assertIs(Faults(lambda: 0.0).refuse(failure), failure)
+        self.assertIs(DatabaseFaults(lambda: 0.0).refuse(failure), failure)

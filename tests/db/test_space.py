@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.faults import cure_of, is_full
-from svcserver.db.space import NoRoom, Reserve, free_bytes
+from svcserver.db.space import LowDiskSpace, Reserve, free_bytes
 
 
 class ReserveTests(SynchronousTestCase):
@@ -24,7 +24,7 @@ class ReserveTests(SynchronousTestCase):
     def test_less_than_the_reserve_is_refused_until_there_is_room(self) -> None:
         self.reserve.check()
         self.now, self.left = 1.0, 99
-        self.assertIn("/folder", str(self.assertRaises(NoRoom, self.reserve.check)))
+        self.assertIn("/folder", str(self.assertRaises(LowDiskSpace, self.reserve.check)))
         self.now, self.left = 2.0, 100
         self.reserve.check()
 
@@ -36,9 +36,9 @@ class ReserveTests(SynchronousTestCase):
 
     def test_who_made_room_can_have_it_looked_at_again(self) -> None:
         self.left = 0
-        self.assertRaises(NoRoom, self.reserve.check)
+        self.assertRaises(LowDiskSpace, self.reserve.check)
         self.left = 100
-        self.assertRaises(NoRoom, self.reserve.check)
+        self.assertRaises(LowDiskSpace, self.reserve.check)
         self.reserve.look_again()
         self.reserve.check()
 
@@ -51,8 +51,8 @@ class ReserveTests(SynchronousTestCase):
         self.assertEqual(self.looks, 0)
 
     def test_it_is_a_fault_of_the_database_with_a_cure(self) -> None:
-        self.assertIn("DISK_RESERVE_MB", str(cure_of(NoRoom("x"))))
-        self.assertTrue(is_full(NoRoom("x")))
+        self.assertIn("DISK_RESERVE_MB", str(cure_of(LowDiskSpace("x"))))
+        self.assertTrue(is_full(LowDiskSpace("x")))
         self.assertFalse(is_full(ValueError("x")))
 
     def test_the_real_disk_answers(self) -> None:

@@ -13,7 +13,7 @@ from twisted.internet.address import IPv6Address, UNIXAddress
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.http import heads
-from svcserver.http.bodies import LAST_CHUNK, Chunked, Counted, chunk
+from svcserver.http.bodies import LAST_CHUNK, Chunked, CountedBody, chunk
 from svcserver.http.heads import (
     MAX_HEAD,
     Fault,
@@ -233,7 +233,7 @@ class BodyTests(SynchronousTestCase):
                 Chunked().feed(data)
 
     def test_a_counted_body_leaves_the_rest(self) -> None:
-        body = Counted(3)
+        body = CountedBody(3)
         self.assertEqual(body.feed(b"ab"), (b"ab", b""))
         self.assertEqual(body.feed(b"cd"), (b"c", b"d"))
         self.assertTrue(body.done)

@@ -16,7 +16,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from svcserver.edge.channel import Channel
+from svcserver.edge.channel import EdgeChannel
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.parking import Parking
 from svcserver.edge.upstream import Pool, UpstreamConnection
@@ -234,7 +234,7 @@ class Edge:
 
     def connect(self, peer: str = "127.0.0.1") -> Wire:
         """Return a client that is connected to the edge under test."""
-        channel = Channel(self.factory, peer)
+        channel = EdgeChannel(self.factory, peer)
         wire = Wire(channel, peer)
         channel.makeConnection(wire)
         return wire

@@ -14,7 +14,7 @@ from twisted.web.server import NOT_DONE_YET
 
 from svcserver.edge.allowlist_client import FIRST_AGAIN_S, LATE_S, TIMEOUT_S
 from svcserver.gateway import feed as feeds
-from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_WANTED, WANTED_S, Feed
+from svcserver.gateway.feed import NETWORK_TOLD, NETWORK_WANTED, WANTED_S, AllowlistFeed
 from svcserver.kernel.secrets import Secret
 from tests.edge.wires import gateway
 from tests.support.proves import proves
@@ -53,8 +53,8 @@ class FeedTests(SynchronousTestCase):
         self.http = StubTreq(self.helper)
         self.feed = self.make(["http://127.0.0.1:61005"])
 
-    def make(self, urls: list[str]) -> Feed:
-        return Feed(self.http, self.clock, urls, Secret(SECRET), 60)
+    def make(self, urls: list[str]) -> AllowlistFeed:
+        return AllowlistFeed(self.http, self.clock, urls, Secret(SECRET), 60)
 
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)

@@ -18,7 +18,7 @@ from svcserver.gateway.policy import (
     rule,
 )
 from svcserver.http.heads import METHODS
-from svcserver.web.routes import Row
+from svcserver.web.routes import WebRow
 from svcserver.web.table import BadPath, RouteTable
 from tests.gateway.test_policy import PIECES, dressed
 from tests.support.game import Game
@@ -60,7 +60,7 @@ class SpellingTests(SynchronousTestCase):
     """The gateway blocks a closed route in every spelling that the metagame accepts."""
 
     def setUp(self) -> None:
-        self.table: RouteTable[Row] = RouteTable()
+        self.table: RouteTable[WebRow] = RouteTable()
         self.closed = []
         for row in Game(self).door.rows:
             self.table.add(row, row)

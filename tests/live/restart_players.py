@@ -32,7 +32,7 @@ from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.evening import source_of
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel import json
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.secrets import hex_token
@@ -225,7 +225,7 @@ class Town:
         for number in range(count):
             relay = RelayService(self.reactor, self.chain.gateway, bind=source_of(number))
             relay.startService()
-            wire = Wire(self.reactor, f"http://127.0.0.1:{relay.port}")
+            wire = HttpWire(self.reactor, f"http://127.0.0.1:{relay.port}")
             player = Player(self.reactor, wire, f"P{number}_{hex_token(4)}")
             self.people.append(Person(player, relay, self, f"City-{number // IN_A_ROOM}"))
         await gather([person.arrive() for person in self.people], AT_ONCE)

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred
 
 from svcserver.ctl.play import datagram
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.players.chat import ChatClient, Line
 from svcserver.players.websocket import connect
 
@@ -26,14 +26,14 @@ ROOM, TEXT = "City-own-pc", "Good hunting"
 
 async def play(clock: Any, server: str, chat: str, key: str) -> dict[str, Any]:
     """Play for a short time, and return the results."""
-    wire = Wire(clock, f"http://{server}")
+    wire = HttpWire(clock, f"http://{server}")
     player = Player(clock, wire, "", key=key)
     await player.log_in()
     player.name = (await wire.ask("GET", "/accountinfo")).json["username"]
     await player.load()
     regions = (await wire.ask("GET", "/candidate/regions")).json
     [url] = regions["payload"]["regionUrls"]
-    ping = Wire(clock, url.removesuffix("/QoS"))
+    ping = HttpWire(clock, url.removesuffix("/QoS"))
     pong = (await ping.ask("GET", "/QoS")).status
     await player.join("CITY")
     place = await player.wait_for_server()

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.shapes import members
 from svcserver.web.logs import LogLines
-from svcserver.web.routes import Row
+from svcserver.web.routes import WebRow
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.nasty import NASTY, unsafe_in
 
@@ -21,7 +21,7 @@ WORD = quote(NASTY, safe="")
 MARKUP = b"<img src=x"
 
 
-def body_of(row: Row) -> Any:
+def body_of(row: WebRow) -> Any:
     """Return a body with hostile text in each member that the route knows."""
     shape = getattr(row.body, "__args__", (row.body,))[0]
     try:
@@ -57,7 +57,7 @@ class HostileRequestTests(SynchronousTestCase):
             for line in lines.getvalue().split("\n"):
                 self.assertEqual(unsafe_in(line), "", ascii(line)[:400])
 
-    def check(self, row: Row, page: Any) -> None:
+    def check(self, row: WebRow, page: Any) -> None:
         kind = page.headers.get("content-type", "")
         for value in page.headers.values():
             self.assertEqual(unsafe_in(value), "", row.name)

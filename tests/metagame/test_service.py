@@ -7,7 +7,7 @@ import tempfile
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.board.factory import Snapshot
+from svcserver.board.factory import BoardSnapshot
 from svcserver.db.sqlite import SqliteLedger
 from svcserver.metagame.service import Options, makeService
 from svcserver.web.serving import Listening, OrderedServices
@@ -27,6 +27,6 @@ class OrderTests(SynchronousTestCase):
             if isinstance(part, OrderedServices)
         ]
         live_state, first, *_, last = answering
-        self.assertIsInstance(live_state, Snapshot)  # written when nobody changes it any more
+        self.assertIsInstance(live_state, BoardSnapshot)  # written when nobody changes it any more
         self.assertIsInstance(first, SqliteLedger)
         self.assertIsInstance(last, Listening)

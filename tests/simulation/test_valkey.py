@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from simulation.clock import World
 from simulation.network import Network
 from simulation.valkey import SimValkey
-from svcserver.board.connection import Argument, EngineError
+from svcserver.board.connection import Argument, EngineReplyError
 from svcserver.board.scripts import COMMIT, LISTED, LOAD, SCRIPTS
 from tests.support.valkey import BlockingEngine, shared
 
@@ -34,7 +34,7 @@ class Model:
     def command(self, *command: Argument) -> Any:
         words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
         wire: Any = None
-        reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+        reader = hiredis.Reader(protocolError=EngineReplyError, replyError=EngineReplyError)
         reader.feed(self.engine.answer(wire, words))
         return reader.gets()
 

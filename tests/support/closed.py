@@ -14,7 +14,7 @@ from attrs import frozen
 from openapi_schema_validator import OAS31Validator
 
 from svcserver.web.openapi import Credentials, operation
-from svcserver.web.routes import Row
+from svcserver.web.routes import WebRow
 
 JSON = "application/json"
 
@@ -44,7 +44,7 @@ class PlainRules:
     named: Mapping[str, Any]
 
     @classmethod
-    def of(cls, row: Row) -> PlainRules:
+    def of(cls, row: WebRow) -> PlainRules:
         """Return the schemas of the route's operation."""
         named: dict[str, Any] = {}
         described = operation(row, named, Credentials())

@@ -30,7 +30,7 @@ from svcserver.web.openapi import (
 )
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import encode_body
-from svcserver.web.routes import Answer, Row
+from svcserver.web.routes import Answer, WebRow
 from tests.support import examples
 from tests.support.closed import closed
 
@@ -39,7 +39,7 @@ HTML = "text/html"
 ENOUGH = 10  # bodies of one outline, of a row and kind in one process: more say little new
 OUTLINES = 50  # of a row and kind: where keys are ids, each body has another
 
-_rules: dict[int, tuple[Row, Rules]] = {}  # by id of the row, which every game mounts
+_rules: dict[int, tuple[WebRow, Rules]] = {}  # by id of the row, which every game mounts
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
 _asked: dict[int, set[str]] = {}  # what each request was asked for, by its id
 _arguments, _header = HttpRequest.arguments, HttpRequest.header
@@ -109,7 +109,7 @@ class Described:
                 self._compare(sent, value, f"what is sent to {row.name}")
         self._compare_success(self._rules_of(row), row, answer)
 
-    def _compare_success(self, rules: Rules, row: Row, answer: Answer) -> None:
+    def _compare_success(self, rules: Rules, row: WebRow, answer: Answer) -> None:
         if answer.status == 204:
             self.faults += [] if rules.may_be_empty else [f"what {row.name} answers: 204"]
             return
@@ -120,7 +120,7 @@ class Described:
         elif rules.answered is not None and kind == JSON:
             self._compare_answer(rules.answered, answer, f"what {row.name} answers")
 
-    def _compare_refusal(self, row: Row, answer: Answer) -> None:
+    def _compare_refusal(self, row: WebRow, answer: Answer) -> None:
         body = encode_body(answer)
         kind = answer.content_type.partition(";")[0] if body else ""
         what = f"how {row.name} refuses with {answer.status}"
@@ -133,7 +133,7 @@ class Described:
             self._compare_answer(kinds[kind], answer, what)
 
     @staticmethod
-    def _rules_of(row: Row) -> Rules:
+    def _rules_of(row: WebRow) -> Rules:
         if id(row) not in _rules:
             _rules[id(row)] = row, rules_of(row)
         return _rules[id(row)][1]
@@ -182,7 +182,7 @@ class Rules:
         return self.refusals.get(str(status), usual)
 
 
-def rules_of(row: Row) -> Rules:
+def rules_of(row: WebRow) -> Rules:
     """Return a route's rules, as the route's operation in the document defines them."""
     schemas: dict[str, Any] = {}
     described = operation(row, schemas, CREDENTIALS)

@@ -18,7 +18,7 @@ from simulation.clock import World
 from simulation.network import Network
 from simulation.valkey import SimValkey
 from svcserver.board.board import BoardTransaction, Key, Work
-from svcserver.board.connection import Argument, EngineError
+from svcserver.board.connection import Argument, EngineReplyError
 from svcserver.board.engine import Ask, Pushed
 from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.board.valkey import ANY, ValkeyBoard
@@ -101,10 +101,10 @@ class ModelEngine:
 
 
 def _read(reply: bytes) -> Any:
-    reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+    reader = hiredis.Reader(protocolError=EngineReplyError, replyError=EngineReplyError)
     reader.feed(reply)
     parsed = reader.gets()
-    if isinstance(parsed, EngineError):
+    if isinstance(parsed, EngineReplyError):
         raise parsed
     return parsed
 

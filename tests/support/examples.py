@@ -23,7 +23,7 @@ from attrs import define, field, frozen
 from svcserver.kernel.redaction import redact
 from svcserver.metagame.owner.dashboard import document
 from svcserver.web.response import encode_body
-from svcserver.web.routes import Answer, Row
+from svcserver.web.routes import Answer, WebRow
 from tests.support.closed import PlainRules
 
 EXAMPLES = Path(document.__file__).parent / "data" / document.EXAMPLES
@@ -59,7 +59,7 @@ class Examples:
     pairs: dict[str, Pair] = field(factory=dict)
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
-    def note(self, row: Row, sent: bytes, answer: Answer, meant: bool) -> None:
+    def note(self, row: WebRow, sent: bytes, answer: Answer, meant: bool) -> None:
         """Keep a route's request and reply if the pair is more readable than the stored one."""
         result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):

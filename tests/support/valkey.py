@@ -20,7 +20,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred, fail, succeed
 
 from svcserver.board.board import Work
-from svcserver.board.connection import Argument, EngineError, encoded
+from svcserver.board.connection import Argument, EngineReplyError, encoded
 from svcserver.board.engine import Ask, BoardAway, Pushed
 from svcserver.board.scripts import COMMIT, SCRIPTS, Script
 from svcserver.board.valkey import ValkeyBoard
@@ -73,7 +73,7 @@ class Instance:
         try:
             with BlockingEngine(self.port) as engine:
                 engine.command("PING")
-        except (OSError, EngineError):
+        except (OSError, EngineReplyError):
             return False
         return True
 
@@ -173,7 +173,7 @@ class BlockingEngine:
 
     def command(self, *command: Argument) -> Any:
         reply = self._asking.ask(*command)
-        if isinstance(reply, EngineError):
+        if isinstance(reply, EngineReplyError):
             raise reply
         return reply
 
@@ -194,7 +194,7 @@ class BlockingEngine:
 class _Replies:
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
-        self._reader = hiredis.Reader(protocolError=EngineError, replyError=EngineError)
+        self._reader = hiredis.Reader(protocolError=EngineReplyError, replyError=EngineReplyError)
 
         self.ask("AUTH", PASSWORD)
 

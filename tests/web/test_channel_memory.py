@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import Counted
 from svcserver.web import channel as channel_module
-from svcserver.web.channel import FAIR, PROMPT, Channel
+from svcserver.web.channel import FAIR, PROMPT, WebChannel
 from svcserver.web.routes import Answer
 from svcserver.web.site import HttpFactory
 from tests.edge.wires import Wire
@@ -24,14 +24,14 @@ class MemoryTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.factory = HttpFactory(Game(self).door, MemoryReactorClock())
 
-    def connect(self) -> tuple[Channel, Wire]:
+    def connect(self) -> tuple[WebChannel, Wire]:
         channel = self.factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 1))
         wire = Wire(channel)
         channel.makeConnection(wire)
         self.addCleanup(wire.abortConnection)
         return channel, wire
 
-    def upload(self, size: int) -> tuple[Channel, Wire]:
+    def upload(self, size: int) -> tuple[WebChannel, Wire]:
         channel, wire = self.connect()
         channel.dataReceived(b"POST /event HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n")
         channel.dataReceived(b" " * size)
@@ -59,7 +59,7 @@ class MemoryTests(SynchronousTestCase):
         self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
         self.assertEqual(self.factory.held, 0)
 
-    def unread(self, size: int) -> tuple[Slow, Channel, Wire]:
+    def unread(self, size: int) -> tuple[Slow, WebChannel, Wire]:
         """Return a connection whose client does not read an answer of this size."""
         self.factory.front = front = Slow()
         channel, wire = self.connect()

@@ -17,7 +17,7 @@ from svcserver.metagame.replies import coded
 from svcserver.metagame.rows import NOBODY, Access, Call, Routes
 from svcserver.web.front import UNPROVEN_BODY, FinishedRequest, FrontDoor
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import Answer, Row, bare
+from svcserver.web.routes import Answer, WebRow, bare
 from svcserver.web.table import BadPath, RouteTable
 from tests.support.browser import Browser
 from tests.support.game import GAME_SERVER_KEY, Game
@@ -291,7 +291,7 @@ class _NoHeaders:
 class TableTests(SynchronousTestCase):
     @given(st.binary(max_size=60))
     def test_any_path_is_matched_or_not_but_never_an_accident(self, path: bytes) -> None:
-        table: RouteTable[Row] = RouteTable()
+        table: RouteTable[WebRow] = RouteTable()
         for row in Example.routes.rows:
             table.add(row, row)
         try:

@@ -17,7 +17,7 @@ from twisted.web.test.requesthelper import DummyRequest
 
 from svcserver.kernel.counters import Counted, Counters, Figure
 from svcserver.web.metrics import CountingHandler
-from svcserver.web.metrics_page import Figures, MetricsPage
+from svcserver.web.metrics_page import MetricsCollector, MetricsPage
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from tests.edge.wires import gateway
@@ -68,7 +68,7 @@ class PageTests(SynchronousTestCase):
             "svc_x_open": Figure("Now.", lambda: 1.0),
             "svc_x_starts_total": Figure("Since the start.", lambda: 2.0, counts=True),
         }
-        page = MetricsPage(Figures("x", figures, counters))
+        page = MetricsPage(MetricsCollector("x", figures, counters))
         assert counters.time_request is not None
         counters.time_request("r", 200, 0.1)
         return rendered(page, accept)
@@ -99,7 +99,7 @@ class TimesTests(SynchronousTestCase):
         game = Game(self)
         game.browse("GET", "/QoS")
         self.assertIsNone(game.parts.counters.time_request)  # nobody looks
-        page = MetricsPage(Figures("metagame", {}, game.parts.counters))
+        page = MetricsPage(MetricsCollector("metagame", {}, game.parts.counters))
         for path in ("/QoS", "/QoS", "/no/such/route/of/a/stranger"):
             game.browse("GET", path)
         text = rendered(page)[1]
@@ -114,7 +114,7 @@ class TimesTests(SynchronousTestCase):
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))
         self.assertIsNone(counters.time_request)  # no page shows it
-        page = MetricsPage(Figures("content", {}, counters))
+        page = MetricsPage(MetricsCollector("content", {}, counters))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))
         self.assertIsNotNone(handler.early(request(b"/files/x"), 7))

@@ -19,7 +19,7 @@ import hiredis
 from attrs import frozen
 
 from svcserver.allowlist.firewall import may_change_firewall
-from svcserver.board.address import Address
+from svcserver.board.address import EngineAddress
 from svcserver.board.connection import Argument, encoded
 from svcserver.deploy.executables import try_program
 from svcserver.kernel.port_holders import PortHolder, port_holder
@@ -48,7 +48,7 @@ class EngineFacts:
     is_open: bool = False  # the server replies without a password
 
 
-def ask(address: Address, patience_s: float) -> EngineFacts:
+def ask(address: EngineAddress, patience_s: float) -> EngineFacts:
     """Return the facts about a Valkey or Redis server; raises OSError or EngineRefused."""
     with closing(_connected(address, patience_s)) as line:
         connection = _Asked(line)
@@ -66,7 +66,7 @@ def ask(address: Address, patience_s: float) -> EngineFacts:
     return EngineFacts(info, int(seconds) + int(micros) / 1e6, save, buffers, is_open)
 
 
-def _answers_anybody(address: Address, patience_s: float) -> bool:
+def _answers_anybody(address: EngineAddress, patience_s: float) -> bool:
     """Return whether the server accepts commands without a password."""
     with closing(_connected(address, patience_s)) as line:
         try:
@@ -84,7 +84,7 @@ def _setting(connection: _Asked, name: str) -> str | None:
     return reply[1].decode() if reply and len(reply) == 2 else None
 
 
-def _connected(address: Address, patience_s: float) -> socket.socket:
+def _connected(address: EngineAddress, patience_s: float) -> socket.socket:
     plain = socket.create_connection((address.host, address.port), patience_s)
     if not address.tls:
         return plain
@@ -231,7 +231,7 @@ class Machine:
         finally:
             connection.close()
 
-    def engine(self, address: Address) -> EngineFacts:
+    def engine(self, address: EngineAddress) -> EngineFacts:
         """Return the facts about the live-state server; raises OSError or EngineRefused."""
         return ask(address, ANSWER_S)
 

@@ -14,7 +14,7 @@ from twisted.internet.threads import deferToThreadPool
 
 from svcserver.ctl.host import Host
 from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.edge.certificate import BadCertificate, fingerprint
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.settings import off_unless_1, on_unless_0
@@ -99,10 +99,10 @@ class Chain:
                 raise PlayFailed(
                     component, f"{name} differs between {component}.env and {source}.env"
                 )
-        metagame = Wire(reactor, self.metagame)
-        deploy = Wire(reactor, self.deploy, link="deploy")
-        content = Wire(reactor, self.content, link="content")
-        allowlist = Wire(reactor, self.allowlist, link="allowlist")
+        metagame = HttpWire(reactor, self.metagame)
+        deploy = HttpWire(reactor, self.deploy, link="deploy")
+        content = HttpWire(reactor, self.content, link="content")
+        allowlist = HttpWire(reactor, self.allowlist, link="allowlist")
         try:
             await metagame.ask("GET", "/svc-status")
             await self._key(metagame)
@@ -130,7 +130,7 @@ class Chain:
         """
         if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False
-        wire = Wire(reactor, self.allowlist, link="allowlist")
+        wire = HttpWire(reactor, self.allowlist, link="allowlist")
         secret = {"x-allowlist-secret": self.allowlist_secret}
         deadline = reactor.seconds() + REPORT_S
         try:
@@ -146,7 +146,7 @@ class Chain:
         finally:
             await wire.close()
 
-    async def _key(self, metagame: Wire) -> None:
+    async def _key(self, metagame: HttpWire) -> None:
         """Check the game-server key with a route that answers 401 only if the key is unknown."""
         reply = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
@@ -158,7 +158,7 @@ class Chain:
                 "register it with svcctl gameserver-key add",
             )
 
-    async def _room(self, deploy: Wire) -> None:
+    async def _room(self, deploy: HttpWire) -> None:
         """Request the city, as the metagame does, to check that its memory is available."""
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:

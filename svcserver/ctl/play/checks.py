@@ -19,7 +19,7 @@ from svcserver.ctl.play import owned
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.together import Downloaded
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel import json
 
 STATUS_S = 8.0  # the status page is cached for 5 s
@@ -81,7 +81,7 @@ async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
     """Log in again from another address, and compare all that the player saved and earned."""
-    wire = Wire(reactor, base, source)
+    wire = HttpWire(reactor, base, source)
     fresh = Player(reactor, wire, player.name, key=player.key)
     try:
         await fresh.log_in()
@@ -101,7 +101,7 @@ def _same_document(fresh: Player, player: Player) -> None:
 
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:
     """Wait until ServerStatus lists every player and a city."""
-    wire = Wire(reactor, base)
+    wire = HttpWire(reactor, base)
     deadline = reactor.seconds() + STATUS_S
     try:
         while True:
@@ -145,7 +145,7 @@ async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str
 
 
 async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:
-    wire = Wire(reactor, deploy, link="deploy")
+    wire = HttpWire(reactor, deploy, link="deploy")
     try:
         servers: list[dict[str, Any]] = (await wire.ask("GET", "/gameservers")).json["servers"]
     finally:

@@ -22,7 +22,7 @@ from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed, Story, and_more, counted
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel.secrets import hex_token
 from svcserver.players.requests import HUNTS, NAMES
 from svcserver.relay.relaying import PortBusy, RelayService
@@ -66,7 +66,7 @@ class Evening:
     chat: Chat | None = None
     tag: str = field(factory=lambda: hex_token(4))
     street: int = field(factory=lambda: 1 + randbelow(250))
-    _direct: Wire | None = None  # a direct connection to the metagame, as game servers have
+    _direct: HttpWire | None = None  # a direct connection to the metagame, as game servers have
 
     async def live(self) -> None:
         try:
@@ -101,14 +101,14 @@ class Evening:
             source = self._source(at)
             base = self.wishes.url or self._relay(ports, source)
             name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{self.tag}"
-            wire = Wire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
+            wire = HttpWire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
             wire.timings = self.timings
             player = Player(self.reactor, wire, name, self.wishes.invite)
             if self.chain is not None:
                 player.city = self.chain.city_map
             self.players.append(player)
         if self.chain is not None:
-            self._direct = Wire(self.reactor, self.chain.metagame, patience_s=RESTART_S)
+            self._direct = HttpWire(self.reactor, self.chain.metagame, patience_s=RESTART_S)
             self._direct.timings = self.timings
         names = ", ".join(player.name for player in self.players[:SHOWN])
         more = len(self.players) - SHOWN

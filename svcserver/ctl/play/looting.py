@@ -15,7 +15,7 @@ from attrs import define, field
 from svcserver.ctl.play.crowd import gather
 from svcserver.ctl.play.player import CURRENCY, PERSISTENT, SEASON, Item, Player
 from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel import json
 from svcserver.kernel.headers import GAME_SERVER_KEY
 from svcserver.players import requests
@@ -32,7 +32,7 @@ GRANT = 100  # experience per hunt, approximately
 class HuntServer:
     """A simulated game server; ``wire`` connects to the metagame directly, as real ones do."""
 
-    wire: Wire
+    wire: HttpWire
     key: str = field(repr=False)
 
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:

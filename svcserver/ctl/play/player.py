@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from twisted.internet.task import deferLater
 
 from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.players import requests
 
 CURRENCY = "CURRENCY_NOTES"
@@ -84,7 +84,7 @@ class Player:
     """A simulated player, who registers, logs in, loads, saves and joins matches."""
 
     reactor: Any
-    wire: Wire
+    wire: HttpWire
     name: str
     invite: str | None = None
     city: str = "/Game/Maps/city"

@@ -11,7 +11,7 @@ from attrs import frozen
 from svcserver.ctl.play.looting import KEY_HEADER
 from svcserver.ctl.play.player import Item, Player, ServerAddress, follow
 from svcserver.ctl.play.story import PlayFailed
-from svcserver.ctl.play.wire import Wire
+from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel.secrets import hex_token
 from svcserver.players import requests
 
@@ -90,7 +90,7 @@ async def disband(members: Sequence[Player]) -> None:
 
 
 async def found_guild(
-    leader: Player, others: Sequence[Player], direct: Wire, key: str
+    leader: Player, others: Sequence[Player], direct: HttpWire, key: str
 ) -> tuple[str, str]:
     """Found a guild as the game does: the client checks the name, the game server creates it.
 

@@ -47,7 +47,7 @@ class WireReply:
 
 
 @define(eq=False)
-class Wire:
+class HttpWire:
     """An HTTP client that sends requests to ``base`` from the address ``source``.
 
     A refused connection is tried again for ``patience_s`` seconds.

@@ -117,7 +117,7 @@ ATTEMPT_DIGITS = 3
 
 @define
 class Gate:
-    """The metagame's access control, which verifies all credentials; see ``web.front.Gate``."""
+    """The metagame's access control, which verifies all credentials; see ``web.front.WebGate``."""
 
     settings: Settings
     tokens: Tokens
@@ -445,7 +445,7 @@ _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 
 
 def guarded(
-    gate: front.Gate[Row],
+    gate: front.WebGate[Row],
     settings: Settings,
     observers: Sequence[Observer],
     refused: RefusedRequests | None = None,

@@ -31,7 +31,7 @@ from svcserver.metagame.achievements.progression.config import Tracks
 from svcserver.metagame.achievements.progression.rules import (
     Mode,
     Objective,
-    Overview,
+    ProgressionOverview,
     Revoking,
     Seeding,
     Track,
@@ -234,18 +234,18 @@ class ManagementActs:
     wall_clock: Callable[[], float]
     events: EventLog
 
-    async def report(self, account_id: AccountId) -> Overview:
+    async def report(self, account_id: AccountId) -> ProgressionOverview:
         """Return all stored progression of an account; raises Missing."""
         return await self.ledger.read(lambda tx: self._report(tx, account_id))
 
-    def _report(self, tx: Connection, account_id: AccountId) -> Overview:
+    def _report(self, tx: Connection, account_id: AccountId) -> ProgressionOverview:
         if SqlAccounts(tx).find(account_id) is None:
             raise Missing("no such account", code="not_found")
         store, paths, at = SqlProgress(tx), self.tracks.paths, self._at()
         stored = SqlEntitlements(tx).all(account_id)
         held = entitlements.with_defaults(stored, self.settings.entitlements_default, at)
         objectives = store.objectives(account_id)
-        return Overview(
+        return ProgressionOverview(
             self.settings.real_progression(account_id),
             rules.selected(paths, store.hunt_pass(account_id), self.tracks.active),
             [

@@ -223,7 +223,7 @@ def selected(paths: Paths, chosen: str | None, default: str) -> str:
 
 
 @frozen
-class Overview:
+class ProgressionOverview:
     """An account's whole progression; a track that is not configured has no path."""
 
     real: bool

@@ -38,9 +38,9 @@ from svcserver.metagame.achievements.progression.rules import (
     Grant,
     Mode,
     Objective,
-    Overview,
     Path,
     Paths,
+    ProgressionOverview,
     Revoking,
     Seeding,
     Track,
@@ -280,7 +280,7 @@ class EntitlementRevoked(EntitlementsHeld):
     Revoked: bool
 
 
-def show_report(account_id: AccountId, overview: Overview) -> Report:
+def show_report(account_id: AccountId, overview: ProgressionOverview) -> Report:
     """Return the reply with an account's whole progression."""
     active = {entitlement.name for entitlement in overview.entitlements}
     tracks = [track_report(account_id, track, path, active) for track, path in overview.tracks]

@@ -77,7 +77,7 @@ stored for it, and some routes answer 404. "Real progression" means all other ac
 """
 
 
-def describe(rows: Iterable[web.Row], version: str) -> dict[str, Any]:
+def describe(rows: Iterable[web.WebRow], version: str) -> dict[str, Any]:
     """Return the OpenAPI document of these routes, with access notes and recorded examples."""
     rows = list(rows)
     examples = read(str(__package__), EXAMPLES)

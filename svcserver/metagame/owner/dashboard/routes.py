@@ -25,11 +25,10 @@ from svcserver.metagame.owner.dashboard.live import LivePages
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.wire import ApiDocument
 from svcserver.metagame.replies import BAD_JSON, worded
-from svcserver.metagame.rows import Access, Call, Routes
-from svcserver.metagame.rows import Row as GameRow
+from svcserver.metagame.rows import Access, Call, Routes, Row
 from svcserver.web.eventstream import EventStreams, Reader
 from svcserver.web.request import HttpRequest
-from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, Row, bare
+from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, WebRow, bare
 
 # The dashboard's files contain no secret: a key is typed into the page and sent once, for a
 # session cookie.
@@ -225,7 +224,7 @@ MOST = 64  # characters of a name or an id
 OWNERS = tuple(("page", page) for page in ("log", "invites", "console", "backups", "settings"))
 
 
-Admit = Callable[[GameRow, HttpRequest, Mapping[str, str]], Awaitable[object]]
+Admit = Callable[[Row, HttpRequest, Mapping[str, str]], Awaitable[object]]
 """Raises a refusal if the request's credential does not suffice for the route."""
 
 
@@ -284,7 +283,7 @@ class ApiDocumentRoutes:
     """The OpenAPI document's route; ``rows`` returns all mounted routes, including this one."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    rows: Callable[[], Sequence[Row]]
+    rows: Callable[[], Sequence[WebRow]]
     version: str
 
     @routes.row(

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from svcserver.kernel.redaction import redact
 from svcserver.metagame.owner.dashboard.history import History
 from svcserver.web.logs import LogLines
-from svcserver.web.logwriter import Out
+from svcserver.web.logwriter import LogDestination
 
 KEPT = 500  # lines
 LONGEST = 2_000  # characters of a line
@@ -25,7 +25,7 @@ class LogTail:
     is also replaced here.
     """
 
-    out: Out | None = None
+    out: LogDestination | None = None
     count: int = 0  # lines ever written
     _lines: deque[str] = field(factory=lambda: deque(maxlen=KEPT), init=False)
 

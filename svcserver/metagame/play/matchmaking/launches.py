@@ -30,7 +30,7 @@ FORGET_S = 3600.0
 
 
 @define
-class Launches:
+class LaunchLimits:
     """The launches of each account and party; there is no limit if ``cooldown_s`` is 0."""
 
     stored: StoredMatches

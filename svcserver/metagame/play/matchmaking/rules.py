@@ -20,7 +20,7 @@ from svcserver.metagame.play.matches import (
     is_world,
     takes_a_port,
 )
-from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launches import LaunchLimits
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4
@@ -41,7 +41,7 @@ class Matchmaker:
     """The matchmaking rules, applied to the matches of one board transaction."""
 
     stored: StoredMatches
-    launches: Launches
+    launches: LaunchLimits
     asked_s: float = ASKED_S
 
     # -- joining -----------------------------------------------------------

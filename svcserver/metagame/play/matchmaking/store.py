@@ -17,7 +17,7 @@ from svcserver.kernel.times import DAY_S
 from svcserver.metagame.once import results
 from svcserver.metagame.play.drain import is_draining
 from svcserver.metagame.play.matches import Joined, Match, MatchEntry, MatchState, Sent, Server
-from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launches import LaunchLimits
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, FORGET_S, LEFT_S, Matchmaker
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
@@ -206,7 +206,7 @@ class BoardMatches:
 class LiveMatches:
     """Access to the matches, in an open board transaction or in a new one.
 
-    ``cooldown_s`` returns the current limit, see ``Launches``. If a worker has not renewed its
+    ``cooldown_s`` returns the current limit, see ``LaunchLimits``. If a worker has not renewed its
     launch request for ``asked_s`` seconds, the request counts as abandoned.
     """
 
@@ -222,7 +222,7 @@ class LiveMatches:
         party.
         """
         stored = BoardMatches(transaction)
-        yield Matchmaker(stored, Launches(stored, self.cooldown_s()), self.asked_s)
+        yield Matchmaker(stored, LaunchLimits(stored, self.cooldown_s()), self.asked_s)
         stored.save()
 
     def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:

@@ -18,7 +18,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
 from svcserver.metagame.settings import Settings
-from svcserver.web.channel import Channel
+from svcserver.web.channel import WebChannel
 from svcserver.web.front import FrontDoor
 from svcserver.web.serving import Listening
 from svcserver.web.site import HttpFactory
@@ -32,7 +32,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - clients prove themselves with a certifica
 
 
 @implementer(IHandshakeListener)
-class NodeChannel(Channel):
+class NodeChannel(WebChannel):
     """The connection of a node; it carries no request before the handshake."""
 
     secure = True

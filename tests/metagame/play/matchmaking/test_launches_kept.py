@@ -10,7 +10,7 @@ from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.matches import Match, MatchState, Server
 from svcserver.metagame.play.matchmaking import launches
-from svcserver.metagame.play.matchmaking.launches import Launches
+from svcserver.metagame.play.matchmaking.launches import LaunchLimits
 from svcserver.metagame.play.matchmaking.launching import Launching
 from svcserver.metagame.play.matchmaking.rules import ASKED_S, Matchmaker
 from svcserver.metagame.play.matchmaking.store import (
@@ -34,7 +34,7 @@ class BookTests(SynchronousTestCase):
     def start(self, cooldown_s: float = 60.0) -> None:
         self.transaction = MemoryTransaction(0.0, self.tables, [])
         self.stored = BoardMatches(self.transaction)
-        self.launches = Launches(self.stored, cooldown_s)
+        self.launches = LaunchLimits(self.stored, cooldown_s)
 
     def match(self, *players: str, now: float = 0.0, mode: str = "ISLAND") -> Match:
         made = Match(self.stored.new_id(), mode, "Hunt_A", "", [*players], True, now)
