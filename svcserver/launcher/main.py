@@ -55,7 +55,7 @@ from svcserver.launcher.page_guard import Sessions
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
 from svcserver.launcher.private_files import make_private_folder, write_private
-from svcserver.launcher.program import CannotJoin, Launcher
+from svcserver.launcher.program import Launcher
 from svcserver.launcher.scheme import scheme_of, user_registry
 from svcserver.launcher.start_menu import StartMenu
 from svcserver.launcher.terminal import Terminal
@@ -166,17 +166,16 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
         return _start([*newer, *line])
     state = Path(places.state)
     make_private_folder(state)
-    running = one_instance.find(state)
-    link = running.hand_over(options.what) if running is not None else None
-    if link is not None:
-        say("The launcher already runs. Its page shows the invite.")
-        if not options.no_browser and not options.print_link:
-            webbrowser.open(link)
-        return 0
     reactor = monotonic_reactor()
     try:
+        lock = one_instance.lock_or_hand_over(state, options.what)
+        if isinstance(lock, str):
+            return _show_running(lock, options)
         _begin_log(state)
         running_now = Program.make(reactor, places, options)
+    except one_instance.Busy:
+        tell(words.RUNS_SILENTLY, error=True)
+        return 1
     except (json.BadJson, OSError) as error:
         tell(words.OWN_FILES.format(folder=state, why=error), error=True)
         return 1
@@ -186,9 +185,21 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
     reactor.run()
     if running_now.fault is not None:
         raise running_now.fault
+    lock.release()
     if running_now.successor:
         running_now.restore()
         return _start([*running_now.successor, *(word for word in line if word[:2] == "--")])
+    return 0
+
+
+def _show_running(link: str, options: argparse.Namespace) -> int:
+    """Open the page of the launcher that already runs; return the exit status."""
+    if not link:
+        tell(words.RUNS_ALREADY, error=True)
+        return 1
+    say("The launcher already runs. Its page shows the invite.")
+    if not options.no_browser and not options.print_link:
+        webbrowser.open(link)
     return 0
 
 
@@ -391,7 +402,8 @@ class Program:
             self.updates.setServiceParent(self.parts)
         self.parts.startService()
         self.page.secret = one_instance.announce(self.state, self.server.port)
-        self._join(self.options.what)
+        if self.options.what:
+            self.launcher.open_link(self.options.what)
         self._register()
         if self.options.no_browser:
             self._read_lines(terminal, console)
@@ -438,14 +450,6 @@ class Program:
         if program.installed and self.places.menu is not None:
             menu = StartMenu(Path(self.places.menu), user_registry())
             menu.add(Path(*program.opening()), program.version)
-
-    def _join(self, invite: str) -> None:
-        if not invite:
-            return
-        try:
-            self.launcher.join(invite)
-        except CannotJoin as error:
-            say(str(error))
 
     def _quit(self) -> None:
         self.is_quitting = True

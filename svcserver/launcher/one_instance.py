@@ -1,4 +1,7 @@
-"""The rule that only one launcher runs: a second one passes its invite to the first and exits."""
+"""The rule that only one launcher runs: a second one passes its invite to the first and exits.
+
+The running launcher holds a lock, which the system releases when the launcher ends or is killed.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,89 @@ import hashlib
 import hmac
 import http.client
 import os
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from attrs import field, frozen
 
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret, hex_token
+from svcserver.kernel.system import system
 from svcserver.launcher.private_files import write_private
 
-FILE = "running.json"
+FILE, LOCK = "running.json", "running.lock"
 PATIENCE_S = 3.0
 LONGEST_ANSWER = 4096
+LONGEST_LINK = 4096  # characters; an invite is shorter
+WAIT_S, PAUSE_S = 20.0, 0.1  # for a launcher that is starting or ending
+
+
+class Busy(Exception):
+    """The error when another launcher holds the lock, but does not answer."""
+
+
+@frozen
+class Lock:
+    """The lock of the running launcher; ``release`` lets another launcher run."""
+
+    descriptor: int
+
+    def release(self) -> None:
+        """Release the lock."""
+        os.close(self.descriptor)
+
+
+def try_lock(state: Path) -> Lock | None:
+    """Return the lock, or None if another launcher holds it; raises OSError."""
+    descriptor = os.open(state / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    if _is_held(descriptor):
+        os.close(descriptor)
+        return None
+    return Lock(descriptor)
+
+
+def _is_held(descriptor: int) -> bool:
+    """Lock the file; return whether another program holds the lock."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:  # of any number under Wine
+            return True
+    else:
+        import fcntl
+
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # this file system has no locks: the file of the running launcher must do
+            return False
+    return False
+
+
+def lock_or_hand_over(
+    state: Path,
+    invite: str,
+    pause: Callable[[float], None] = time.sleep,  # noqa: TID251 - no reactor runs yet
+) -> Lock | str:
+    """Return the lock, or the link to the page of the running launcher, which gets the invite.
+
+    The link is empty if the running launcher refuses the invite. Raises Busy and OSError.
+    """
+    until = system().monotonic() + WAIT_S
+    while (lock := try_lock(state)) is None:
+        running = find(state)
+        link = running.hand_over(invite) if running is not None else None
+        if link is not None:
+            return link
+        if system().monotonic() >= until:
+            raise Busy
+        pause(PAUSE_S)
+    return lock
 
 
 @frozen
@@ -29,19 +104,22 @@ class RunningLauncher:
     def hand_over(self, invite: str) -> str | None:
         """Send the running launcher an invite, or "" for none.
 
-        Returns the link to its page, or None if the launcher does not answer.
+        Returns the link to its page, "" if it refuses the invite, or None if it does not answer.
         """
-        body = {"secret": self.secret.reveal(), "invite": invite}
+        text = invite[:LONGEST_LINK].encode(errors="replace").decode()
+        body = {"secret": self.secret.reveal(), "invite": text}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             if not self._is_ours(connection):
                 return None
-            status, reply = _ask(connection, "/api/hand-over", body)
-        except (OSError, http.client.HTTPException, json.BadJson):
+            _, reply = _ask(connection, "/api/hand-over", body)
+        except (OSError, http.client.HTTPException):
             return None
+        except json.BadJson:
+            return ""
         finally:
             connection.close()
-        return self.own_link(reply) if status == 200 else None
+        return self.own_link(reply) or ""
 
     def end(self) -> bool:
         """Ask the running launcher to end; return False if it refuses, because a game runs."""
@@ -63,7 +141,10 @@ class RunningLauncher:
         get the invite, so this check is made before the invite is sent.
         """
         nonce = hex_token(64)
-        status, reply = _ask(connection, "/api/running", {"nonce": nonce})
+        try:
+            status, reply = _ask(connection, "/api/running", {"nonce": nonce})
+        except json.BadJson:
+            return False
         proof = reply.get("proof") if isinstance(reply, dict) else None
         if status != 200 or not isinstance(proof, str) or connection.sock is None:
             return False  # http.client would reconnect, perhaps to another program

@@ -124,9 +124,9 @@ class Page:
         if not self._may_control(body):
             return PageReply.of({"error": "secret"}, 403)
         self.pages.expect()
-        invite = _text(body, "invite", 4096)
+        invite = _text(body, "invite", one_instance.LONGEST_LINK)
         if invite:
-            self._join(body)
+            self.launcher.open_link(invite)
         return PageReply.of({"link": self.link()})
 
     def _api(self, request: PageRequest) -> PageReply:

@@ -61,6 +61,8 @@ class Launcher(Service):
     members: dict[str, Membership] = field(factory=dict, init=False)
     downloading: set[str] = field(factory=set, init=False)  # canonical folder names (``one_name``)
     invited: str = field(default="", init=False)  # the host of the last opened invite
+    opened: int = field(default=0, init=False)  # number of invites that were opened
+    refusal: str = field(default="", init=False)  # why the last one, from a link, cannot be used
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
     _pools: list[Pool] = field(factory=list, init=False)
@@ -119,6 +121,14 @@ class Launcher(Service):
                 return self._membership(evolve(record, username=""), before=old)
         except invites.BadInvite as error:
             raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
+
+    def open_link(self, text: str) -> str:
+        """Open the invite of a link; return why it cannot be used, which is also shown, or ""."""
+        try:
+            self.join(text)
+        except CannotJoin as error:
+            self.opened, self.invited, self.refusal = self.opened + 1, "", str(error)
+        return self.refusal
 
     def correct_code(self, member: Membership, text: str) -> str:
         """Replace the code of a host's invite, or open a whole invite; return an error or none."""
@@ -187,7 +197,7 @@ class Launcher(Service):
             raise CannotJoin(words.TOO_MANY_HOSTS) from None
         if old is not None:
             old.leave()
-        self.invited = record.id
+        self.opened, self.invited, self.refusal = self.opened + 1, record.id, ""
         member = self.members[record.id] = Membership(self, record, before)
         if code and member.is_joining:
             self.keys.put(invite_name(record.id), Secret(code))

@@ -359,10 +359,10 @@ class Terminal:
         member = self.member
         if self._last_line and (member is None or member.host.stage not in BUSY):
             self.quit()
-        notice = self.notice()
-        if self._printed.get(("", "notice"), "") != notice:
-            self._printed["", "notice"] = notice
-            self.say(notice)
+        for topic, text in (("notice", self.notice()), ("refusal", self.launcher.refusal)):
+            if self._printed.get(("", topic), "") != text:
+                self._printed["", topic] = text
+                self.say(*filter(None, (text,)))
         if member is None:
             return
         for topic, text in self._lines(member).items():

@@ -35,6 +35,8 @@ def show_all(launcher: Launcher) -> dict[str, Any]:
         "hosts": hosts,
         "keys": launcher.keys.where,
         "invited": launcher.invited,
+        "opened": launcher.opened,
+        "refusal": launcher.refusal,
         "version": VERSION,
     }
 

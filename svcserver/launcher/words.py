@@ -142,6 +142,10 @@ REMOVED = (
 )
 END_GAME_FIRST = "End the game first, then remove the launcher."
 NOT_REMOVED = "The launcher could not be removed completely ({why}). Close it, then try again."
+RUNS_ALREADY = (
+    "The launcher already runs, but refused the link. Open its page, and paste the invite."
+)
+RUNS_SILENTLY = "The launcher already runs, but does not answer. End it, then start it again."
 OWN_FILES = "The launcher's own files in {folder} cannot be read: {why}. Repair or remove them."
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 

@@ -217,6 +217,19 @@ class GuardTests(PageCase):
         link = json.parse(body)["link"]
         self.assertIsNotNone(self.entrance.enter(link.partition("#")[2]))
 
+    def test_unusable_link_is_explained_as_a_pasted_one_is(self) -> None:
+        self.page.secret = Secret("s" * 64)
+        for invite in ("svc://join?v=2", "https://example.org", "svc:" + "x" * 4000):
+            pasted = json.parse(self.ask("POST", "/api/join", {"invite": invite})[2])["sentence"]
+            body = {"secret": "s" * 64, "invite": invite}
+            before = json.parse(self.ask("GET", "/api/state")[2])
+            self.assertEqual(self.ask("POST", "/api/hand-over", body)[0], 200)
+            state = json.parse(self.ask("GET", "/api/state")[2])
+            self.assertEqual((state["refusal"], state["invited"]), (pasted, ""))
+            self.assertGreater(state["opened"], before["opened"])
+        self.ask("POST", "/api/join", {"invite": invite_text()})
+        self.assertEqual(json.parse(self.ask("GET", "/api/state")[2])["refusal"], "")
+
     def test_second_start_gets_a_proof_before_it_hands_over(self) -> None:
         plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
         nonce = {"nonce": "7" * 64}

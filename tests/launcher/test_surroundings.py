@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
 from svcserver.launcher.host_client import SILENCE_S, HostClient, NoReply
@@ -354,6 +355,56 @@ class RunningTests(SynchronousTestCase):
         one_instance.withdraw(state)
         (state / one_instance.FILE).write_text("[]")
         self.assertIsNone(one_instance.find(state))
+
+
+class LockTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.state = new_folder(self)
+        self.clock = Clock()
+        self.patch(
+            one_instance, "system", lambda: type("Fake", (), {"monotonic": self.clock.seconds})
+        )
+
+    def start(self) -> one_instance.Lock | str:
+        return one_instance.lock_or_hand_over(self.state, "svc://join", self.clock.advance)
+
+    def test_second_launcher_waits_until_the_first_has_ended(self) -> None:
+        first = self.start()
+        assert isinstance(first, one_instance.Lock)
+        self.assertIsNone(one_instance.try_lock(self.state))
+        self.clock.callLater(one_instance.WAIT_S - 1, first.release)
+        second = self.start()
+        assert isinstance(second, one_instance.Lock)
+        second.release()
+
+    def test_launcher_that_does_not_answer_is_reported(self) -> None:
+        first = self.start()
+        assert isinstance(first, one_instance.Lock)
+        one_instance.announce(self.state, 1)  # nobody listens there
+        self.assertRaises(one_instance.Busy, self.start)
+        first.release()
+
+    def test_any_reply_of_the_running_launcher_counts(self) -> None:
+        running = one_instance.RunningLauncher(1, Secret("s" * 64))
+        sent: list[Any] = []
+        for reply, link in (
+            ((200, {"link": "http://127.0.0.1:1/#x"}), "http://127.0.0.1:1/#x"),
+            ((400, {"error": "bad_request"}), ""),
+            ((500, []), ""),
+            (json.BadJson("odd"), ""),
+            (ConnectionResetError(), None),
+        ):
+
+            def ask(_: object, path: str, body: Any, reply: Any = reply) -> Any:
+                sent.append(body)
+                if isinstance(reply, Exception):
+                    raise reply
+                return reply
+
+            self.patch(one_instance, "_ask", ask)
+            self.patch(one_instance.RunningLauncher, "_is_ours", lambda *_: True)
+            self.assertEqual(running.hand_over("svc://join?\udcff" + "x" * 90_000), link)
+        self.assertEqual({len(body["invite"]) for body in sent}, {one_instance.LONGEST_LINK})
 
 
 class Upstream:

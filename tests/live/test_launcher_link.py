@@ -9,8 +9,10 @@ import os
 import re
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -79,6 +81,55 @@ def test_the_browser_gets_the_link_which_serves_no_other_user(tmp_path: Path) ->
         command = [LAUNCHER, "--key-file", "--no-links", invite_text()]
         subprocess.run(command, env=environ, timeout=60, check=True)
         assert links(opened, 2)[1][0] == port
+
+
+def test_one_of_two_launchers_started_together_runs(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    names = ("Friday Hunts", "Sunday Hunts")
+    invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
+    for killed in (False, True):  # the second time, after a launcher that left its files behind
+        command = [LAUNCHER, "--key-file", "--no-links", "--print-link"]
+        started = [
+            subprocess.Popen([*command, invite], env=environ_of(home), cwd=home)
+            for invite in invites
+        ]
+        try:
+            eventually(partial(one_has_ended, started))
+            eventually(lambda: all(name in hosts_of(home) for name in names))
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+        assert (home / "launcher" / "state" / "running.json").exists(), killed
+
+
+def test_long_and_cut_links_start_no_second_launcher(tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    with opened_by_it(tmp_path / "home", opened) as environ:
+        [(port, token)] = links(opened, 1)
+        session = {"X-Launcher-Session": entered(port, token)[1]["session"]}
+        for link, sentence in (
+            ("svc://join?code=" + "x" * 50_000, "The invite is longer than 2048 characters."),
+            (invite_text()[:60], "This invite is incomplete. Copy the whole line."),
+        ):
+            command = [LAUNCHER, "--key-file", "--no-links", "--", link]
+            subprocess.run(command, env=environ, timeout=60, check=True)
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/api/state", headers=session)
+            with urllib.request.urlopen(request, timeout=60) as reply:  # noqa: S310 - our own
+                assert orjson.loads(reply.read())["refusal"] == sentence
+        assert {item[0] for item in links(opened, 3)} == {port}
+
+
+def one_has_ended(started: Sequence[subprocess.Popen[bytes]]) -> bool:
+    """Return whether one of two programs has ended successfully, and the other one runs."""
+    return {process.poll() for process in started} == {0, None}
+
+
+def hosts_of(home: Path) -> str:
+    """Return the text of the launcher's list of hosts, empty if there is none."""
+    file = home / "launcher" / "state" / "hosts.json"
+    return file.read_text() if file.exists() else ""
 
 
 XDG_MIME = """#!/bin/sh

@@ -86,6 +86,23 @@ def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> 
     assert len(hosts(pc)) == 2
 
 
+def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:
+    names = ("Friday Hunts", "Sunday Hunts")
+    invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
+    pc.registered(SCHEME)  # two programs cannot start Wine's server at the same moment
+    started = [pc.start(pc.command[1], "--print-link", "--key-file", text) for text in invites]
+    eventually(lambda: [process.poll() for process in started].count(0) == 1, 90)
+    eventually(lambda: set(hosts(pc)) == set(names))
+    assert [process.poll() for process in started].count(None) == 1
+    pc.run("taskkill", "/f", "/im", "svc-launcher-cli.exe")
+    for process in started:
+        process.communicate(timeout=60)
+    assert (own(pc) / "state" / "running.json").exists()
+    with pc.start(pc.command[1], "--no-browser", "--key-file") as again:
+        output, _ = again.communicate("quit\n", 90)
+    assert "Type help" in output
+
+
 def test_installed_program_removes_itself(pc: WindowsPC) -> None:
     with pc.start(pc.unzipped / "svc-launcher.exe", "--print-link", "--key-file") as first:
         eventually((own(pc) / "state" / "running.json").exists)

@@ -10,7 +10,7 @@ const statusLine = document.getElementById("said");
 const updateNotice = document.getElementById("update");
 const end = document.getElementById("end");
 let chosen = null; // the id of the host that is shown; "" for the page that joins
-let lastInvite = "";
+let opened = 0; // the number of invites opened so far
 let parts = {}; // the data that each part was drawn from
 let nodes = {};
 let sentence = "";
@@ -20,7 +20,12 @@ const pictures = new Map();
 function draw(update) {
   const state = last && update.number < last.number ? last : update; // a late reply replaces no newer one
   last = state;
-  if (state.invited !== lastInvite) { lastInvite = state.invited; if (state.invited) chosen = state.invited; }
+  if (state.opened !== opened) {
+    opened = state.opened;
+    chosen = state.invited;
+    sentence = state.refusal;
+    delete parts.main; // redraw it
+  }
   const host = state.hosts.find((item) => item.id === chosen) ?? (chosen === "" ? null : state.hosts[0]) ?? null;
   chosen = host ? host.id : "";
   part("tabs", [state.hosts.map((item) => [item.id, item.name, item.reachable]), chosen], () => tabs.replaceChildren(...tabButtons(state)));
@@ -87,7 +92,7 @@ function welcome() {
     if (answer.other_key) replace(true);
     sentence = answer.sentence ?? "";
     if (answer.id) chosen = answer.id;
-    if (answer.state) { lastInvite = answer.state.invited; draw(answer.state); }
+    if (answer.state) draw(answer.state);
     else tell(problem, sentence);
   };
   const problem = el("p", { class: "alert", role: "alert", hidden: true });
