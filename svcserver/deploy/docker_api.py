@@ -1,4 +1,4 @@
-"""A client for the API of a Docker engine, which is HTTP over a unix socket.
+"""A client for the API of a Docker engine, which is HTTP over a unix socket, or HTTPS.
 
 Every call has a deadline, and every reply a maximum size.
 """
@@ -6,21 +6,34 @@ Every call has a deadline, and every reply a maximum size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import treq
 from attrs import define, field
+from OpenSSL import SSL, crypto
 from treq.client import HTTPClient
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import UNIXClientEndpoint
+from twisted.internet.endpoints import HostnameEndpoint, UNIXClientEndpoint, wrapClientTLS
+from twisted.internet.error import VerifyError
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.ssl import (
+    Certificate,
+    PrivateCertificate,
+    optionsForClientTLS,
+    trustRootFromCertificates,
+)
 from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
 from svcserver.kernel import json
+from svcserver.kernel.settings import BadSetting
 
+TCP = "tcp://"
+TLS_FILES = ("ca.pem", "cert.pem", "key.pem")  # Docker's names
+CONNECT_S = 5
 BASE = "http://docker"
 CALL_S = 10.0
 MAX_REPLY = 32 * 1024 * 1024  # bytes; a task has about 2,000
@@ -39,22 +52,48 @@ class EngineError(Exception):
 
 @implementer(IAgentEndpointFactory)
 @define
-class _SocketEndpoints:
-    """The endpoint factory that connects to one unix socket, whatever the URL."""
+class _EngineEndpoint:
+    """The endpoint factory that connects to one address, whatever the URL."""
 
-    reactor: Any
-    path: str
+    endpoint: Any
 
-    def endpointForURI(self, uri: Any) -> UNIXClientEndpoint:
-        return UNIXClientEndpoint(self.reactor, self.path, timeout=5)
+    def endpointForURI(self, uri: Any) -> Any:
+        return self.endpoint
 
 
-def socket_client(reactor: Any, path: str) -> HTTPClient:
-    """Return a treq client for the engine that listens on this unix socket."""
+def engine_client(reactor: Any, address: str, certificates: str) -> HTTPClient:
+    """Return a treq client for the engine at a socket's path or ``tcp://host:port``."""
     pool = HTTPConnectionPool(reactor, persistent=True)
     pool.maxPersistentPerHost = 4
-    endpoints = _SocketEndpoints(reactor, path)
-    return HTTPClient(Agent.usingEndpointFactory(reactor, endpoints, pool=pool))
+    endpoint: Any = UNIXClientEndpoint(reactor, address, timeout=CONNECT_S)
+    if address.startswith(TCP):
+        host, _, port = address.removeprefix(TCP).rpartition(":")
+        endpoint = HostnameEndpoint(reactor, host.strip("[]"), int(port), timeout=CONNECT_S)
+        endpoint = wrapClientTLS(tls_options(host.strip("[]"), certificates), endpoint)
+    return HTTPClient(Agent.usingEndpointFactory(reactor, _EngineEndpoint(endpoint), pool=pool))
+
+
+def tls_options(host: str, certificates: str) -> Any:
+    """Return the options of a connection to ``host`` with the folder's files; raise BadSetting."""
+    if not certificates:
+        raise BadSetting(
+            "DOCKER_HOST is a TCP address, which needs TLS. Set DOCKER_CERT_PATH to the folder "
+            f"with {', '.join(TLS_FILES)}, or DOCKER_HOST to a unix socket."
+        )
+    try:
+        authority, own, key = [(Path(certificates) / name).read_bytes() for name in TLS_FILES]
+        roots = trustRootFromCertificates([Certificate.loadPEM(authority)])
+        return optionsForClientTLS(host, roots, PrivateCertificate.loadPEM(own + b"\n" + key))
+    except OSError as error:
+        raise BadSetting(
+            f"DOCKER_CERT_PATH: {error.filename} cannot be read: {error.strerror}"
+        ) from None
+    except (SSL.Error, crypto.Error, VerifyError, ValueError):
+        names = ", ".join(TLS_FILES)
+        raise BadSetting(
+            f"DOCKER_CERT_PATH: {names} in {certificates} are not a certificate authority, a "
+            "certificate and its key in PEM"
+        ) from None
 
 
 @define(eq=False)
@@ -104,6 +143,7 @@ class DockerApi:
         except EngineError:
             raise
         except Exception as error:
+            self.version = ""  # the next engine may be another version
             raise _no_answer(error) from error
         if status >= 400:
             message = reply.get("message") if isinstance(reply, dict) else None

@@ -16,7 +16,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
-from svcserver.deploy.docker_api import DockerApi, socket_client
+from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
 from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
@@ -252,16 +252,25 @@ def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None
     except ValueError as error:
         supervisor.broken_guard = f"GAMESERVER_STARTUP_MB or GAMESERVER_HUNT_STARTUP_MB {error}"
         return
-    supervisor.engine = SwarmEngine(
+    client = engine_client(reactor, settings.docker, settings.docker_certificates)
+    engine = SwarmEngine(
         reactor,
-        DockerApi(socket_client(reactor, settings.docker), reactor),
+        DockerApi(client, reactor),
         f"{settings.bind_host}:{settings.port}",
         settings.image,
         settings.my_ip,
         lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
         settings.cpus,
-        supervisor.adopt_placed,
     )
+    place_on(supervisor, engine)
+
+
+def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
+    """Let the engine run the supervisor's game servers, and choose their machines."""
+    is_bound_here = supervisor.is_bound
+    supervisor.is_bound = lambda port: is_bound_here(port) or engine.uses(port)
+    supervisor.fleet.avoids = engine.suspects
+    supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
     supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
     supervisor.program = evolve(supervisor.program, output=None)
 

@@ -6,6 +6,8 @@ import re
 
 from attrs import frozen
 
+from svcserver.deploy.docker_api import TCP, tls_options
+from svcserver.kernel.digits import whole_in
 from svcserver.kernel.launch_requests import MAP_PATH
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
@@ -42,12 +44,15 @@ def host_handed_out(text: str) -> str:
     return ip_address(text)
 
 
-def unix_socket(text: str) -> str:
-    """Read a socket's absolute path, with or without ``unix://``; raise ValueError."""
-    path = text.strip().removeprefix("unix://")
-    if not path.startswith("/"):
-        raise ValueError("must be a unix socket such as unix:///var/run/docker.sock")
-    return path
+def engine_address(text: str) -> str:
+    """Read a socket's absolute path, with or without ``unix://``, or ``tcp://host:port``."""
+    address = text.strip().removeprefix("unix://")
+    host, _, port = address.removeprefix(TCP).rpartition(":")
+    if address.startswith("/") or (address.startswith(TCP) and host and whole_in(port, 5)):
+        return address
+    raise ValueError(
+        "must be a unix socket such as unix:///var/run/docker.sock, or tcp://host:port"
+    )
 
 
 @frozen
@@ -63,7 +68,8 @@ class Settings:
     first_port: int = env("PORT_RANGE_BEGIN", port_number, default=0, bad=Bad.WARN)
     last_port: int = env("PORT_RANGE_END", port_number, default=0, bad=Bad.WARN)
     engine: str = env("GAMESERVER_ENGINE", one_of("process", "swarm"), default="process")
-    docker: str = env("DOCKER_HOST", unix_socket, default="/var/run/docker.sock")
+    docker: str = env("DOCKER_HOST", engine_address, default="/var/run/docker.sock")
+    docker_certificates: str = env("DOCKER_CERT_PATH", str.strip, default="")
     image: str = env("GAMESERVER_IMAGE", str.strip, default="")
     cpus: float = env("GAMESERVER_CPUS", number(0.1, 64), default=1.0, bad=Bad.WARN)
     binary: str = env("GAMESERVER_BINARY_PATH", str.strip, default="")
@@ -104,8 +110,10 @@ class Settings:
 
 
 def check(settings: Settings) -> list[str]:
-    """Return warnings about missing settings; the server starts anyway."""
+    """Return warnings about missing settings; raise BadSetting if Docker's cannot be used."""
     warnings = []
+    if settings.engine == "swarm" and settings.docker.startswith(TCP):
+        tls_options("localhost", settings.docker_certificates)
     if not settings.has_ports:
         warnings.append(
             "PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start"

@@ -128,13 +128,18 @@ class Supervisor:
             raise Unlaunchable("MY_IP is not set")
         launch = self.table.launch(request)
         if launch.kind in PERSISTENT:
-            return await self.persistent_server(launch)
-        if not match_id:
-            return await self._launch(launch)
-        launch = evolve(launch, match_id=match_id)
-        return await self._share_launch(
-            ("match", match_id), partial(self._find_match, match_id), lambda: self._launch(launch)
-        )
+            server = await self.persistent_server(launch)
+        elif not match_id:
+            server = await self._launch(launch)
+        else:
+            launch = evolve(launch, match_id=match_id)
+            running = partial(self._find_match, match_id)
+            server = await self._share_launch(
+                ("match", match_id), running, lambda: self._launch(launch)
+            )
+        if self.host is None and not server.host:
+            raise NoCapacity("memory")  # its machine is lost, and it runs on no other yet
+        return server
 
     def _find_match(self, match_id: str) -> GameServer | None:
         for server in self.fleet.servers.values():
@@ -430,8 +435,8 @@ class Supervisor:
         server = self.fleet.servers.get(server_id)
         if server is not None:
             self.fleet.servers[server_id] = evolve(server, host=address, node=node)
-            text = "{kind} {id} on port {port} runs on the machine {address}"
-            log.info(text, **server.log_fields(), address=address)
+            text = "{kind} {id} on port {port} runs on {address}"
+            log.info(text, **server.log_fields(), address=address or "no machine")
 
     def _remove(self, server: GameServer) -> None:
         self.fleet.ended(server.id)

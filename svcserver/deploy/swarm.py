@@ -13,12 +13,14 @@ forgets completed ones, and starts a waiting task of a deleted job when there is
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
+from ipaddress import IPv4Address
+from itertools import chain
 from typing import Any
 
-from attrs import define, field, frozen
-from twisted.internet.defer import Deferred
+from attrs import define, evolve, field, frozen
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -38,8 +40,10 @@ NODE_S = 5.0  # a launch without a machine is removed after this time
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
+LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
 STOP_S = 10.0  # from SIGTERM to SIGKILL
 HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
+PORT = "svc.port"  # the label of a container
 ADDRESS = "svc.address"  # the label of a machine with its public address
 KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
@@ -47,6 +51,7 @@ MB = 1024 * 1024
 LONGEST_ERROR = 300
 ENDED = frozenset(("complete", "failed", "rejected", "shutdown", "orphaned", "remove"))
 WAITING = frozenset(("new", "pending"))  # no machine is chosen yet
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)  # errors of malformed replies
 EVENTS = {
     "type": ["service", "node", "container"],
     "event": ["create", "update", "remove", "start", "die"],
@@ -72,6 +77,11 @@ class Task:
     code: int
     error: str
     created: str
+    port: int = 0  # 0 if unknown
+
+    def may_run_on(self, machines: Collection[str]) -> bool:
+        """Return whether its program may still run on one of these machines."""
+        return self.node in machines and self.state not in ENDED
 
     @classmethod
     def parse(cls, sent: Any) -> Task:
@@ -83,8 +93,14 @@ class Task:
             str(sent.get("NodeID", "")),
             int(container.get("ExitCode") or 0),
             str(status.get("Err", ""))[:LONGEST_ERROR],
-            str(sent["CreatedAt"]),
+            str(sent["CreatedAt"]).rstrip("Z"),  # so that times with fewer digits sort correctly
+            _port(sent),
         )
+
+
+def _port(task: Any) -> int:
+    text = task["Spec"]["ContainerSpec"].get("Labels", {}).get(PORT, "")
+    return int(text) if text.isdecimal() else 0
 
 
 @frozen
@@ -107,12 +123,24 @@ class Machines:
         addresses, down = {}, set()
         for node in nodes:
             node_id, status = str(node["ID"]), node.get("Status", {})
-            labels = node.get("Spec", {}).get("Labels") or {}
-            local = own_address if node_id == own else ""
-            addresses[node_id] = str(labels.get(ADDRESS) or local or status.get("Addr", ""))
+            manager = str((node.get("ManagerStatus") or {}).get("Addr", ""))
+            candidates = (
+                str((node.get("Spec", {}).get("Labels") or {}).get(ADDRESS, "")),
+                own_address if node_id == own else "",
+                str(status.get("Addr", "")),
+                manager.rpartition(":")[0],
+            )
+            addresses[node_id] = next(filter(_is_address, candidates), "")
             if status.get("State") == "down":
                 down.add(node_id)
         return cls(addresses, frozenset(down))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return not IPv4Address(text).is_unspecified
+    except ValueError:
+        return False
 
 
 @frozen
@@ -177,6 +205,7 @@ class SwarmService:
     launching: bool = True
     removing: bool = False
     failure: Exception | None = None  # why the launch failed
+    may_appear_until: float = 0.0  # the engine may still carry out the launch
     node: str = ""
     code: int = 0
     _is_reported: bool = field(default=False, init=False)
@@ -202,23 +231,25 @@ class SwarmService:
         self.wake()
 
     def run(self, node: str, address: str) -> None:
-        """Record the machine on which the game server runs."""
-        self.launching = False
+        """Record the machine on which the game server runs; "" while it runs on none."""
+        self.launching = self.launching and not node
         if self.process is None or node == self.node:
             return
         self.node = node
         self.process.placed(address, node)
-        self.process.end_exec()
+        if node:
+            self.process.end_exec()
 
-    def end(self, code: int) -> None:
+    def end(self, code: int, reason: str = "") -> None:
         """Report the end of the game server, once."""
         if self._is_reported or self.process is None:
             return
         self._is_reported, self.launching = True, False
+        self.process.reason = self.process.reason or reason
         self.process.end_exec(self.failure)
-        reason = Failure(ServiceExit(code))
-        self.process.processExited(reason)
-        self.process.processEnded(reason)
+        failure = Failure(ServiceExit(code))
+        self.process.processExited(failure)
+        self.process.processEnded(failure)
 
 
 @define(eq=False)
@@ -240,11 +271,14 @@ class SwarmEngine:
     adopt: Callable[[GameServer], GameProcess | None] = lambda server: None
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
+    _suspect: set[int] = field(factory=set, init=False)  # ports of lost machines
     _node: str = field(default="", init=False)  # the id of the engine's own machine
     _is_listed: bool = field(default=False, init=False)
     _timer: Any = field(default=None, init=False)
     _is_looking: bool = field(default=False, init=False)
     _look_again: bool = field(default=False, init=False)
+    _next_look: float = field(default=0.0, init=False)
+    _following: Any = field(default=None, init=False)
     _began: list[Deferred[None]] = field(factory=list, init=False)
     _warnings: Throttle = field(factory=Throttle, init=False)
     _stopped: bool = field(default=False, init=False)
@@ -254,14 +288,16 @@ class SwarmEngine:
         began: Deferred[None] = Deferred()
         self._began.append(began)
         self.wake()
-        Deferred.fromCoroutine(self._follow()).addErrback(
-            lambda why: log.failure("the engine's events cannot be followed", why)
+        self._following = Deferred.fromCoroutine(self._follow()).addErrback(
+            lambda why: why.trap(CancelledError)
         )
         return began
 
     def stop(self) -> None:
         """Stop listing and following; services keep running."""
         self._stopped = True
+        if self._following is not None:
+            self._following.cancel()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -294,11 +330,21 @@ class SwarmEngine:
             made = await self.api.call("POST", "/secrets/create", secret)
             body = self._definition(service, order, memory, str(made["ID"]))
             await self.api.call("POST", "/services/create", body)
-        except EngineError as error:
+        except (EngineError, *UNREADABLE) as error:
             service.fail(OSError(f"the container engine refused the launch: {error}"))
+            if not getattr(error, "status", 0):
+                service.may_appear_until = self.clock.seconds() + LATE_S
         service.waiting_since = self.clock.seconds()
         service.exists = True  # perhaps even after an error, such as a lost reply
         self.wake()
+
+    def uses(self, port: int) -> bool:
+        """Return whether a game server has the port, perhaps one that is being removed."""
+        return any(service.server.port == port for service in self.services.values())
+
+    def suspects(self, port: int) -> bool:
+        """Return whether a game server on a lost machine may still have the port."""
+        return port in self._suspect
 
     def _definition(
         self, service: SwarmService, order: Order, memory: int, secret: str
@@ -320,7 +366,7 @@ class SwarmEngine:
                     "Image": self.image,
                     "Args": command,
                     "Env": ["SVC_NODE={{.Node.ID}}", *addresses],
-                    "Labels": labels,
+                    "Labels": {**labels, PORT: str(order.port)},
                     "StopGracePeriod": int(STOP_S * 1e9),
                     "CapabilityDrop": ["ALL"],
                     "Secrets": [{"SecretID": secret, "SecretName": service.name, "File": key_file}],
@@ -352,7 +398,7 @@ class SwarmEngine:
         if self._is_looking:
             self._look_again = True
         else:
-            self._schedule(0)
+            self._schedule(max(0.0, self._next_look - self.clock.seconds()))
 
     def _schedule(self, delay: float) -> None:
         if self._stopped:
@@ -363,24 +409,26 @@ class SwarmEngine:
 
     def _look(self) -> None:
         self._timer, self._is_looking, self._look_again = None, True, False
-        Deferred.fromCoroutine(self._list()).addBoth(self._looked)
+        self._next_look = self.clock.seconds() + BUSY_S
+        Deferred.fromCoroutine(self._list()).addCallbacks(self._listed, self._not_listed)
 
-    def _looked(self, result: Failure | None) -> None:
+    def _listed(self, result: None) -> None:
         self._is_looking = False
-        if isinstance(result, Failure):
-            result_s = RETRY_S
-            if isinstance(result.value, EngineError):
-                self._warn(result.value)
-            else:
-                log.failure("the listing of services failed", result)
-        else:
-            busy = self._look_again or any(service.is_busy for service in self.services.values())
-            result_s = BUSY_S if busy else IDLE_S
-        self._schedule(result_s)
+        busy = self._look_again or any(service.is_busy for service in self.services.values())
+        self._schedule(BUSY_S if busy else IDLE_S)
 
-    def _warn(self, error: EngineError) -> None:
+    def _not_listed(self, failure: Failure) -> None:
+        self._is_looking = False
+        self._node = ""  # the engine may have joined another swarm
+        if failure.check(EngineError):
+            self._warn(failure.value)
+        elif self._warnings.due("", self.clock.seconds()):
+            log.failure("a listing of the container engine is not understood", failure)
+        self._schedule(RETRY_S)
+
+    def _warn(self, error: Any) -> None:
         if self._warnings.due("", self.clock.seconds()):
-            log.warn("the container engine does not answer: {why}; it is tried again", why=error)
+            log.warn("the container engine failed, and is tried again: {why}", why=error)
 
     async def _list(self) -> None:
         """Compare what the swarm runs with what it should run, and act on the difference."""
@@ -398,11 +446,13 @@ class SwarmEngine:
         tasks: dict[str, list[Task]] = {}
         for sent in await self._get("/tasks", label):
             tasks.setdefault(str(sent["ServiceID"]), []).append(Task.parse(sent))
+        every = chain.from_iterable(tasks.values())
+        self._suspect = {task.port for task in every if task.may_run_on(self._machines.down)}
         if not self._is_listed:
             await self._remove_secrets(label, listed)
         for name, sent in listed.items():
             if name not in self.services:
-                self._adopt(name, sent, tasks.get(sent["ID"], []))
+                await self._adopt(name, sent, tasks.get(sent["ID"], []))
                 created.add(name)
         for name in created & self.services.keys():
             sent = listed.get(name)
@@ -424,22 +474,26 @@ class SwarmEngine:
             if secret["Spec"]["Name"] not in services:
                 await self._delete(f"/secrets/{secret['ID']}")
 
-    def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
+    async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service of an earlier run; one that has not started or does not fit is removed.
 
-        Whoever waited for the launch of an unstarted one has got an error.
+        Its launch has failed, as has that of a service which appears after the first listing,
+        because the engine carried it out after the reply was lost.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
             server = server_from(json.parse(labels[SERVER]))
-        except (ValueError, KeyError, TypeError) as error:
-            log.warn("service {name} has a damaged label: {why}", name=name, why=str(error))
+        except UNREADABLE as error:
+            log.warn("removing {name}, whose label is damaged: {why}", name=name, why=str(error))
+            await self._delete(f"/services/{sent['ID']}")
             return
         kind = server.launch.kind
-        state = observe(kind, tasks, self._machines).state
+        observed = observe(kind, tasks, self._machines)
+        starts = kind in PERSISTENT and observed.state is not State.WAITING
         process = None
-        if state is State.RUNNING or (kind in PERSISTENT and state is not State.WAITING):
-            process = self.adopt(server)
+        if not self._is_listed and (observed.state is State.RUNNING or starts):
+            address = self._machines.addresses.get(observed.node, "")
+            process = self.adopt(evolve(server, host=address, node=observed.node))
         service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
         service.removing = process is None
         if process is not None:
@@ -453,7 +507,9 @@ class SwarmEngine:
         """Act on what a listing shows for one service."""
         if not is_listed:
             service.removing = True  # its tasks may still run
-            if all(is_over(task, self._machines) for task in tasks):
+            if self.clock.seconds() < service.may_appear_until:
+                service.end(service.code)  # its name and port remain in use
+            elif all(is_over(task, self._machines) for task in tasks):
                 await self._forget(service)
             return
         if not service.removing:
@@ -471,13 +527,13 @@ class SwarmEngine:
                 if self.clock.seconds() - service.waiting_since >= NODE_S:
                     log.info("{kind} {id}: no machine has room", **service.server.log_fields())
                     service.fail(NoCapacity("memory"))
-            case State.ENDED if persistent and not service.launching:
-                pass  # the swarm starts it again
+            case _ if persistent and not service.launching:
+                service.run("", "")  # the swarm starts it again
             case State.ENDED if service.launching and observed.error:
                 service.fail(OSError(observed.error))
             case State.ENDED:
                 service.code, service.removing = observed.code, True
-                service.end(observed.code or (1 if observed.error else 0))
+                service.end(observed.code or (1 if observed.error else 0), observed.error)
 
     async def _forget(self, service: SwarmService) -> None:
         """Delete the secret of a service that is deleted, and report its end."""
@@ -489,5 +545,7 @@ class SwarmEngine:
         try:
             await self.api.call("DELETE", path)
         except EngineError as error:
-            if error.status != 404:
+            if not error.status:
                 raise
+            if error.status != 404:  # must not keep the listing from the remaining services
+                self._warn(error)

@@ -30,8 +30,14 @@ class FakeSwarm:
     tasks: list[Json] = field(factory=list)
     away: bool = False
     loses_reply: bool = False  # carry out the next POST, but do not answer
+    is_late: bool = False  # carry out the next creation after a second, and do not answer
+    secrets_in_use: set[str] = field(factory=set)  # they cannot be deleted
+    garbled: bool = False  # replies to POST have unexpected fields
+    listings: int = 0
+    late: list[tuple[int, str, Json]] = field(factory=list)  # at a step, path and body
     starts: list[str] = field(factory=list)  # the service names of all tasks that ran
     _serial: int = 0
+    _steps: int = 0
 
     async def call(
         self,
@@ -43,7 +49,14 @@ class FakeSwarm:
     ) -> Any:
         if self.away:
             raise EngineError(0, "no answer: away")
+        if self.is_late and path == "/services/create":
+            self.is_late = False
+            self.late.append((self._steps + 10, path, body or {}))
+            raise EngineError(0, "no answer: late")
+        self.listings += path == "/nodes"
         reply = self._answer(method, path, body or {})
+        if self.garbled and method == "POST":
+            return ["unexpected"]
         if self.loses_reply and method == "POST" and path.endswith("create"):
             self.loses_reply = False
             raise EngineError(0, "no answer: lost")
@@ -57,6 +70,8 @@ class FakeSwarm:
         match method, words:
             case "GET", [what]:
                 return self._listed(what)
+            case "DELETE", ["secrets", name] if name in self.secrets_in_use:
+                raise EngineError(400, "secret is in use")
             case "DELETE", [what, name]:
                 table = self.services if what == "services" else self.secrets
                 if table.pop(name, None) is None:
@@ -118,6 +133,7 @@ class FakeSwarm:
                 "DesiredState": "running",
                 "NodeID": "",
                 "Status": {"State": "pending"},
+                "Spec": template,
                 "name": service["Spec"]["Name"],
                 "port": template["ContainerSpec"]["Args"][2],
                 "MB": template["Resources"]["Reservations"]["MemoryBytes"] // MB,
@@ -125,8 +141,16 @@ class FakeSwarm:
             }
         )
 
+    def _create_late(self) -> None:
+        self._steps += 1
+        for due, path, body in list(self.late):
+            if due <= self._steps:
+                self.late.remove((due, path, body))
+                self._answer("POST", path, body)
+
     def step(self) -> None:
         """Let every task advance by one state."""
+        self._create_late()
         for task in list(self.tasks):
             state, node = task["Status"]["State"], task["NodeID"]
             if node in self.down:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from treq.testing import StubTreq
@@ -11,8 +14,11 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from svcserver.deploy.docker_api import CALL_S, DockerApi, EngineError
+from svcserver.deploy.docker_api import CALL_S, DockerApi, EngineError, tls_options
+from svcserver.deploy.settings import Settings, check, engine_address
 from svcserver.kernel import json
+from svcserver.kernel.settings import BadSetting, load
+from tests.support.authority import Authority
 
 
 class FakeEngine(Resource):
@@ -106,3 +112,38 @@ class DockerApiTests(SynchronousTestCase):
         stream = Deferred.fromCoroutine(api.follow_events({}, self.fail))
         self.treq.flush()
         self.failureResultOf(stream, EngineError)
+
+
+class TlsAddressTests(SynchronousTestCase):
+    def test_address_is_a_socket_or_tcp_with_a_port(self) -> None:
+        for text, address in (
+            ("unix:///run/docker.sock", "/run/docker.sock"),
+            ("/run/docker.sock", "/run/docker.sock"),
+            ("tcp://10.0.0.1:2376", "tcp://10.0.0.1:2376"),
+            ("tcp://[::1]:2376", "tcp://[::1]:2376"),
+        ):
+            self.assertEqual(engine_address(text), address)
+        for text in ("", "docker", "tcp://10.0.0.1", "tcp://:2376", "tcp://a:b", "http://a:1"):
+            self.assertRaises(ValueError, engine_address, text)
+
+    def test_tcp_without_certificates_is_refused_at_the_start(self) -> None:
+        environ = {"PORT": "1", "GAMESERVER_ENGINE": "swarm", "DOCKER_HOST": "tcp://a:2375"}
+        settings, _ = load(Settings, environ)
+        error = self.assertRaises(BadSetting, check, settings)
+        self.assertIn("Set DOCKER_CERT_PATH", str(error))
+
+    def test_certificates_that_do_not_fit_are_named(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        authority = Authority(folder)
+        self.assertIn("cert.pem cannot be read", self.refusal(folder))
+        certificate, key = authority.certificate("127.0.0.1")
+        shutil.copy(certificate, folder / "cert.pem")
+        shutil.copy(authority.certificate("127.0.0.2")[1], folder / "key.pem")
+        self.assertIn("DOCKER_CERT_PATH", self.refusal(folder))
+        shutil.copy(key, folder / "key.pem")
+        self.assertIsNotNone(tls_options("127.0.0.1", str(folder)))
+        (folder / "ca.pem").write_text("nonsense")
+        self.assertIn("DOCKER_CERT_PATH", self.refusal(folder))
+
+    def refusal(self, folder: Path) -> str:
+        return str(self.assertRaises(BadSetting, tls_options, "127.0.0.1", str(folder)))

@@ -18,6 +18,7 @@ from svcserver.deploy.hunts import HuntTable, Unlaunchable
 from svcserver.deploy.orders import Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
+from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
 from tests.deploy.fake_swarm import FakeSwarm
@@ -74,12 +75,16 @@ class EngineMachine(RuleBasedStateMachine):
 
     def launch(self, request: Any, match: str) -> None:
         launch = Deferred.fromCoroutine(self.supervisor.hand_out(request, match))
-        launch.addBoth(lambda answer: self.answers.append((match, answer)))
+        launch.addBoth(lambda answer: self.on_answer(match, answer))
         self.launches.append(launch)
 
-    @rule(match=st.sampled_from(MATCHES))
-    def hunt(self, match: str) -> None:
+    def on_answer(self, match: str, answer: GameServer | Failure) -> None:
+        self.answers.append((match, answer))
+
+    @rule(match=st.sampled_from(MATCHES), tenths=st.integers(0, 12))
+    def hunt(self, match: str, tenths: int) -> None:
         self.launch(HUNT, match)
+        self.wait(tenths)
 
     @rule(request=st.sampled_from([CITY, DOJO]))
     def enter(self, request: Any) -> None:
@@ -93,9 +98,34 @@ class EngineMachine(RuleBasedStateMachine):
     def kill(self, choice: int, how: str) -> None:
         servers = sorted(self.supervisor.fleet.servers)
         if servers:
-            process = self.supervisor.process_of(servers[choice % len(servers)])
-            assert process is not None
-            process.kill(how)
+            self.end_server(servers[choice % len(servers)], how)
+
+    def end_server(self, server_id: str, how: str) -> None:
+        """Let the deploy server end one of its game servers."""
+        process = self.supervisor.process_of(server_id)
+        assert process is not None
+        process.kill(how)
+
+    @rule(
+        choice=st.integers(0, 20),
+        how=st.sampled_from(["", "TERM", "KILL"]),
+        tenths=st.integers(0, 6),
+        match=st.sampled_from(MATCHES),
+    )
+    def hunt_soon_after_an_end(self, choice: int, how: str, tenths: int, match: str) -> None:
+        """End a hunt, and soon launch its match again, and another."""
+        servers = self.supervisor.fleet.servers.values()
+        hunts = sorted((server.launch.match_id, server.id) for server in servers)
+        hunts = [hunt for hunt in hunts if hunt[0]]
+        if hunts:
+            again, server_id = hunts[choice % len(hunts)]
+            if how:
+                self.end_server(server_id, how)
+            else:
+                self.end_one(choice, 0)
+            self.wait(tenths)
+            self.hunt(match, 0)
+            self.hunt(again, 10)
 
     @rule(tenths=st.integers(1, 80))
     def wait(self, tenths: int) -> None:
@@ -159,6 +189,12 @@ class SwarmMachine(EngineMachine):
 
     host = None
 
+    def __init__(self) -> None:
+        self.handed_out: set[str] = set()  # ids of the services of hunts
+        self.may_end: set[str] = set()  # those that the test or a fault ends
+        super().__init__()
+        self.wait(1)
+
     def engine(self) -> Any:
         if not hasattr(self, "swarm"):
             self.swarm = FakeSwarm({"node1": 1000, "node2": 1000, "node3": 1000})
@@ -166,13 +202,19 @@ class SwarmMachine(EngineMachine):
         self.swarm_engine = SwarmEngine(
             self.clock, api, "127.0.0.1:61001", "game:1", "203.0.113.9", lambda kind: 500
         )
-        self.swarm_engine.begin()
         return self.swarm_engine
 
     def begin(self) -> Supervisor:
         supervisor = super().begin()
-        self.swarm_engine.adopt = supervisor.adopt_placed
+        place_on(supervisor, self.swarm_engine)
+        self.swarm_engine.begin()
         return supervisor
+
+    def on_answer(self, match: str, answer: GameServer | Failure) -> None:
+        super().on_answer(match, answer)
+        if isinstance(answer, GameServer):
+            running = [task for task in self.swarm.running() if task["name"] == f"svc-{match}"]
+            self.handed_out |= {task["ServiceID"] for task in running}
 
     def step(self) -> None:
         self.swarm.step()
@@ -183,28 +225,51 @@ class SwarmMachine(EngineMachine):
     def end_one(self, choice: int, code: int) -> None:
         running = [task for task in self.swarm.running() if not task["persistent"]]
         if running:
-            self.swarm.end(running[choice % len(running)], code)
+            task = running[choice % len(running)]
+            self.may_end.add(task["ServiceID"])
+            self.swarm.end(task, code)
 
-    @rule(away=st.booleans())
-    def engine_away(self, away: bool) -> None:
-        self.swarm.away = away
+    def end_server(self, server_id: str, how: str) -> None:
+        name = f"svc-{self.supervisor.fleet.servers[server_id].launch.match_id}"
+        self.may_end |= {task["ServiceID"] for task in self.swarm.tasks if task["name"] == name}
+        super().end_server(server_id, how)
 
-    @rule()
-    def lose_reply(self) -> None:
-        self.swarm.loses_reply = True
+    @rule(tenths=st.integers(1, 80), match=st.sampled_from(MATCHES))
+    def engine_away(self, tenths: int, match: str) -> None:
+        self.swarm.away = True
+        self.hunt(match, tenths)
+        self.swarm.away = False
+        self.wait(20)
+
+    @rule(match=st.sampled_from(MATCHES), is_late=st.booleans())
+    def lose_reply(self, match: str, is_late: bool) -> None:
+        """Lose the reply of a launch, which the engine carries out at once or later."""
+        self.swarm.loses_reply, self.swarm.is_late = not is_late, is_late
+        self.hunt(match, 20)
 
     @rule(node=st.sampled_from(["node2", "node3"]))
     def lose_machine(self, node: str) -> None:
         if node not in self.swarm.down:
+            tasks = [task for task in self.swarm.tasks if task["NodeID"] == node]
+            self.may_end |= {task["ServiceID"] for task in tasks}
             self.swarm.lose(node)
 
-    @rule()
-    def deploy_server_dies(self) -> None:
+    @rule(matches=st.lists(st.sampled_from(MATCHES), max_size=3))
+    def deploy_server_dies(self, matches: list[str]) -> None:
         """Kill the deploy server and start the next one; waiting requests get no answer."""
         self.swarm_engine.stop()
         self.launches = [launch for launch in self.launches if launch.called]
         self.clock = Clock()
         self.supervisor = self.begin()
+        for match in matches:
+            self.launch(HUNT, match)
+        self.wait(5)
+
+    @invariant()
+    def hunts_run_on_until_a_fault_ends_them(self) -> None:
+        for task in self.swarm.tasks:
+            if task["ServiceID"] in self.handed_out - self.may_end:
+                assert task["DesiredState"] == "running", task
 
     @invariant()
     def no_memory_is_overcommitted(self) -> None:
@@ -216,7 +281,6 @@ class SwarmMachine(EngineMachine):
         assert len(running) == len(set(running)), running
 
     def settle(self) -> None:
-        self.swarm.away = False
         super().settle()
         names = {service["Spec"]["Name"] for service in self.swarm.services.values()}
         assert names == set(self.swarm.secrets), "a secret without a service"

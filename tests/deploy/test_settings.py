@@ -62,6 +62,7 @@ class DefaultTests(SynchronousTestCase):
             "last_port": 0,
             "engine": "process",
             "docker": "/var/run/docker.sock",
+            "docker_certificates": "",
             "image": "",
             "cpus": 1.0,
             "binary": "",

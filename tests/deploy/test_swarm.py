@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from svcserver.deploy.fleet import GameServer, NoCapacity
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.orders import Program
+from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import Machines, State, SwarmEngine, Task, observe
 from svcserver.kernel.secrets import Secret, fingerprint
@@ -45,9 +46,8 @@ class SwarmCase(SupervisorCase):
             "game:1",
             "203.0.113.9",
             lambda kind: 400,
-            adopt=supervisor.adopt_placed,
         )
-        supervisor.engine = self.engine
+        place_on(supervisor, self.engine)
         began = self.engine.begin()
         self.pass_s(0.1)
         self.successResultOf(began)
@@ -134,13 +134,31 @@ class SwarmTests(SwarmCase):
         self.assertEqual(self.running.services, {})
         self.assertEqual(len(self.running.starts), 1)
 
+    def test_port_of_a_lost_machine_s_hunt_is_used_last(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.machines |= {"node2": 1024, "node3": 4096}
+        supervisor.fleet.first_port = 8774  # two hunts
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.lose("node1")
+        self.pass_s(6)
+        ports = []
+        for number in range(2):
+            launch = self.hunt(supervisor, f"{MATCH[:-1]}{number}")
+            self.pass_s(1)
+            ports.append(self.successResultOf(launch).port)
+        self.assertEqual(ports, [8774, 8775])
+
     def test_city_of_a_lost_machine_gets_the_new_address(self) -> None:
         supervisor = self.on_swarm()
         city = self.ask(supervisor, CITY)
         self.pass_s(1)
         before = self.successResultOf(city)
-        self.running.machines["node2"] = 1024
         self.running.lose("node1")
+        self.pass_s(6)
+        nowhere = self.failureResultOf(self.ask(supervisor, CITY), NoCapacity)
+        self.assertEqual(nowhere.value.reason, "memory")
+        self.running.machines["node2"] = 1024
         self.pass_s(6)
         after = self.successResultOf(self.ask(supervisor, CITY))
         self.assertEqual((before.host, after.host), ("203.0.113.9", "10.0.0.2"))
@@ -181,6 +199,7 @@ class SwarmTests(SwarmCase):
         launch = self.hunt(supervisor)
         self.pass_s(3)
         self.failureResultOf(launch, Unlaunchable)
+        self.pass_s(32)
         self.assertEqual((self.running.services, self.running.secrets), ({}, {}))
 
     def test_engine_that_is_away_ends_no_game_server(self) -> None:
@@ -196,6 +215,54 @@ class SwarmTests(SwarmCase):
         self.pass_s(3)
         self.failureResultOf(launch, Unlaunchable)
         self.assertEqual(len(supervisor.records()), 1)
+
+    def test_malformed_reply_fails_the_launch_at_once(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.garbled = True
+        launch = self.hunt(supervisor)
+        self.pass_s(1)
+        self.failureResultOf(launch, Unlaunchable)
+        self.running.garbled = False
+        self.pass_s(32)
+        self.assertEqual((self.engine.services, self.running.secrets), ({}, {}))
+
+    def test_launch_carried_out_after_its_failure_is_removed(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.is_late = True
+        launch = self.hunt(supervisor)
+        self.pass_s(0.5)
+        self.failureResultOf(launch, Unlaunchable)
+        self.pass_s(8)
+        self.assertEqual((supervisor.records(), self.running.services), ([], {}))
+
+    def test_secret_that_stays_does_not_stop_other_launches(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.secrets_in_use = set(self.running.secrets)
+        self.running.end(self.running.running()[0])
+        self.pass_s(6)
+        launch = self.hunt(supervisor, f"{MATCH[:-1]}1")
+        self.pass_s(1)
+        self.successResultOf(launch)
+
+    def test_service_with_a_damaged_label_is_removed(self) -> None:
+        supervisor = self.on_swarm()
+        self.ask(supervisor, CITY)
+        self.pass_s(1)
+        self.engine.stop()
+        [service] = self.running.services.values()
+        service["Spec"]["Labels"]["svc.server"] = '{"port": []}'
+        again = self.on_swarm()
+        self.assertEqual((again.records(), self.running.services), ([], {}))
+
+    def test_events_cause_at_most_four_listings_a_second(self) -> None:
+        self.on_swarm()
+        before = self.running.listings
+        for _ in range(400):
+            self.engine.wake()
+            self.clock.advance(0.01)
+        self.assertLessEqual(self.running.listings - before, 17)
 
     def test_stop_ends_all_game_servers(self) -> None:
         supervisor = self.on_swarm()
@@ -237,9 +304,16 @@ class ObserveTests(SwarmCase):
             {"ID": "a", "Spec": {"Labels": {"svc.address": "198.51.100.7"}}, "Status": {}},
             {"ID": "b", "Spec": {}, "Status": {"Addr": "10.0.0.2", "State": "down"}},
             {"ID": "c", "Spec": {}, "Status": {"Addr": "10.0.0.3"}},
+            {
+                "ID": "d",
+                "Spec": {"Labels": {"svc.address": "not an address"}},
+                "Status": {"Addr": "0.0.0.0"},
+                "ManagerStatus": {"Addr": "10.0.0.4:2377"},
+            },
         ]
         machines = Machines.parse(nodes, "c", "203.0.113.9")
         self.assertEqual(
-            list(machines.addresses.values()), ["198.51.100.7", "10.0.0.2", "203.0.113.9"]
+            list(machines.addresses.values()),
+            ["198.51.100.7", "10.0.0.2", "203.0.113.9", "10.0.0.4"],
         )
         self.assertEqual(machines.down, {"b"})
