@@ -4,9 +4,9 @@
 
 The zip holds one folder: two small programs, CPython for Windows, and one zip with all modules as
 bytecode, which needs few files and starts quickly. CPython's libraries come from a wheel, its
-standard library from Debian's source package, and the dependencies from the wheels of
-``launcher.lock``. All of them are pinned by hash. Two builds of a commit are identical byte for
-byte.
+standard library from Debian's source package with Debian's security patches, and the dependencies
+from the wheels of ``launcher.lock``. All of them are pinned by hash. Two builds of a commit are
+identical byte for byte.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import building
 from building import ROOT, epoch, need, target, version
 from launcher import LOCK, WINDOWS_LOCK, build_wheel, lay_out, run
 from licenses import TEXTS
+from suite import SUITE
 
 OWN = ROOT / "packaging" / "windows"
 BUNDLE = "svc-launcher-windows.zip"
 FOLDER = "svc-launcher"
 RUNTIME_LOCK = ROOT / "requirements" / "windows.lock"
 SOURCE_LOCK = ROOT / "requirements" / "cpython.sha256"  # in sha256sum's format
+FIRST_FIX = "CVE-2024-0450.patch"  # Debian's patches before it adapt CPython to Debian
 SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/|Doc/license|LICENSE)")
 DOWNLOADS = Path(sys.prefix) / "windows"
 PYTHON = (3, 11)  # the bytecode is compiled by the Python that runs this program
@@ -38,11 +41,64 @@ RUNTIME_WHEEL = "panda3d-*.whl"
 MODULES = "python311.zip"  # CPython looks for a zip of this name
 LINUX_ONLY = ("jeepney", "secretstorage")  # the key store of Linux
 COMPILER = "x86_64-w64-mingw32-gcc"
+
+
+class Part(NamedTuple):
+    """A part of the zip that is not in the locks; ``files`` are below the folder ``app``."""
+
+    name: str
+    version: str
+    purl: str
+    licence: str  # an SPDX id, or a name with spaces
+    files: tuple[str, ...]
+
+
 # what the launcher imports of CPython's own libraries; the others stay in the wheel
 RUNTIME = (
-    *("python311.dll", "VCRUNTIME140.dll", "libcrypto-3.dll", "libffi-8.dll", "_ctypes.pyd"),
-    *("_hashlib.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd", "_queue.pyd"),
-    *("_overlapped.pyd", "_asyncio.pyd"),
+    Part(
+        "CPython",
+        "3.11.9",
+        "pkg:generic/python@3.11.9",
+        "Python-2.0.1",
+        (
+            *("python311.dll", "_asyncio.pyd", "_ctypes.pyd", "_hashlib.pyd", "_overlapped.pyd"),
+            *("_queue.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd"),
+        ),
+    ),
+    Part("OpenSSL", "3.0.13", "pkg:generic/openssl@3.0.13", "Apache-2.0", ("libcrypto-3.dll",)),
+    Part("libffi", "3.4", "pkg:generic/libffi@3.4", "MIT", ("libffi-8.dll",)),
+    Part(
+        "Visual C++ runtime",
+        "14.00.24247",
+        "pkg:generic/vcruntime@14.00.24247",
+        "Microsoft Distributable Code",
+        ("VCRUNTIME140.dll",),
+    ),
+)
+PARTS = (
+    *RUNTIME,
+    Part("zlib", "1.3.1", "pkg:generic/zlib@1.3.1", "Zlib", ("python311.dll",)),
+    Part(
+        "python3.11",
+        "3.11.2-6+deb12u8",
+        f"pkg:deb/debian/python3.11@3.11.2-6%2Bdeb12u8?arch=source&distro={SUITE}",
+        "Python-2.0.1",
+        ("python311.zip", "python3.dll"),
+    ),
+    Part(
+        "OpenSSL",
+        "4.0.3",
+        "pkg:generic/openssl@4.0.3",
+        "Apache-2.0",
+        ("cryptography/hazmat/bindings/_rust.pyd",),
+    ),
+    Part(
+        "mingw-w64",
+        "10.0.0-3",
+        f"pkg:deb/debian/mingw-w64@10.0.0-3?arch=source&distro={SUITE}",
+        "ZPL-2.1",
+        ("../svc-launcher.exe", "../svc-launcher-cli.exe"),
+    ),
 )
 # modules that nothing imports, by their path's beginning
 UNUSED_LIBRARY = (
@@ -61,7 +117,7 @@ def main() -> None:
     """Build the zip, and print its checksum, path and sizes."""
     if sys.version_info[:2] != PYTHON:
         raise SystemExit("the modules are compiled by Python 3.11: build this on Debian 12")
-    need("apt-get", COMPILER)
+    need("apt-get", "git", COMPILER)
     dist = target()
     inputs = downloaded()
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +163,7 @@ def fetch_wheels(folder: Path) -> None:
 
 def fetch_source(folder: Path) -> None:
     """Download CPython's source with apt, from the servers where apt gets its packages."""
-    sha256, name = SOURCE_LOCK.read_text().split()
+    [python] = (part for part in PARTS if part.name == "python3.11")
     with tempfile.TemporaryDirectory() as work:
         sources, lists, cache = (Path(work, kind) for kind in ("sources.list", "lists", "cache"))
         for path in (lists / "partial", cache / "archives" / "partial"):
@@ -120,20 +176,33 @@ def fetch_source(folder: Path) -> None:
         apt += ["-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::lists={lists}"]
         apt += ["-o", f"Dir::Cache={cache}", "-o", "APT::Sandbox::User=root"]
         building.run(*apt, "update")
-        words = ("source", "--download-only", "--tar-only", name.partition("_")[0])
+        words = ("source", "--download-only", f"{python.name}={python.version}")
         building.run(*apt, *words, cwd=folder)
-    file = folder / name
-    if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
-        raise SystemExit(f"apt-get source has not fetched the {name} that {SOURCE_LOCK} names")
+    for line in SOURCE_LOCK.read_text().splitlines():
+        sha256, name = line.split()
+        file = folder / name
+        if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+            raise SystemExit(f"apt-get source has not fetched the {name} that {SOURCE_LOCK} names")
 
 
 def unpack_source(inputs: Path, work: Path) -> Path:
-    """Unpack the parts of CPython's source that are needed, and return its folder."""
+    """Unpack and patch the parts of CPython's source that are needed, and return its folder."""
     [archive] = inputs.glob("*.orig.tar.gz")
     with tarfile.open(archive) as packed:
         members = [entry for entry in packed if SOURCE_PARTS.search(entry.name)]
         packed.extractall(work, members)  # noqa: S202 - its hash is pinned
-    return work / members[0].name.partition("/")[0]
+    source = work / members[0].name.partition("/")[0]
+    [archive] = inputs.glob("*.debian.tar.xz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(work)  # noqa: S202 - its hash is pinned
+    patches = work / "debian" / "patches"
+    names = (patches / "series").read_text().split()
+    only = ("--include=Lib/*", "--exclude=Lib/**/test/*", "--exclude=Lib/test/*")
+    # in the folder of a repository, git would patch only the files of that repository
+    alone = {"GIT_CEILING_DIRECTORIES": str(work)}
+    for name in names[names.index(FIRST_FIX) :]:
+        building.run("git", "apply", *only, patches / name, cwd=source, **alone)
+    return source
 
 
 def install(inputs: Path, work: Path) -> Path:
@@ -151,7 +220,7 @@ def copy_runtime(inputs: Path, app: Path) -> None:
     """Copy CPython's libraries for Windows, and tell CPython where its modules are."""
     [wheel] = inputs.glob(RUNTIME_WHEEL)
     with zipfile.ZipFile(wheel) as packed:
-        for name in RUNTIME:
+        for name in (name for part in RUNTIME for name in part.files):
             (app / name).write_bytes(packed.read(f"deploy_libs/{name}"))
     (app / "python311._pth").write_text(f"{MODULES}\n.\n")
     shutil.copy(OWN / "start.py", app)  # compiled like the other modules
@@ -229,7 +298,8 @@ def copy_licences(source: Path, site: Path, licenses: Path) -> None:
     parts["CPython"].append(source / "Doc" / "license.rst")  # also of libffi, zlib and others
     parts["mingw-w64"] = [Path("/usr/share/doc/mingw-w64-x86-64-dev/copyright")]
     for package in site.glob("*.dist-info"):
-        files = {path for form in TEXTS for path in package.glob(form) if path.is_file()}
+        forms = (*TEXTS, "sboms/*")  # the licences of the Rust libraries compiled into it
+        files = {path for form in forms for path in package.glob(form) if path.is_file()}
         parts[package.name.removesuffix(".dist-info")] = sorted(files)
         if package.name.startswith("cryptography-"):  # OpenSSL is under the same licence
             parts["OpenSSL"] = list(package.rglob("LICENSE.APACHE"))

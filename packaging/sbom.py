@@ -2,8 +2,9 @@
 
     python packaging/sbom.py [DIST]
 
-This program writes the first two lists from the locks. image.py writes the third from the Debian
-packages in the image. Two runs on the same locks, or the same image, are identical byte for byte.
+This program writes the first two lists from the locks, and from the parts of the launcher for
+Windows. image.py writes the third from the Debian packages in the image. Two runs on the same
+locks, or the same image, are identical byte for byte.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from email.parser import HeaderParser
+from os.path import normpath
 from pathlib import Path
 from urllib.parse import quote
 
 from building import ROOT, run, target, version
+from launcher_windows import PARTS
 from suite import SUITE
 
 STATUS = "./var/lib/dpkg/status"
@@ -58,7 +61,28 @@ def write_pinned(dist: Path) -> Iterator[Path]:
             words = ("--pyproject", ROOT / project, "--mc-type", "application")
             words += ("--output-reproducible", "--of", "JSON", "-o", path)
             run(TOOL, "requirements", lock, *words, PYTHONWARNINGS="ignore")
+        if name == "svc-launcher":
+            document = json.loads(path.read_text())
+            document["components"] += windows_parts()
+            path.write_text(json.dumps(document, indent=2) + "\n")
         yield path
+
+
+def windows_parts() -> Iterator[dict[str, object]]:
+    """Yield a component for each part of the launcher for Windows that no lock names."""
+    for part in PARTS:
+        kind = "name" if " " in part.licence else "id"
+        yield {
+            "type": "library",
+            "bom-ref": part.purl,
+            "name": part.name,
+            "version": part.version,
+            "purl": part.purl,
+            "licenses": [{"license": {kind: part.licence}}],
+            "properties": [
+                {"name": "svcserver:file", "value": normpath(f"app/{file}")} for file in part.files
+            ],
+        }
 
 
 def write_image(system: Path, path: Path) -> None:

@@ -5,6 +5,7 @@ Real processes are needed because Windows programs run under Wine.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import urllib.request
 import zipfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.packaging import recipe
 from tests.support.wine import WindowsPC, build, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
@@ -61,6 +63,41 @@ def test_it_holds_the_licence_of_each_part() -> None:
     parts = {name.partition(".dist-info")[0] for name in names if name.endswith("/METADATA")}
     assert len(parts) > 20
     assert parts | {"CPython", "OpenSSL", "mingw-w64"} <= texts
+
+
+def test_the_list_of_components_names_each_binary_with_its_version() -> None:
+    script = recipe("launcher_windows.py")
+    files = [
+        (part, posixpath.normpath(f"app/{file}")) for part in script.PARTS for file in part.files
+    ]
+    listed = {file for _, file in files}
+    wheels = [path for path in script.downloaded().glob("*.whl") if "panda3d" not in path.name]
+    for wheel in wheels:
+        listed |= {f"app/{name}" for name in zipfile.ZipFile(wheel).namelist()}
+    with zipfile.ZipFile(windows_zip()) as packed:
+        found = {name.partition("/")[2]: name for name in packed.namelist()}
+        binaries = {name for name in found if name.endswith((".exe", ".dll", ".pyd", ".zip"))}
+        contents = {file: packed.read(found[file]) for _, file in files}
+    assert binaries <= listed
+    assert {"app/python311.dll", "app/libcrypto-3.dll", "svc-launcher.exe"} <= binaries
+    for part, file in files:
+        if part.name in ("CPython", "OpenSSL", "Visual C++ runtime", "zlib"):
+            written = (part.version.encode(coding) for coding in ("ascii", "utf-16-le"))
+            assert any(text in contents[file] for text in written), (part, file)
+
+
+def test_its_modules_have_debians_security_patches() -> None:
+    with (
+        zipfile.ZipFile(windows_zip()) as packed,
+        zipfile.ZipFile(packed.open("svc-launcher/app/python311.zip")) as modules,
+    ):
+        for name, text in (
+            ("zipfile", b"Overlapped entries"),  # CVE-2024-0450
+            ("urllib/parse", b"_check_bracketed_netloc"),  # CVE-2024-11168
+            ("email/generator", b"verify_generated_headers"),  # CVE-2024-6923
+            ("http/client", b"_MIN_READ_BUF_SIZE"),  # CVE-2025-13836
+        ):
+            assert text in modules.read(f"{name}.pyc"), name
 
 
 # slow: the zip is built again
