@@ -75,9 +75,9 @@ def test_the_list_of_components_names_each_binary_with_its_version() -> None:
     for wheel in wheels:
         listed |= {f"app/{name}" for name in zipfile.ZipFile(wheel).namelist()}
     with zipfile.ZipFile(windows_zip()) as packed:
-        found = {name.partition("/")[2]: name for name in packed.namelist()}
-        binaries = {name for name in found if name.endswith((".exe", ".dll", ".pyd", ".zip"))}
-        contents = {file: packed.read(found[file]) for _, file in files}
+        paths = {name.partition("/")[2]: name for name in packed.namelist()}
+        binaries = {name for name in paths if name.endswith((".exe", ".dll", ".pyd", ".zip"))}
+        contents = {file: packed.read(paths[file]) for _, file in files}
     assert binaries <= listed
     assert {"app/python311.dll", "app/libcrypto-3.dll", "svc-launcher.exe"} <= binaries
     for part, file in files:
