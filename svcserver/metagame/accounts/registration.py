@@ -60,6 +60,6 @@ class Registration:
         """Make the stored mode take effect until the metagame (all its workers) stops."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
 
-    async def end(self) -> None:
-        """Return to REGISTRATION_MODE."""
-        await self.board.transact(lambda transaction: transaction.drop(MARK, ONLY))
+    def end(self, tx: Connection) -> None:
+        """Return to REGISTRATION_MODE when ``tx`` commits: a mark without a stored mode is void."""
+        _KEPT.put(tx, None)

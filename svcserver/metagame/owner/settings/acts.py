@@ -61,24 +61,27 @@ class LiveSettings:
 
         Raises Missing if the setting cannot be changed at run time, and Malformed for a bad value.
         """
+        is_mode = name == rules.REGISTRATION_MODE
+        mode = await self.registration.mode() if is_mode else None
 
         def act(tx: Connection, trace: Trace) -> Mapping[str, str]:
             store = SqlSettings(tx)
             rules.check_is_live(name)
-            trace.before = {"value": self.value(name)}
+            before = self._value_of(name, store.all())
+            trace.before = {"value": rules.shown(mode if is_mode else before)}
             if value is None:
                 store.drop(name)
                 trace.after = {"value": rules.shown(self._started[name])}
             else:
                 trace.after = {"value": rules.shown(rules.parsed(name, value))}
                 store.put(name, value, by, self.audit.wall_clock())
+            if is_mode:
+                self.registration.end(tx)  # what svcctl registration set
             return store.all()
 
         stored = await self.audit.write(AuditEntry(by, "setting", name, reason), act, ACROSS)
         self._changes += 1
         self._take(stored)
-        if name == rules.REGISTRATION_MODE:
-            await self.registration.end()  # what svcctl registration set
 
     def value(self, name: str) -> str:
         """Return the current value of a live setting."""
@@ -95,15 +98,19 @@ class LiveSettings:
         for name in sorted({*before, *stored} & rules.LIVE.keys()):
             if before.get(name) == stored.get(name):
                 continue
-            value = self._started[name]
-            if name in stored:
-                try:
-                    value = rules.parsed(name, stored[name])
-                except Refusal as error:
-                    log.warn("the stored setting is ignored: {why}", why=error.message)
+            value = self._value_of(name, stored)
             setattr(self.settings, rules.LIVE[name].name, value)
             log.info("{name} is now {value}", name=name, value=rules.shown(value))
         self.changed.send(self.settings)
+
+    def _value_of(self, name: str, stored: Mapping[str, str]) -> Any:
+        """Return the stored value; the one at the start if none is stored, or a bad one."""
+        if name in stored:
+            try:
+                return rules.parsed(name, stored[name])
+            except Refusal as error:
+                log.warn("the stored setting is ignored: {why}", why=error.message)
+        return self._started[name]
 
 
 def settings_watch(live: LiveSettings, clock: IReactorTime) -> Every:

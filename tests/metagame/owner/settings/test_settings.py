@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.settings.acts import LiveSettings
@@ -131,6 +133,51 @@ class SettingsTests(SynchronousTestCase):
         status = self.game.browse("GET", "/svc/api/RegistrationStatus").json
         self.assertEqual(status["RegistrationMode"], "INVITECODE")
         self.assertEqual(self.row("REGISTRATION_MODE")["source"], "page")
+        audit = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
+        self.assertEqual(audit.json["rows"][0]["before"], {"value": "NONE"})
+
+    def mode(self) -> str | None:
+        return self.successResultOf(Deferred.fromCoroutine(self.game.parts.registration.mode()))
+
+    @proves("POST DashboardSetting")
+    def test_a_failed_commit_leaves_the_mode_of_svcctl_in_force(self) -> None:
+        parts, ledger = self.game.parts, self.game.ledger
+        mark = ledger.run(lambda tx: parts.registration.keep(tx, "NONE"))
+        self.successResultOf(Deferred.fromCoroutine(parts.registration.begin(mark)))
+
+        def change(tx: Connection) -> None:
+            SqlSettings(tx).put("REGISTRATION_MODE", "OPEN", "Olga", 0.0)
+            parts.registration.end(tx)
+
+        def fail(tx: Connection) -> None:
+            change(tx)
+            raise ZeroDivisionError
+
+        with self.assertRaises(ZeroDivisionError):
+            ledger.run(fail)
+        self.successResultOf(self.live.refresh())
+        self.assertEqual(self.mode(), "NONE")
+        ledger.run(change)  # killed right after the commit: another metagame reads both halves
+        self.successResultOf(self.live.refresh())
+        self.assertEqual(self.mode(), "OPEN")
+
+    @proves("POST DashboardSetting")
+    def test_the_newer_of_page_and_svcctl_sets_the_mode(self) -> None:
+        def order(mode: str) -> None:
+            self.game.browse(
+                "POST",
+                "/svc/api/RegistrationStatus",
+                json={"RegistrationStatus": mode},
+                key=self.olga.key,
+            )
+
+        self.change("REGISTRATION_MODE", "INVITECODE")
+        order("NONE")
+        self.assertEqual(self.mode(), "NONE")
+        self.change("REGISTRATION_MODE", None)
+        self.assertEqual(self.mode(), self.game.settings.registration_mode)
+        order("OPEN")
+        self.assertEqual(self.mode(), "OPEN")
 
     @proves("POST DashboardSetting")
     def test_limits_that_players_meet_change_at_once(self) -> None:
