@@ -14,7 +14,6 @@ from twisted.internet.task import react
 from twisted.logger import globalLogBeginner
 
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.host_creation import write_private
 from svcserver.ctl.output import Out, fail, warn
 from svcserver.kernel.alert_channels import is_name
 from svcserver.kernel.alert_settings import (
@@ -22,10 +21,12 @@ from svcserver.kernel.alert_settings import (
     MAIL,
     AlertKind,
     Channel,
+    differences,
     parse_channel,
     path_of,
     read_channel,
     read_channels,
+    write_channel_text,
 )
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import BadSetting, parse_env_file
@@ -67,7 +68,7 @@ def show(host: Host, out: Out) -> None:
     if not channels:
         out.text("No alert channel yet. Add one with svcctl alerts add to be notified of faults.")
     if wrong:
-        fail("; ".join(wrong))
+        fail("; ".join(fault.text for fault in wrong))
 
 
 @host_command(alerts, "add", reason=True)
@@ -112,8 +113,9 @@ def add(
             )
         is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
-        _write(folder, name, "\n".join([*lines, *ours, ""]))
-        trace.after = {"form": form}
+        text = "\n".join([*lines, *ours, ""])
+        _write(folder, name, text)
+        trace.after = differences({}, parse_env_file(text))[1]
     _warn(form, url, more)
     out.data({"name": name, "file": str(path_of(folder, name))})
     out.text(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
@@ -161,7 +163,7 @@ def _write(folder: Path, name: str, text: str) -> None:
     try:
         parse_channel(text)
         text.encode()  # from arguments on the command line that are not UTF-8
-        write_private(path_of(folder, name), text)
+        write_channel_text(path_of(folder, name), text, new=True)
     except BadSetting as why:
         fail(str(why))
     except UnicodeEncodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import re
@@ -15,6 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 from attrs import field, frozen
 
 from svcserver.kernel.alert_channels import MOST, is_name
+from svcserver.kernel.disk import sync_folder
+from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     BadSetting,
@@ -214,27 +217,70 @@ def parse_channel(text: str) -> Channel:
     return load(Channel, parse_env_file(text))[0]
 
 
-def read_channels(folder: Path) -> tuple[list[NamedChannel], list[str]]:
-    """Return the channels of a host, and the errors in its channel files.
+@frozen
+class ChannelFault:
+    """A fault in a channel's file; with ``usable``, alerts are sent nevertheless."""
 
-    A channel that lacks its signature counts as an error, but is still used, so that alerts arrive
+    name: str  # of the channel, safe to show
+    text: str
+    usable: bool = False
+
+
+def name_of(path: Path) -> str:
+    """Return a file's channel name, safe to show; it may break the rule for names."""
+    return visible(path.stem.removeprefix("alert-"))
+
+
+def read_channels(folder: Path) -> tuple[list[NamedChannel], list[ChannelFault]]:
+    """Return the channels of a host, and the faults in its channel files.
+
+    A channel that lacks its signature counts as a fault, but is still used, so that alerts arrive
     after an update.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
-        name = path.stem.removeprefix("alert-")
+        name, file = name_of(path), visible(path.name)
         if not is_name(name):
-            faults.append(
-                f"{path.name}: a channel's name may only have small letters, digits and -"
-            )
+            text = f"{file}: a channel's name may only have small letters, digits and -"
+            faults.append(ChannelFault(name, text))
             continue
         try:
             channels.append(NamedChannel(name, channel := read_channel(path)))
             if channel.lacks_signature:
-                faults.append(f"{path.name}: {UNSIGNED}")
+                faults.append(ChannelFault(name, f"{file}: {UNSIGNED}", usable=True))
         except BadSetting as error:
-            faults.append(str(error))
+            faults.append(ChannelFault(name, str(error)))
     return channels, faults
+
+
+SECRETS = ("URL", "TOKEN", "SIGNING_SECRET")
+OPEN = (
+    "FORM",
+    "ABOUT",
+    "QUIET",
+    "PRIVATE",
+    "UNSIGNED",
+    "ROOM",
+    "MAIL_FROM",
+    "MAIL_TO",
+    "MAIL_USER",
+)
+
+
+def differences(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> tuple[dict[str, str | None], dict[str, str | None]]:
+    """Return what differs between two channel files, for the audit log, without secrets."""
+    was, now = dict[str, str | None](), dict[str, str | None]()
+    for name in (*OPEN, *SECRETS):
+        old, new = before.get(name) or None, after.get(name) or None
+        if old == new:
+            continue
+        if name in SECRETS:
+            new = None if new is None else "set" if old is None else "replaced"
+            old = None if old is None else "hidden"
+        was[name.lower()], now[name.lower()] = old, new
+    return was, now
 
 
 def unfit(channel: Channel) -> str | None:
@@ -255,8 +301,36 @@ def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
     text = "".join(f"{name}={value}\n" for name, value in values.items())
     if parse_env_file(text) != values:  # such as a value in quotes
         raise BadSetting("A value begins or ends with a quote or a space. Remove it.")
-    fresh = path if new else path.with_name(f".{path.name}.new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_TRUNC), 0o600)
+    write_channel_text(path, text, new=new)
+
+
+def write_channel_text(path: Path, text: str, *, new: bool) -> None:
+    """Write the whole file or nothing; raises OSError, FileExistsError if it must be new."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)  # of a writer that was killed
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        _place(fresh, path, new=new)
+    finally:
+        fresh.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system without hard links
+
+
+def _place(fresh: Path, path: Path, *, new: bool) -> None:
+    if new:
+        try:
+            path.hardlink_to(fresh)  # unlike a renaming, this never replaces a file
+            return
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     fresh.replace(path)

@@ -112,7 +112,8 @@ class NotingTests(HostCase):
     def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:
         add = ("alerts", "add", "phone", "--form", "json", "--url", "https://203.0.113.9/x")
         row = self.did("add alerts", *add, target="phone")
-        self.assertEqual(row["after"], {"form": "json"})
+        public = {"form": "json", "url": "set", "signing_secret": "set"}
+        self.assertEqual(row["after"], public)
         self.tried("add alerts", *add, target="phone")
         with mock.patch.object(alert_commands, "deliver"):
             self.did("test alerts", "alerts", "test", "phone", target="phone")

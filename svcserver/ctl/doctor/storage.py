@@ -21,7 +21,7 @@ from svcserver.db.faults import cure_of
 from svcserver.db.migrations import revisions
 from svcserver.db.suitable import refuse_unsuitable
 from svcserver.db.transaction import transaction
-from svcserver.kernel.alert_settings import UNSIGNED, read_channels
+from svcserver.kernel.alert_settings import read_channels
 from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
@@ -144,10 +144,10 @@ def workers(case: Case) -> Iterator[Finding]:
 
 def told(case: Case) -> Iterator[Finding]:
     """Find alert channels that do not work or whose webhooks are not signed."""
-    for wrong in read_channels(case.folder)[1]:
+    for fault in read_channels(case.folder)[1]:
         nobody = "correct it: no alert reaches this channel"
-        cure = "add the line; until then alerts are sent as before" if UNSIGNED in wrong else nobody
-        yield Finding.note("alerts", wrong, cure)
+        cure = "add the line; until then alerts are sent as before" if fault.usable else nobody
+        yield Finding.note("alerts", fault.text, cure)
 
 
 def workers_of(case: Case) -> int:

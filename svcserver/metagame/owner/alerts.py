@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, TypedDict
 
@@ -21,6 +21,9 @@ from svcserver.kernel.alert_settings import (
     MAIL,
     PATTERN,
     Channel,
+    ChannelFault,
+    differences,
+    name_of,
     path_of,
     read_channel,
     read_channels,
@@ -60,7 +63,9 @@ class ChannelWish:
     """The settings of an alert channel, as in its file; ``New`` makes a channel.
 
     A change keeps the URL and the token if they are empty. The token is only kept if neither the
-    URL nor ``Private`` changes, so that it reaches no new receiver.
+    URL nor ``Private`` changes, so that it reaches no new receiver. ``NewSecret`` replaces the
+    secret that signs webhooks. If the file has changed since its ``Mark`` was read, the change is
+    refused.
     """
 
     name: Name
@@ -75,6 +80,8 @@ class ChannelWish:
     mail_from: Annotated[str, text(0, 320)] = ""
     mail_to: Annotated[str, text(0, 1024)] = ""
     mail_user: Annotated[str, text(0, 320)] = ""
+    new_secret: bool = False
+    mark: Annotated[str, text(0, 32)] = ""
     reason: Reason = ""
 
     def values(self, previous: Mapping[str, str]) -> dict[str, str]:
@@ -85,8 +92,8 @@ class ChannelWish:
             "FORM": self.form,
             "URL": self.url or previous.get("URL", ""),
             "TOKEN": self.token or (previous.get("TOKEN", "") if same else ""),
-            "SIGNING_SECRET": previous.get("SIGNING_SECRET", ""),
-            "UNSIGNED": previous.get("UNSIGNED", ""),
+            "SIGNING_SECRET": "" if self.new_secret else previous.get("SIGNING_SECRET", ""),
+            "UNSIGNED": "" if self.new_secret else previous.get("UNSIGNED", ""),
             "ABOUT": self.about,
             "QUIET": self.quiet,
             "PRIVATE": private,
@@ -129,21 +136,33 @@ class ChannelReply(TypedDict):
     deliveries: list[ToldReply]
 
 
+class BrokenChannelReply(TypedDict):
+    """A channel whose file cannot be used, and why."""
+
+    name: str
+    why: str
+
+
 class AlertsReply(TypedDict):
     """The alert channels.
 
-    ``on`` is false if no service sends alerts. ``wrong`` lists the channel files that cannot be
-    read.
+    ``on`` is false if no service sends alerts. ``broken`` are the channels that get no alerts until
+    their files are mended. ``wrong`` are the faults of other channels.
     """
 
     on: bool
     channels: list[ChannelReply]
+    broken: list[BrokenChannelReply]
     wrong: list[str]
 
 
 class ChannelSettingsReply(TypedDict):
-    """The settings of a channel without its secrets: whether it has a token, and is signed."""
+    """The settings of a channel without its secrets: whether it has a token, and is signed.
 
+    ``mark`` changes with the channel's file.
+    """
+
+    mark: str
     name: str
     form: str
     about: list[str]
@@ -158,7 +177,7 @@ class ChannelSettingsReply(TypedDict):
 
 
 class ChannelSavedReply(TypedDict):
-    """The name of the channel; ``signingSecret`` is the only copy for the receiver, or null."""
+    """The name of the channel; ``signingSecret`` is a new one's only copy, or null."""
 
     name: str
     signingSecret: str | None
@@ -167,11 +186,12 @@ class ChannelSavedReply(TypedDict):
 ASKED: AskedReply = {"asked": True}
 
 
-def show(channels: AlertChannels) -> AlertsReply:
+def show(channels: AlertChannels, broken: Sequence[ChannelFault] = ()) -> AlertsReply:
     """Return the reply with all channels."""
     return {
         "on": channels.on,
         "channels": [_channel(channel) for channel in channels.all],
+        "broken": [{"name": fault.name, "why": fault.text} for fault in broken],
         "wrong": [*channels.wrong],
     }
 
@@ -192,9 +212,10 @@ def _delivery(delivery: Delivery) -> ToldReply:
     return {"at": iso(delivery.at), "title": delivery.title, "why": delivery.why or None}
 
 
-def show_settings(name: str, channel: Channel) -> ChannelSettingsReply:
+def show_settings(name: str, channel: Channel, mark: str) -> ChannelSettingsReply:
     """Return the channel's settings without its secrets."""
     return {
+        "mark": mark,
         "name": name,
         "form": channel.form,
         "about": [kind.value for kind in channel.about],
@@ -270,14 +291,21 @@ class AlertActs:
 
         The channels' files are newer than the state, which the service writes a little later.
         """
+        return self._read()[0]
+
+    def show(self) -> AlertsReply:
+        """Return the channels, and those whose files cannot be used."""
+        return show(*self._read())
+
+    def _read(self) -> tuple[AlertChannels, list[ChannelFault]]:
         state = alert_channels.read(self.folder, self.wall_clock())
         config = self.config()
         if config is None:
-            return state or AlertChannels(on=False)
+            return state or AlertChannels(on=False), []
         previous = state or alert_channels.stored(self.folder) or AlertChannels()
         deliveries = {channel.name: channel.deliveries for channel in previous.all}
         channels, faults = read_channels(config)
-        return AlertChannels(
+        shown = AlertChannels(
             [
                 AlertChannel(
                     named.name,
@@ -288,9 +316,10 @@ class AlertActs:
                 )
                 for named in channels
             ],
-            faults,
+            [fault.text for fault in faults if fault.usable],
             on=state is not None,
         )
+        return shown, [fault for fault in faults if not fault.usable]
 
     async def test(self, by: str, name: str, reason: str = "") -> None:
         """Request a test alert for a channel; raises Conflict, Missing or Unavailable."""
@@ -310,13 +339,14 @@ class AlertActs:
 
         await self.record(AuditEntry(by, "test alerts", name, reason), act)
 
-    def settings(self, name: str) -> Channel:
-        """Return the settings of a channel; raises Missing or Conflict."""
+    def settings(self, name: str) -> ChannelSettingsReply:
+        """Return the settings of a channel without its secrets; raises Missing or Conflict."""
         path = self._path(name)
         if not path.is_file():
             raise Missing("no alert channel has this name", code="not_found")
+        mark = _mark(path)  # read first: a change meanwhile is then noticed
         try:
-            return read_channel(path)
+            return show_settings(name, read_channel(path), mark)
         except BadSetting as error:
             raise Conflict(str(error), code="bad_file") from error
 
@@ -332,52 +362,76 @@ class AlertActs:
             nonlocal previous, values
             if previous is None:  # else the transaction runs again, and the file is written
                 path = self._path(wanted.name)
-                previous = _previous(path, new=wanted.new)
+                previous = _previous(path, wanted)
                 values = wanted.values(previous)
                 check(values)
                 _write(path, values, new=wanted.new)
-            if previous:
-                trace.before = {"form": previous.get("FORM", "")}
-            trace.after = {"form": wanted.form}
+            trace.before, trace.after = differences(previous, values)
 
         word = "add alerts" if wanted.new else "change alerts"
         await self.record(AuditEntry(by, word, wanted.name, wanted.reason), act)
-        is_made = wanted.form == "json" and "SIGNING_SECRET" not in (previous or {})
-        return values.get("SIGNING_SECRET") if is_made else None
+        secret = values.get("SIGNING_SECRET")
+        is_new = secret != (previous or {}).get("SIGNING_SECRET")
+        return secret if is_new and (wanted.new_secret or wanted.form == "json") else None
 
     async def remove(self, by: str, name: str, reason: str = "") -> None:
-        """Remove a channel; raises Conflict, Missing or Unavailable."""
+        """Remove a channel, even if its file is broken; raises Conflict, Missing or Unavailable."""
         previous: Mapping[str, str] | None = None
 
         def act(_: Connection, trace: Trace) -> None:
             nonlocal previous
             if previous is None:  # else the transaction runs again, and the file is removed
-                path = self._path(name)
-                previous = _lines(path)
+                path = self._any_path(name)
+                try:
+                    previous = _lines(path)
+                except Conflict:  # nobody can read it, but it can be removed
+                    previous = {}
                 try:
                     path.unlink()
                 except OSError as why:
                     raise _unwritable(path, why) from why
-            trace.before = {"form": previous.get("FORM", "")}
+            trace.before, trace.after = differences(previous, {})
 
         await self.record(AuditEntry(by, "remove alerts", name, reason), act)
 
+    def _any_path(self, name: str) -> Path:
+        """Return the file with this name, which may be one that no channel may have."""
+        for path in self._config().glob(PATTERN):
+            if name_of(path) == name:
+                return path
+        raise Missing("no alert channel has this name", code="not_found")
+
     def _path(self, name: str) -> Path:
+        if not is_name(name):
+            raise Missing("no alert channel has this name", code="not_found")
+        return path_of(self._config(), name)
+
+    def _config(self) -> Path:
         config = self.config()
         if config is None:
             raise Conflict(NO_FOLDER, code="no_folder")
-        if not is_name(name):
-            raise Missing("no alert channel has this name", code="not_found")
-        return path_of(config, name)
+        return config
 
 
-def _previous(path: Path, *, new: bool) -> Mapping[str, str]:
+def _previous(path: Path, wanted: ChannelWish) -> Mapping[str, str]:
     """Return the lines of the file to change; empty for a new channel."""
-    if not new:
+    if not wanted.new:
+        if wanted.mark and path.exists() and wanted.mark != _mark(path):
+            text = "The channel has changed since you opened it. Open it again."
+            raise Conflict(text, code="changed")
         return _lines(path)
     if len([*path.parent.glob(PATTERN)]) >= MOST:
         raise Conflict(f"There are {MOST} channels already. Remove one.", code="full")
     return {}
+
+
+def _mark(path: Path) -> str:
+    """Return a text that changes with the file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def _lines(path: Path) -> Mapping[str, str]:
@@ -418,7 +472,7 @@ class AlertRoutes:
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
         """List the alert channels with the results of their last alerts, but without addresses."""
-        return Answer(200, show(self.acts.channels()), NO_STORE)
+        return Answer(200, self.acts.show(), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialWish, reply=AskedReply)
     async def test(self, call: Call[TrialWish]) -> Answer:
@@ -434,7 +488,7 @@ class AlertRoutes:
     )
     async def settings(self, call: Call, name: str) -> Answer:
         """Return a channel's settings without its secrets, so that the owner can change them."""
-        return Answer(200, show_settings(name, self.acts.settings(name)), NO_STORE)
+        return Answer(200, self.acts.settings(name), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardAlertChannel", body=ChannelWish, reply=ChannelSavedReply)
     async def save(self, call: Call[ChannelWish]) -> Answer:
@@ -452,4 +506,4 @@ class AlertRoutes:
     async def remove(self, call: Call, name: str) -> Answer:
         """Remove an alert channel; return those that remain."""
         await self.acts.remove(staff_of(call).name, name, reason_of(call))
-        return Answer(200, show(self.acts.channels()), NO_STORE)
+        return Answer(200, self.acts.show(), NO_STORE)

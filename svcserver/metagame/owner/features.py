@@ -15,7 +15,6 @@ from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.tries import tries_watch
 from svcserver.metagame.belongings.shop.catalogue import load as load_catalogue
 from svcserver.metagame.owner.alerts import AlertActs, AlertRoutes, AlertsReply
-from svcserver.metagame.owner.alerts import show as show_alerts
 from svcserver.metagame.owner.announcements.feature import (
     AnnouncementRoutes,
     Announcements,
@@ -194,7 +193,7 @@ class Desk:
         return [standing]
 
     async def _alerts(self) -> AlertsReply:
-        return show_alerts(self.alerts.channels())
+        return self.alerts.show()
 
     async def _backups(self) -> BackupsReply:
         return self.backups.show()

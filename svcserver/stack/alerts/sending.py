@@ -220,7 +220,8 @@ class AlertSender(Service):
         return AlertChannels(channels, self._faults[:MOST], on=bool(self.running))
 
     def _read_channels(self) -> list[ChannelQueue]:
-        channels, faults = read_channels(self.folder)
+        channels, problems = read_channels(self.folder)
+        faults = [problem.text for problem in problems]
         for fault in faults:
             if fault not in self._faults:
                 log.warn("alerts: {why}", why=fault)

@@ -269,7 +269,7 @@ class ChannelTests(SynchronousTestCase):
                     self.folder
                 )  # a file of before there were signatures
                 self.assertEqual(old.channel.form, form)
-                self.assertEqual(wrong, f"alert-x.env: {UNSIGNED}")
+                self.assertEqual(wrong.text, f"alert-x.env: {UNSIGNED}")
             for line in ("UNSIGNED=1\n", "SIGNING_SECRET=word\n"):
                 path.write_text(lines + line)
                 self.assertEqual(read_channels(self.folder)[1], [])

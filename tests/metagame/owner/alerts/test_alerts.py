@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel import alert_channels
+from svcserver.kernel import alert_channels, alert_settings
 from svcserver.kernel.alert_channels import FRESH_S, AlertChannel, AlertChannels, Delivery
 from svcserver.kernel.roles import Role
 from svcserver.kernel.settings import parse_env_file
@@ -52,7 +55,7 @@ class AlertTests(SynchronousTestCase):
 
     @proves("GET DashboardAlerts")
     def test_channels_are_shown_while_a_service_sends_alerts(self) -> None:
-        self.assertEqual(self.read().json, {"on": False, "channels": [], "wrong": []})
+        self.assertEqual(self.read().json, {"on": False, "channels": [], "broken": [], "wrong": []})
         self.described()
         reply = self.read().json
         self.assertTrue(reply["on"])
@@ -212,6 +215,109 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(self.settings("nobody").status, 404)
         (self.folder / "alert-c1.env").write_text("FORM=pigeon\n")
         self.assertEqual(self.settings("c1").status, 409)
+
+    @proves("GET DashboardAlerts", "DELETE DashboardAlertChannel/:name")
+    def test_a_channel_with_a_broken_file_is_listed_and_removed(self) -> None:
+        self.save()
+        files = {
+            "broken": b"FORM=pigeon\n",
+            "latin": b"FORM=json\nURL=https://x/\xe9\n",
+            "Bad Name": b"",
+        }
+        for name, content in files.items():
+            (self.folder / f"alert-{name}.env").write_bytes(content)
+        (self.folder / os.fsdecode(b"alert-\xff.env")).write_bytes(b"")
+        reply = self.listed().json
+        self.assertEqual([channel["name"] for channel in reply["channels"]], ["phone"])
+        self.assertEqual(reply["wrong"], [])
+        names = {channel["name"] for channel in reply["broken"]}
+        self.assertEqual(names, {*files, "\\udcff"})
+        self.assertIn("FORM must be one of", str(reply["broken"]))
+        for name in names:
+            address = f"{CHANNEL}/{quote(name)}"
+            page = self.game.browse("DELETE", address, key=self.olga.key)
+            self.assertEqual(page.status, 200, name)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["alert-phone.env"])
+        for name in ("..%2Fmetagame", "%2A", "phone.env"):
+            page = self.game.browse("DELETE", f"{CHANNEL}/{name}", key=self.olga.key)
+            self.assertEqual(page.status, 404, name)
+
+    def last_row(self) -> dict[str, Any]:
+        page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
+        row: dict[str, Any] = page.json["rows"][0]
+        return row
+
+    @proves("POST DashboardAlertChannel")
+    def test_the_audit_log_has_each_change_but_no_secret(self) -> None:
+        self.save(Token="tk_1", About="down")
+        row = self.last_row()
+        secrets = {"url": "set", "token": "set", "signing_secret": "set"}
+        self.assertEqual(row["after"], {"form": "ntfy", "about": "down"} | secrets)
+        self.save(new=False, Url="https://hook.example/other", About="disk", Private=True)
+        row = self.last_row()
+        self.assertEqual(
+            (row["before"], row["after"]),
+            (
+                {"about": "down", "private": None, "url": "hidden", "token": "hidden"},
+                {"about": "disk", "private": "1", "url": "replaced", "token": None},
+            ),
+        )
+        self.save(new=False, Url="", About="disk", Private=True)
+        row = self.last_row()
+        self.assertEqual((row["before"], row["after"]), ({}, {}))
+        self.game.browse("DELETE", f"{CHANNEL}/phone", key=self.olga.key)
+        row = self.last_row()
+        self.assertEqual(row["before"]["about"], "disk")
+        page = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key)
+        for word in SECRETS[:2]:
+            self.assertNotIn(word, str(page.json))
+
+    @proves("POST DashboardAlertChannel")
+    def test_a_signing_secret_is_replaced_on_request_and_sent_once(self) -> None:
+        first = self.save("hook", Form="json").json["signingSecret"]
+        change = {"Form": "json", "Url": "", "NewSecret": True}
+        second = self.save("hook", new=False, **change).json["signingSecret"]
+        self.assertEqual((len(second), second), (64, self.lines("hook")["SIGNING_SECRET"]))
+        self.assertNotEqual(first, second)
+        self.assertEqual(self.last_row()["after"], {"signing_secret": "replaced"})
+        self.assertNotIn(second, f"{self.settings('hook').json}")
+        unsigned = "FORM=json\nURL=https://hook.example/t\nUNSIGNED=1\n"
+        (self.folder / "alert-hook.env").write_text(unsigned)
+        third = self.save("hook", new=False, **change).json["signingSecret"]
+        self.assertEqual(self.lines("hook")["SIGNING_SECRET"], third)
+        self.assertNotIn("UNSIGNED", self.lines("hook"))
+
+    @proves("POST DashboardAlertChannel")
+    def test_a_change_of_a_channel_changed_meanwhile_is_refused(self) -> None:
+        self.save()
+        mark = self.settings().json["mark"]
+        self.assertEqual(self.save(new=False, About="disk", Mark=mark).status, 200)
+        page = self.save(new=False, About="down", Mark=mark)
+        self.assertEqual((page.status, page.json["error"]), (409, "changed"))
+        self.assertEqual(self.lines()["ABOUT"], "disk")
+
+    def test_a_new_channel_is_written_whole_or_not_at_all(self) -> None:
+        path = self.folder / "alert-phone.env"
+        fresh = self.folder / ".alert-phone.env.new"
+        fresh.write_text("FORM=js")  # of a writer that was killed
+        self.patch(alert_settings.os, "fsync", self.fail_to_write)
+        self.assertEqual(self.save().status, 503)
+        self.assertFalse(path.exists())
+        self.patch(alert_settings.os, "fsync", lambda _: None)
+        self.assertEqual(self.save().status, 200)
+        self.assertEqual(self.save().status, 409)
+        self.assertEqual([*self.folder.iterdir()], [path])
+
+    @staticmethod
+    def fail_to_write(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def test_without_hard_links_a_new_channel_replaces_no_file(self) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        self.patch(Path, "hardlink_to", refuse)
+        self.assertEqual((self.save().status, self.save().status), (200, 409))
 
     def test_only_an_owner_reads_and_writes_the_settings(self) -> None:
         self.save()

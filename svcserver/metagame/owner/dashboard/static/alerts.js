@@ -36,13 +36,17 @@ export async function alerts(root, live) {
   return again;
 }
 
-function listed({ on, channels }, again) {
-  if (!channels.length) return nothing("No alert channel yet. Add one to be notified when something breaks.");
+function listed({ on, channels, broken }, again) {
+  if (!channels.length && !broken.length) return nothing("No alert channel yet. Add one to be notified when something breaks.");
   const rows = channels.map((channel) => [
     el("span", {}, el("strong", {}, channel.name), " ", badge(FORMS[channel.form]?.[0] ?? channel.form)), about(channel), channel.quiet ?? "–", last(channel),
     el("div", { class: "actions" }, on ? owners("Test", () => test(channel, again)) : null,
       owners("Change", () => change(channel, again)), owners("Remove", () => drop(channel, again), "danger"))]);
-  return table("Channels", [["Channel"], ["About", "wide-only"], ["Quiet", "wide-only"], ["Last alert"], ["", "end"]], rows, channels.map((channel) => channel.name));
+  const unusable = broken.map((channel) => [
+    el("strong", {}, channel.name), "–", "–", el("div", {}, state("bad", "gets no alerts"), el("p", { class: "names" }, channel.why)),
+    el("div", { class: "actions" }, owners("Remove", () => drop(channel, again), "danger"))]);
+  return table("Channels", [["Channel"], ["About", "wide-only"], ["Quiet", "wide-only"], ["Last alert"], ["", "end"]], [...rows, ...unusable],
+    [...channels, ...broken].map((channel) => channel.name));
 }
 
 function about(channel) {
@@ -99,21 +103,26 @@ async function add(again) {
       return `Channel ${made.name} added. Send a test to try it.`;
     },
   });
-  if (!done || !made.signingSecret) return;
-  show("Signing secret", false, el("p", {}, "The receiver checks with it that an alert comes from your server. It is not shown again."),
-    el("p", { class: "join" }, made.signingSecret), button("Copy", () => copy(made.signingSecret, "Signing secret")));
+  if (done && made.signingSecret) showSecret(made.signingSecret);
 }
 
 async function change(channel, again) {
   let settings;
   if (!await act(async () => { settings = await read(`DashboardAlertChannel/${channel.name}`); })) return;
+  let made = null;
   await ask({
     title: `Change ${channel.name}`, confirm: "Change", fields: fields(settings.form, settings), again,
     run: async (typed) => {
-      await send("DashboardAlertChannel", body(channel.name, settings.form, false, typed));
+      made = await send("DashboardAlertChannel", { ...body(channel.name, settings.form, false, typed), Mark: settings.mark });
       return `Channel ${channel.name} changed`;
     },
   });
+  if (made?.signingSecret) showSecret(made.signingSecret);
+}
+
+function showSecret(secret) {
+  show("Signing secret", false, el("p", {}, "The receiver checks with it that an alert comes from your server. It is not shown again."),
+    el("p", { class: "join" }, secret), button("Copy", () => copy(secret, "Signing secret")));
 }
 
 /** The fields of a form; `settings` are those of a channel that is changed, without its secrets. */
@@ -130,17 +139,18 @@ function fields(form, settings = null) {
     { name: "About", label: "Send alerts about", checks: KINDS, value: settings?.about.length ? settings.about : KINDS.map(([kind]) => kind) },
     { name: "Quiet", label: "Quiet time (optional)", placeholder: "23:00-07:00", optional: true, longest: 16, value: settings?.quiet },
     { name: "Private", label: "The receiver is", options: [["", "on the internet"], ["1", "on this machine or network"]], value: settings?.private ? "1" : "" },
+    ...settings && form === "json" ? [{ name: "NewSecret", label: "Signing secret", checks: [["1", "Make a new one. Until the receiver has it, it rejects alerts."]], value: [] }] : [],
     REASON];
 }
 
 function body(name, form, fresh, typed) {
   if (!typed.About.length) throw new Refused(400, "Choose at least one kind of alert.");
-  const { reason, About: kinds, Private: inside, ...rest } = typed;
+  const { reason, About: kinds, Private: inside, NewSecret: renews = [], ...rest } = typed;
   const trimmed = Object.fromEntries(Object.entries(rest).map(([field, value]) => [field, value.trim()]));
-  return { ...trimmed, Name: name, New: fresh, Form: form, About: kinds.length === KINDS.length ? "" : kinds.join(","), Private: inside === "1", Reason: reason };
+  return { ...trimmed, Name: name, New: fresh, Form: form, About: kinds.length === KINDS.length ? "" : kinds.join(","), Private: inside === "1", NewSecret: renews.length > 0, Reason: reason };
 }
 
 async function drop(channel, again) {
   const answer = await ask({ title: `Remove ${channel.name}?`, text: "Its address and its delivery history are deleted.", fields: [REASON], danger: true, confirm: "Remove" });
-  if (answer) await act(() => remove(`DashboardAlertChannel/${channel.name}`, { Reason: answer.reason }), () => `Channel ${channel.name} removed`, again);
+  if (answer) await act(() => remove(`DashboardAlertChannel/${encodeURIComponent(channel.name)}`, { Reason: answer.reason }), () => `Channel ${channel.name} removed`, again);
 }
