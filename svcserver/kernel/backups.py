@@ -24,6 +24,7 @@ STATE_FILE = "backup-state.json"
 RUN_FILE = "backup-running"  # locked by the process that makes a backup
 REQUEST_FILE = "backup-request.json"  # the owner's request to make a backup now
 REQUEST_S = 60.0  # older requests are ignored
+TAKEN_S = 15.0  # svc-stack checks for requests every two seconds
 FORM = 1  # version of the file; other versions are ignored
 MOST = 400  # maximum backups in the file
 STALE_S = 50 * 3600.0  # two nights without a backup, or a proven one, are a fault
@@ -165,12 +166,18 @@ def request(folder: Path, now: float) -> None:
     replace_json(path, path.with_suffix(".new"), {"at": now})
 
 
+def requested_at(folder: Path) -> float | None:
+    """Return the time of the request that waits for the stack, or None if there is none."""
+    try:
+        return (folder / REQUEST_FILE).stat().st_mtime
+    except OSError:
+        return None
+
+
 def is_requested(folder: Path, now: float) -> bool:
     """Return whether a recent request waits for the stack."""
-    try:
-        return abs(now - (folder / REQUEST_FILE).stat().st_mtime) <= REQUEST_S
-    except OSError:
-        return False
+    at = requested_at(folder)
+    return at is not None and abs(now - at) <= REQUEST_S
 
 
 def take_request(folder: Path, now: float) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 import attrs
-from attrs import frozen
+from attrs import field, frozen
 from cattrs import Converter
 
 from svcserver.kernel import json
@@ -61,12 +62,19 @@ class MachineSample:
 
 @frozen
 class HostState:
-    """The host at the time ``at``; ``machine`` has the load of the last hour, oldest first."""
+    """The host at the time ``at``; ``machine`` has the load of the last hour, oldest first.
+
+    ``environment`` has the settings that the writer's environment overrides in ``stack.env``, with
+    None for a secret. ``changed`` has, by service, the settings whose line in its env file has
+    changed since the service started; None if the file has changed in an unknown way.
+    """
 
     at: float
     services: tuple[ServiceState, ...] = ()
     faults: tuple[HostFault, ...] = ()
     machine: tuple[MachineSample, ...] = ()
+    environment: Mapping[str, str | None] = field(factory=dict)
+    changed: Mapping[str, tuple[str, ...] | None] = field(factory=dict)
 
 
 def write(folder: Path, state: HostState) -> None:

@@ -5,15 +5,19 @@ Real processes are needed because the stack sends the alerts and makes the backu
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Browser, Locator, expect
 
 from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.settings import parse_env_file
+from svcserver.stack import rolling
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
@@ -83,6 +87,18 @@ def test_a_channel_is_added_tested_changed_and_removed(
         tab.told(f"Channel {name} changed")
         assert parse_env_file(path.read_text())["QUIET"] == "23:00-07:00"
         assert parse_env_file(path.read_text())["URL"] == url
+        press(channel, "Change")
+        tab.page.get_by_label("Make a new one").check()
+        tab.picture("alert-new-secret")
+        tab.confirm("Change")
+        tab.told(f"Channel {name} changed")
+        renewed = tab.page.get_by_role("dialog").locator(".join").inner_text()
+        tab.confirm("Close")
+        assert secret != renewed == parse_env_file(path.read_text())["SIGNING_SECRET"]
+        path.write_text("FORM=pigeon\n")
+        expect(channel).to_contain_text("gets no alerts")
+        expect(channel).to_contain_text("FORM must be one of")
+        tab.picture("alert-broken")
         press(channel, "Remove")
         tab.answer("Remove", Reason="the end")
         tab.told(f"Channel {name} removed")
@@ -115,7 +131,7 @@ def test_a_backup_is_made_downloaded_and_scheduled(
         state = backups.read(here.folder)
         assert state is not None and state.newest is not None
         file = Path(state.newest.file)
-        press(stored, "Restore")
+        press(stored, "How to restore")
         command = tab.page.get_by_role("dialog").locator(".join")
         expect(command).to_contain_text(f"svcctl backup restore {file} --stop --config")
         tab.confirm("Close")
@@ -133,9 +149,48 @@ def test_a_backup_is_made_downloaded_and_scheduled(
         tab.answer("Change", Time="03:15", Days="9")
         tab.told("Schedule changed")
         expect(tab.fact("Made")).to_contain_text("every night at 03:15")
-        expect(tab.fact("Kept")).to_contain_text("9 days, 4 weeks, 12 months")
+        expect(tab.fact("Kept")).to_contain_text("9 days, 4 weeks, 12 months (stack.env)")
+        tab.press("Change")
+        tab.answer("Change", Days="8")
+        expect(tab.fault()).to_contain_text("the next backup deletes older ones")
+        tab.answer("Change", Key=here.key)
+        tab.told("Schedule changed")
+        expect(tab.fact("Kept")).to_contain_text("8 days")
         lines = parse_env_file((here.folder / "stack.env").read_text())
         assert (lines["BACKUP_AT"], lines["BACKUP_DRILL"]) == ("03:15", "0")
+
+
+@proves("GET DashboardBackups")
+def test_a_request_that_nobody_took_survives_a_reload(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    request = here.folder / backups.REQUEST_FILE
+    state = backups.read(here.folder) or Backups()
+    backups.write(here.folder, evolve(state, tried=None))
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Backups")
+        stack = rolling.read_state(here.folder)
+        assert stack is not None
+        os.kill(stack.pid, signal.SIGSTOP)  # a stopped process takes nothing
+        try:
+            tab.press("Back up now")
+            tab.answer("Back up")
+            tab.told("The backup starts")
+            expect(tab.page.get_by_text("A backup starts in a moment.")).to_be_visible()
+            old = time.time() - backups.TAKEN_S - 1
+            os.utime(request, (old, old))
+            late = tab.page.get_by_text("svc-stack did not take the request")
+            expect(late).to_be_visible()
+            tab.page.reload()
+            expect(late).to_be_visible()
+            expect(tab.page.get_by_role("button", name="Back up now")).to_be_visible()
+            tab.picture("backup-not-taken")
+            request.unlink()
+            expect(late).to_have_count(0)
+        finally:
+            os.kill(stack.pid, signal.SIGCONT)
 
 
 # slow: a stack
@@ -175,7 +230,7 @@ def test_backups_and_progress_fit_in_each_look(
             press(row(tab, "Stored backups", "not tested"), "Download")
             tab.picture("backup-download")
             tab.confirm("Cancel")
-            press(row(tab, "Stored backups", "not tested"), "Restore")
+            press(row(tab, "Stored backups", "not tested"), "How to restore")
             tab.picture("backup-restore")
             tab.confirm("Close")
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Annotated, BinaryIO, ClassVar, TypedDict
 
@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 from twisted.logger import Logger
 
-from svcserver.kernel import backups
+from svcserver.kernel import backups, host_state
 from svcserver.kernel.backup_settings import (
     OFF,
     STACK_FILE,
@@ -22,8 +22,9 @@ from svcserver.kernel.backup_settings import (
 )
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.envfile import change
-from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
-from svcserver.kernel.settings import BadSetting
+from svcserver.kernel.headers import ACCOUNT_KEY
+from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated, Unavailable
+from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, whole
 from svcserver.kernel.times import iso
 from svcserver.metagame.access.acting import staff_of
@@ -51,12 +52,16 @@ class BackupWish:
 @spelled(pascal_case)
 @frozen
 class ScheduleWish:
-    """The local time of the nightly backup (the word off: never), and how many are kept."""
+    """The local time of the nightly backup (the word off: never), and how many are kept.
+
+    If the schedule has changed since its ``Mark`` was read, the change is refused.
+    """
 
     at: Annotated[str, text(3, 5)]
     days: Annotated[int, whole(1, 366)]
     weeks: Annotated[int, whole(0, 260)]
     months: Annotated[int, whole(0, 120)]
+    mark: Annotated[str, text(0, 64)] = ""
     reason: Reason = ""
 
 
@@ -93,8 +98,20 @@ class BackupRunReply(TypedDict):
     step: str
 
 
+class ScheduleSources(TypedDict):
+    """The source of each value: default, file (``stack.env``), or environment (of svc-stack)."""
+
+    at: str
+    days: str
+    weeks: str
+    months: str
+
+
 class ScheduleReply(TypedDict):
-    """The settings of nightly backups; ``at`` is a local time, or the word off."""
+    """The settings of nightly backups; ``at`` is a local time, or the word off.
+
+    ``mark`` changes with the time and the counts.
+    """
 
     at: str
     days: int
@@ -103,17 +120,21 @@ class ScheduleReply(TypedDict):
     drill: bool
     encrypted: bool
     folder: str
+    sources: ScheduleSources
+    mark: str
 
 
 class BackupsReply(TypedDict):
     """The stored backups, newest first.
 
-    ``stack`` says whether svc-stack makes them. ``wrong`` is the fault to fix, or null.
+    ``stack`` says whether svc-stack makes them. ``notTaken`` is the time of the newest request if
+    svc-stack did not take it within 15 seconds, or null. ``wrong`` is the fault to fix, or null.
     ``schedule`` is null if the settings cannot be read; ``badSettings`` then says why.
     """
 
     stack: bool
     requested: bool
+    notTaken: Moment | None
     running: BackupRunReply | None
     wrong: str | None
     schedule: ScheduleReply | None
@@ -125,6 +146,20 @@ NO_STACK = (
     "No svc-stack runs this host, so the dashboard cannot start a backup. Run svcctl backup now, "
     "or under systemd: systemctl start svc-backup"
 )
+FIXED = (
+    "{name} is set in the environment of svc-stack, which takes precedence over stack.env. "
+    "Change it there, and restart svc-stack."
+)
+FEWER = (
+    "With these numbers the next backup deletes older ones. Enter the key that you sign in with "
+    "to confirm that."
+)
+VARIABLES = {
+    "at": "BACKUP_AT",
+    "days": "BACKUP_KEEP_DAYS",
+    "weeks": "BACKUP_KEEP_WEEKS",
+    "months": "BACKUP_KEEP_MONTHS",
+}
 NO_FOLDER = "the metagame does not know the host's folder. Start it with --env-file."
 
 
@@ -156,10 +191,13 @@ class BackupActs:
             settings = self._settings()
         except (BadSetting, Conflict) as error:
             fault = str(error)
-        since = state.running_since
+        since, asked = state.running_since, backups.requested_at(self.folder)
+        waits = asked is not None and abs(now - asked) <= backups.TAKEN_S
+        is_over = asked is None or waits or since is not None or asked < (state.tried or 0.0)
         return {
             "stack": self.has_stack(),
-            "requested": backups.is_requested(self.folder, now),
+            "requested": waits,
+            "notTaken": None if is_over or asked is None else iso(asked),
             "running": None if since is None else {"since": iso(since), "step": state.step},
             "wrong": state.wrong(now),
             "schedule": None if settings is None else self._schedule(settings),
@@ -182,37 +220,51 @@ class BackupActs:
 
         await self.record(AuditEntry(by, "request backup", "", reason), act)
 
-    async def schedule(self, by: str, wanted: ScheduleWish) -> None:
-        """Change schedule and retention; raises Conflict, Malformed or Unavailable."""
+    async def schedule(self, by: str, wanted: ScheduleWish, *, proven: bool) -> None:
+        """Change schedule and retention; raises Conflict, Malformed or Unavailable.
+
+        To keep fewer backups deletes some, so unless ``proven`` it raises Unauthenticated.
+        """
+
+        before: dict[str, str | int] | None = None
 
         def act(_: Connection, trace: Trace) -> None:
-            try:
-                at = time_of_day(wanted.at)
-            except ValueError as error:
-                raise Malformed(f"The time {error}.", code="bad_request") from error
-            try:
-                before = self._settings()
-            except BadSetting as error:
-                raise Conflict(str(error), code="bad_settings") from error
-            trace.before = {
-                "at": _time(before),
-                "days": before.days,
-                "weeks": before.weeks,
-                "months": before.months,
-            }
-            counts = {"days": wanted.days, "weeks": wanted.weeks, "months": wanted.months}
-            word = OFF if at is None else f"{at:%H:%M}"
-            lines = {"BACKUP_AT": word}
-            lines |= {f"BACKUP_KEEP_{name.upper()}": str(count) for name, count in counts.items()}
-            path = self._config() / STACK_FILE
-            try:  # the same lines if the transaction runs again
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
-                change(path, lines)
-            except (OSError, UnicodeDecodeError) as why:
-                raise _unwritable(STACK_FILE, why) from why
-            trace.after = {"at": word, **counts}
+            nonlocal before
+            after = _wanted_values(wanted)
+            if before is None:  # else the transaction runs again, and the file is written
+                before = self._put_schedule(wanted.mark, after, proven=proven)
+            trace.before, trace.after = before, after
 
         await self.record(AuditEntry(by, "backup schedule", "", wanted.reason), act)
+
+    def _put_schedule(
+        self, mark: str, after: Mapping[str, str | int], *, proven: bool
+    ) -> dict[str, str | int]:
+        """Write the schedule to the file; return the previous values."""
+        try:
+            settings = self._settings()
+        except BadSetting as error:
+            raise Conflict(str(error), code="bad_settings") from error
+        before, overridden = _values(settings), self._environment()
+        if mark and mark != _mark(settings):
+            text = "The schedule has changed since you opened it. Open it again."
+            raise Conflict(text, code="changed")
+        lines = {}
+        for name, value in after.items():
+            variable = VARIABLES[name]
+            if variable not in overridden:
+                lines[variable] = str(value)
+            elif value != before[name]:
+                raise Conflict(FIXED.format(name=variable), code="environment")
+        if not proven and any(_is_fewer(after[name], before[name]) for name in before):
+            raise Unauthenticated(FEWER, code="key_wanted")
+        path = self._config() / STACK_FILE
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+            change(path, lines)
+        except (OSError, UnicodeDecodeError) as why:
+            raise _unwritable(STACK_FILE, why) from why
+        return before
 
     async def download(self, by: str, name: str, reason: str = "") -> BinaryIO:
         """Return the opened file of a backup; raises Missing or Conflict."""
@@ -241,18 +293,44 @@ class BackupActs:
             raise Conflict(NO_FOLDER, code="no_folder")
         return config.absolute()
 
+    def _environment(self) -> Mapping[str, str | None]:
+        """Return the settings that the environment of svc-stack overrides; None for a secret."""
+        state = host_state.read(self.folder, self.wall_clock())
+        return {} if state is None else state.environment
+
     def _settings(self) -> BackupSettings:
-        return read_settings(self._config(), {})
+        """Return the settings in force, but without the secrets of the stack's environment."""
+        overridden = self._environment()
+        shown = {name: value for name, value in overridden.items() if value is not None}
+        return read_settings(self._config(), shown)
 
     def _schedule(self, settings: BackupSettings) -> ScheduleReply:
+        file, overridden = self._config() / STACK_FILE, self._environment()
+        lines = with_env_file(str(file) if file.is_file() else None, {})
+
+        def source(name: str) -> str:
+            variable = VARIABLES[name]
+            if variable in overridden:
+                return "environment"
+            return "file" if lines.get(variable, "").strip() else "default"
+
         return {
             "at": _time(settings),
             "days": settings.days,
             "weeks": settings.weeks,
             "months": settings.months,
             "drill": settings.drill,
-            "encrypted": bool(settings.recipients) or settings.passphrase is not None,
+            "encrypted": bool(settings.recipients)
+            or settings.passphrase is not None
+            or "BACKUP_PASSPHRASE" in overridden,
             "folder": str((self.folder / settings.folder).absolute()),
+            "sources": {
+                "at": source("at"),
+                "days": source("days"),
+                "weeks": source("weeks"),
+                "months": source("months"),
+            },
+            "mark": _mark(settings),
         }
 
     def _shown(self, backup: Backup, settings: BackupSettings | None) -> StoredBackup:
@@ -280,6 +358,29 @@ class BackupActs:
 
 def _time(settings: BackupSettings) -> str:
     return OFF if settings.at is None else f"{settings.at:%H:%M}"
+
+
+def _values(settings: BackupSettings) -> dict[str, str | int]:
+    """Return the values that the page changes, by the names in ``VARIABLES``."""
+    counts = {name: getattr(settings, name) for name in ("days", "weeks", "months")}
+    return {"at": _time(settings), **counts}
+
+
+def _wanted_values(wanted: ScheduleWish) -> dict[str, str | int]:
+    try:
+        at = time_of_day(wanted.at)
+    except ValueError as error:
+        raise Malformed(f"The time {error}.", code="bad_request") from error
+    word = OFF if at is None else f"{at:%H:%M}"
+    return {"at": word, "days": wanted.days, "weeks": wanted.weeks, "months": wanted.months}
+
+
+def _is_fewer(after: str | int, before: str | int) -> bool:
+    return isinstance(after, int) and isinstance(before, int) and after < before
+
+
+def _mark(settings: BackupSettings) -> str:
+    return " ".join(map(str, _values(settings).values()))
 
 
 def _unwritable(name: str, why: OSError | UnicodeDecodeError) -> Unavailable:
@@ -311,10 +412,24 @@ class BackupRoutes:
         await self.acts.request(staff_of(call).name, call.body.reason)
         return Answer(200, self.acts.show(), NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardBackupSchedule", body=ScheduleWish, reply=BackupsReply)
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardBackupSchedule",
+        body=ScheduleWish,
+        reply=BackupsReply,
+        headers=CODE,
+        signs_in=True,
+    )
     async def schedule(self, call: Call[ScheduleWish]) -> Answer:
-        """Change when backups are made and how many are kept."""
-        await self.acts.schedule(staff_of(call).name, call.body)
+        """Change when backups are made and how many are kept.
+
+        To keep fewer backups, a session also sends the key, and the code of a second factor.
+        """
+        proven = call.caller.account is None  # svcctl on this machine
+        if not proven and call.request.has_header(ACCOUNT_KEY):
+            await self.ways.check(call.player, call.request.header(CODE_HEADER))
+            proven = True
+        await self.acts.schedule(staff_of(call).name, call.body, proven=proven)
         return Answer(200, self.acts.show(), NO_STORE)
 
     @routes.row(

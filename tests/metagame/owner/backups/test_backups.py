@@ -11,10 +11,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
-from svcserver.kernel import backups
+from svcserver.kernel import backups, host_state
 from svcserver.kernel.backups import Backup, Backups, BackupStep
+from svcserver.kernel.host_state import HostState
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.dashboard_access import (
     DashboardAccess,
     SqlDashboardAccess,
@@ -117,7 +119,9 @@ class BackupTests(BackupCase):
         file = self.folder / "stack.env"
         file.write_text("# mine\nWORKERS=2\nBACKUP_AT=04:00\n")
         page = self.post(SCHEDULE, DAILY)
-        self.assertEqual((page.status, page.json["schedule"]["at"]), (200, "03:30"))
+        schedule = page.json["schedule"]
+        self.assertEqual((page.status, schedule["at"]), (200, "03:30"))
+        self.assertEqual(set(schedule["sources"].values()), {"file"})
         lines = parse_env_file(file.read_text())
         self.assertEqual((lines["WORKERS"], lines["BACKUP_AT"]), ("2", "03:30"))
         self.assertEqual(lines["BACKUP_KEEP_MONTHS"], "0")
@@ -136,6 +140,86 @@ class BackupTests(BackupCase):
         self.assertEqual((self.folder / "stack.env").stat().st_mode & 0o777, 0o600)
         self.game.parts.desk.dashboard.folder = None
         self.assertEqual(self.post(SCHEDULE, DAILY).status, 409)
+
+    def sign_in(self) -> dict[str, str]:
+        """Return the headers of a dashboard session of Olga."""
+        page = self.game.browse(
+            "POST", "/svc/api/DashboardSession", key=self.olga.key, headers={"x-svc-dashboard": "1"}
+        )
+        cookie = page.headers["set-cookie"].partition(";")[0]
+        return {"Cookie": cookie, "x-svc-dashboard": page.json["Word"]}
+
+    @proves("POST DashboardBackupSchedule")
+    def test_keeping_fewer_backups_needs_key_and_second_factor(self) -> None:
+        session = self.sign_in()
+        change = {"At": "04:00", "Days": 7, "Weeks": 4, "Months": 12}
+
+        def send(more: Mapping[str, object], **headers: str) -> Page:
+            sent = {**change, **more}
+            return self.game.browse("POST", SCHEDULE, json=sent, headers=session | headers)
+
+        self.assertEqual(send({"Days": 9, "At": "off"}).status, 200)
+        for fewer in ({"Days": 8}, {"Days": 9, "Weeks": 3}, {"Days": 9, "Months": 0}):
+            page = send(fewer)
+            self.assertEqual((page.status, page.json["error"]), (401, "key_wanted"), fewer)
+        self.assertIn("BACKUP_KEEP_DAYS=9", (self.folder / "stack.env").read_text())
+        key = {"x-svc-user-api-key": self.olga.key}
+        self.assertEqual(send({"Days": 8}, **key).status, 200)
+        factor = new_factor()
+        self.game.ledger.run(
+            lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id, factor=factor))
+        )
+        page = send({"Days": 8}, **key)
+        self.assertEqual((page.status, page.json["error"]), (401, "second_factor"))
+        codes = TOTP(base64.b32decode(factor), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
+        code = codes.generate(int(self.game.clock.seconds())).decode()
+        self.assertEqual(send({"Days": 2}, **key, **{"x-svc-second-factor": code}).status, 200)
+
+    @proves("GET DashboardBackups", "POST DashboardBackupSchedule")
+    def test_the_environment_of_the_stack_overrides_its_file(self) -> None:
+        (self.folder / "stack.env").write_text("BACKUP_AT=03:00\nBACKUP_KEEP_DAYS=9\n")
+        environment = {"BACKUP_AT": "05:00", "BACKUP_PASSPHRASE": None}
+        host_state.write(self.folder, HostState(START, environment=environment))
+        schedule = self.listed().json["schedule"]
+        self.assertEqual(
+            (schedule["at"], schedule["days"], schedule["encrypted"]), ("05:00", 9, True)
+        )
+        sources = {"at": "environment", "days": "file", "weeks": "default", "months": "default"}
+        self.assertEqual(schedule["sources"], sources)
+        change = {"At": "05:00", "Days": 10, "Weeks": 4, "Months": 12}
+        self.assertEqual(self.post(SCHEDULE, change).status, 200)
+        self.assertIn("BACKUP_AT=03:00", (self.folder / "stack.env").read_text())
+        page = self.post(SCHEDULE, {**change, "At": "06:00"})
+        self.assertEqual((page.status, page.json["error"]), (409, "environment"))
+        self.assertIn("BACKUP_AT is set in the environment", page.json["message"])
+        self.game.clock.advance(host_state.FRESH_S + 1)  # the stack has stopped
+        self.assertEqual(self.listed().json["schedule"]["at"], "03:00")
+
+    @proves("POST DashboardBackupSchedule")
+    def test_a_schedule_changed_meanwhile_is_refused(self) -> None:
+        mark = self.listed().json["schedule"]["mark"]
+        self.assertEqual(self.post(SCHEDULE, {**DAILY, "Mark": mark}).status, 200)
+        page = self.post(SCHEDULE, {**DAILY, "Days": 5, "Mark": mark})
+        self.assertEqual((page.status, page.json["error"]), (409, "changed"))
+
+    @proves("GET DashboardBackups", "POST DashboardBackup")
+    def test_a_request_that_no_stack_takes_is_shown(self) -> None:
+        self.stack()
+        file = self.folder / backups.REQUEST_FILE
+        self.assertEqual(self.post(NOW, {}).status, 200)
+        os.utime(file, (START, START))
+        reply = self.listed().json
+        self.assertEqual((reply["requested"], reply["notTaken"]), (True, None))
+        for seconds in (backups.TAKEN_S + 1, 3_600):
+            self.game.clock.advance(seconds)
+            reply = self.listed().json
+            self.assertEqual((reply["requested"], reply["notTaken"]), (False, iso(START)))
+        backups.write(self.folder, Backups([self.backup], START + 60))  # by svcctl backup now
+        self.assertIsNone(self.listed().json["notTaken"])
+        os.utime(file, (START + 90, START + 90))
+        self.assertIsNotNone(self.listed().json["notTaken"])
+        self.assertFalse(backups.take_request(self.folder, self.game.clock.seconds()))
+        self.assertIsNone(self.listed().json["notTaken"])
 
 
 class DownloadTests(BackupCase):

@@ -1,6 +1,6 @@
 // Backups: the list, a backup now, schedule and retention, download, and the command to restore.
 
-import { fetchFile, inTurn, read, send } from "./api.js";
+import { fetchFile, inTurn, prove, read, send } from "./api.js";
 import { CODE, KEY } from "./access.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js";
@@ -8,6 +8,9 @@ import { state } from "./icons.js";
 import { count, exactly, size } from "./words.js";
 
 const STEPS = [["make", "Copying the database and settings"], ["test", "Testing: restoring it beside the server"], ["check", "Checking the stored backups"]];
+
+const HOW = "Backups from this page need a running svc-stack. In a terminal, run svcctl backup now.";
+const SOURCES = { file: "stack.env", environment: "environment of svc-stack" };
 
 export async function backups(root, live) {
   const [again] = inTurn(async () => {
@@ -24,10 +27,12 @@ export async function backups(root, live) {
 }
 
 /** The fault, or the run in progress, or the newest tested backup. */
-function standing({ wrong, running, requested, schedule: settings, backups: all }) {
+function standing({ stack, wrong, running, requested, notTaken, schedule: settings, backups: all }) {
   const tested = all.map((backup) => backup.provenAt).filter(Boolean).sort().at(-1);
   const well = tested ? state("good", `Tested ${exactly(tested)}`) : state("off", all.length ? "Not tested yet" : "No backup yet");
   return card(null, [], el("div", { class: "inside groups" }, wrong ? el("p", {}, state("bad", wrong)) : el("p", {}, well),
+    notTaken ? el("p", {}, state("bad", `svc-stack did not take the request of ${exactly(notTaken)}. ${HOW}`)) : null,
+    stack || notTaken ? null : el("p", { class: "muted small" }, HOW),
     running || requested ? el("div", { class: "group" }, progress(running, settings)) : null));
 }
 
@@ -40,13 +45,20 @@ function progress(running, settings) {
     el("ol", { class: "steps", "aria-label": "Progress" }, items)];
 }
 
+function from(source) {
+  return SOURCES[source] ? el("span", { class: "muted small" }, ` (${SOURCES[source]})`) : "";
+}
+
 function schedule({ stack, schedule: settings, badSettings }, again) {
   if (!settings) return card("Schedule", [], el("p", { class: "inside bad" }, state("bad", badSettings)));
   const when = !stack ? "by svc-backup.timer, or by you" : settings.at === "off" ? "off" : `every night at ${settings.at}, server time`;
-  const kept = [count(settings.days, "day"), settings.weeks ? count(settings.weeks, "week") : "", settings.months ? count(settings.months, "month") : ""].filter(Boolean).join(", ");
+  const units = ["day", "week", "month"].filter((unit) => settings[`${unit}s`]);
+  const source = (unit) => settings.sources[`${unit}s`];
+  const kept = units.flatMap((unit, at) => [at ? ", " : "", count(settings[`${unit}s`], unit),
+    at === units.length - 1 || source(unit) !== source(units[at + 1]) ? from(source(unit)) : ""]);
   return card("Schedule", [button("Change", () => change(settings, stack, again))], el("dl", { class: "facts inside" },
-    el("dt", {}, "Made"), el("dd", {}, when),
-    el("dt", {}, "Kept"), el("dd", {}, `the newest of each of the last ${kept}`),
+    el("dt", {}, "Made"), el("dd", {}, when, stack ? from(settings.sources.at) : ""),
+    el("dt", {}, "Kept"), el("dd", {}, "the newest of each of the last ", kept),
     el("dt", {}, "Tested"), el("dd", {}, settings.drill ? "after each backup" : "no (BACKUP_DRILL=0)"),
     el("dt", {}, "Encrypted"), el("dd", {}, settings.encrypted ? "yes" : "no (set BACKUP_PASSPHRASE or BACKUP_RECIPIENTS in stack.env)"),
     el("dt", {}, "Folder"), el("dd", {}, el("code", {}, settings.folder))));
@@ -56,7 +68,7 @@ function listed(all) {
   if (!all.length) return nothing("There is no backup yet.");
   const rows = all.map((backup) => [
     exactly(backup.madeAt), size(backup.bytes), badge(backup.encrypted ? "encrypted" : "not encrypted"), verified(backup),
-    el("div", { class: "actions" }, button("Download", () => download(backup)), button("Restore", () => restore(backup)))]);
+    el("div", { class: "actions" }, button("Download", () => download(backup)), button("How to restore", () => restore(backup)))]);
   return table("Stored backups", [["Made"], ["Size"], ["Encryption"], ["State"], ["", "end"]], rows, all.map((backup) => backup.name));
 }
 
@@ -74,13 +86,21 @@ async function start(again) {
 }
 
 async function change(settings, stack, again) {
-  const number = (name, label, min, max) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
+  let access;
+  if (!await act(async () => { access = await read("DashboardAccess"); })) return;
+  const units = [["days", "Days kept", 1, 366], ["weeks", "Weeks kept", 0, 260], ["months", "Months kept", 0, 120]];
+  const own = (name) => settings.sources[name] !== "environment"; // the others are changed there
+  const number = ([name, label, min, max]) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
+  const proof = [{ ...KEY, label: `${KEY.label}, to keep fewer`, hint: "The next backup deletes those that are no longer kept.", optional: true }];
+  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label}, to keep fewer`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,
-    fields: [...stack ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
-      number("days", "Days kept", 1, 366), number("weeks", "Weeks kept", 0, 260), number("months", "Months kept", 0, 120), REASON],
-    run: async ({ at = settings.at, days, weeks, months, reason }) => {
-      await send("DashboardBackupSchedule", { At: at.trim().toLowerCase(), Days: Number(days), Weeks: Number(weeks), Months: Number(months), Reason: reason });
+    fields: [...stack && own("at") ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
+      ...units.filter(([name]) => own(name)).map(number), ...proof, REASON],
+    run: async ({ key, code, reason, ...typed }) => {
+      const { at, days, weeks, months } = { ...settings, ...typed };
+      const body = { At: at.trim().toLowerCase(), Days: Number(days), Weeks: Number(weeks), Months: Number(months), Mark: settings.mark, Reason: reason };
+      await (key.trim() ? prove("DashboardBackupSchedule", body, key.trim(), code?.trim()) : send("DashboardBackupSchedule", body));
       return "Schedule changed";
     },
   });
