@@ -191,13 +191,13 @@ class BackupActs:
             settings = self._settings()
         except (BadSetting, Conflict) as error:
             fault = str(error)
-        since, asked = state.running_since, backups.requested_at(self.folder)
-        waits = asked is not None and abs(now - asked) <= backups.TAKEN_S
-        is_over = asked is None or waits or since is not None or asked < (state.tried or 0.0)
+        since, request_at = state.running_since, backups.requested_at(self.folder)
+        waits = request_at is not None and abs(now - request_at) <= backups.TAKEN_S
+        is_over = waits or since is not None or (request_at or 0.0) < (state.tried or 0.0)
         return {
             "stack": self.has_stack(),
             "requested": waits,
-            "notTaken": None if is_over or asked is None else iso(asked),
+            "notTaken": None if request_at is None or is_over else iso(request_at),
             "running": None if since is None else {"since": iso(since), "step": state.step},
             "wrong": state.wrong(now),
             "schedule": None if settings is None else self._schedule(settings),
