@@ -269,17 +269,18 @@ OPEN = (
 
 def differences(
     before: Mapping[str, str], after: Mapping[str, str]
-) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """Return what differs between two channel files, for the audit log, without secrets."""
-    was, now = dict[str, str | None](), dict[str, str | None]()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the lines that differ between two channel files, without secrets, for the audit."""
+    was, now = dict[str, str](), dict[str, str]()
     for name in (*OPEN, *SECRETS):
-        old, new = before.get(name) or None, after.get(name) or None
+        old, new = before.get(name, ""), after.get(name, "")
         if old == new:
             continue
-        if name in SECRETS:
-            new = None if new is None else "set" if old is None else "replaced"
-            old = None if old is None else "hidden"
-        was[name.lower()], now[name.lower()] = old, new
+        is_secret = name in SECRETS
+        if old:
+            was[name.lower()] = "hidden" if is_secret else old
+        if new:
+            now[name.lower()] = ("replaced" if old else "set") if is_secret else new
     return was, now
 
 

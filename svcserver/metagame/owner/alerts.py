@@ -366,7 +366,8 @@ class AlertActs:
                 values = wanted.values(previous)
                 check(values)
                 _write(path, values, new=wanted.new)
-            trace.before, trace.after = differences(previous, values)
+            before, trace.after = differences(previous, values)
+            trace.before = None if wanted.new else before
 
         word = "add alerts" if wanted.new else "change alerts"
         await self.record(AuditEntry(by, word, wanted.name, wanted.reason), act)
@@ -390,7 +391,7 @@ class AlertActs:
                     path.unlink()
                 except OSError as why:
                     raise _unwritable(path, why) from why
-            trace.before, trace.after = differences(previous, {})
+            trace.before = differences(previous, {})[0]
 
         await self.record(AuditEntry(by, "remove alerts", name, reason), act)
 

@@ -258,8 +258,8 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(
             (row["before"], row["after"]),
             (
-                {"about": "down", "private": None, "url": "hidden", "token": "hidden"},
-                {"about": "disk", "private": "1", "url": "replaced", "token": None},
+                {"about": "down", "url": "hidden", "token": "hidden"},
+                {"about": "disk", "private": "1", "url": "replaced"},
             ),
         )
         self.save(new=False, Url="", About="disk", Private=True)
