@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
 from attrs import frozen
+from twisted.logger import Logger
 
 from svcserver.kernel.redaction import redact
+
+log = Logger()
 
 PIECE = 64 * 1024  # bytes read at once
 BEHIND = 4 * PIECE  # a reader that is further behind continues near the end
 LAST_LINES = 200
 MOST_LINES = 2_000  # in one part; the page shows no more
 LONGEST = 1_000  # characters of a line
+ENDED = "ended-"
+MAX_ENDED = 200  # ended game servers whose last output stays, as many as launches in the history
 MAX_ESCAPES = 50  # escape sequences of a line that is shown in colour
 _SCAN = 4 * LONGEST  # characters of a line that are searched; only these can be shown
 
@@ -28,18 +36,19 @@ class OutputPart(TypedDict):
 
     ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the lines are the last ones, not
     those after the cursor that was sent. ``missed`` is true if lines between the sent cursor and
-    these lines are left out.
+    these lines are left out. ``ended`` is true if the server has ended, and no more lines follow.
     """
 
     lines: list[str]
     cursor: str
     fresh: bool
     missed: bool
+    ended: bool
 
 
 @frozen
 class OutputFile:
-    """The current output file of a game server.
+    """The current output file of a game server, or the last output of one that has ended.
 
     ``start`` is the position of the file's first byte in the whole output of the server. ``series``
     identifies a numbering of positions; another numbering has another value.
@@ -48,6 +57,7 @@ class OutputFile:
     path: Path
     series: str
     start: int
+    ended: bool = False
 
     def after(self, cursor: str) -> OutputPart:
         """Return the whole lines after the cursor; for a foreign cursor, the last lines."""
@@ -64,7 +74,7 @@ class OutputFile:
             whole, lines, missed = data, [], True
         elif missed or (offset > 0 and self._is_inside_line(offset)):
             del lines[:1]
-        most = LAST_LINES if fresh else MOST_LINES
+        most = LAST_LINES if fresh and not self.ended else MOST_LINES
         if len(lines) > most:  # such as thousands of empty lines
             lines, missed = lines[-most:], True
         at = self.start + offset + len(whole) + len(newline)
@@ -73,6 +83,7 @@ class OutputFile:
             "cursor": f"{self.series}:{at}",
             "fresh": fresh,
             "missed": missed and not fresh,
+            "ended": self.ended,
         }
 
     def _is_inside_line(self, offset: int) -> bool:
@@ -92,6 +103,18 @@ class OutputFile:
             lines.pop()
         return [plain(line) for line in lines[-LAST_LINES:]]
 
+    def tail(self) -> tuple[bytes, int]:
+        """Return the last whole lines, in fewer than ``PIECE`` bytes, and their position."""
+        most = PIECE - 1
+        data = _end_of(self.path, most)
+        if self.start > 0 and len(data) < most:  # a new file was started a moment ago
+            data = _end_of(self.path.with_suffix(".old"), most - len(data)) + data
+        at = self.start + _size_of(self.path) - len(data)
+        if at > 0:  # a part of a line could hold a part of a secret
+            begun = data.partition(b"\n")[2]
+            at, data = at + len(data) - len(begun), begun
+        return data, at
+
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
         """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether some are skipped.
 
@@ -107,6 +130,75 @@ class OutputFile:
                 return file.read(PIECE), start, start != (offset or 0)
         except OSError:  # the server has printed nothing yet
             return b"", max(0, offset or 0), False
+
+
+@frozen
+class EndedOutputs:
+    """The last output of each game server that has ended, a small file for each.
+
+    A file's name holds the server's id and the two values of its ``OutputFile``. There are at most
+    ``MAX_ENDED`` files. Without a folder, nothing is stored.
+    """
+
+    folder: Path | None
+
+    def store(self, server_id: str, output: OutputFile) -> None:
+        """Store the end of the server's output; if that fails, it is lost."""
+        if self.folder is None:
+            return
+        data, at = output.tail()
+        if not data:
+            return
+        end = b"" if data.endswith(b"\n") else b"\n"  # the last words of a crash are shown, too
+        path = self.folder / f"{ENDED}{server_id}.{output.series}.{at}.log"
+        try:
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data + end)
+            self._delete_oldest()
+        except OSError as error:
+            text = "the output of the ended game server {id} is lost: {why}"
+            log.warn(text, id=server_id, why=error.strerror)
+
+    def find(self, server_id: str) -> OutputFile | None:
+        """Return the last output of an ended server, or None if there is none."""
+        return next((file for known, file in self._files() if known == server_id), None)
+
+    def ids(self) -> set[str]:
+        """Return the ids of the ended servers whose output is stored."""
+        return {server_id for server_id, _ in self._files()}
+
+    def _files(self) -> Iterator[tuple[str, OutputFile]]:
+        names: list[str] = []
+        if self.folder is not None:
+            with suppress(OSError):  # no game server has started yet
+                names = os.listdir(self.folder)
+        for name in names:
+            match name.split("."):
+                case [first, series, at, "log"] if first.startswith(ENDED) and at.isdigit():
+                    path = Path(f"{self.folder}/{name}")
+                    file = OutputFile(path, series, int(at), ended=True)
+                    yield first.removeprefix(ENDED), file
+
+    def _delete_oldest(self) -> None:
+        paths = [file.path for _, file in self._files()]
+        for path in sorted(paths, key=lambda path: path.stat().st_mtime)[:-MAX_ENDED]:
+            path.unlink()
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # the server has printed nothing
+        return 0
+
+
+def _end_of(path: Path, most: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - most))
+            return file.read(most)
+    except OSError:
+        return b""
 
 
 def plain(line: bytes) -> str:

@@ -11,7 +11,7 @@ from svcserver.deploy.hunts import Kind
 from svcserver.deploy.supervisor import GIVE_UP_S, KILL_AFTER_S, Supervisor
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 
-NO_OUTPUT: OutputPart = {"lines": [], "cursor": "", "fresh": True, "missed": False}
+NO_OUTPUT: OutputPart = {"lines": [], "cursor": "", "fresh": True, "missed": False, "ended": False}
 
 
 @define(eq=False)
@@ -69,7 +69,7 @@ class OwnerActions:
             process.when_over().addCallback(lambda _: self.supervisor.watch())
 
     def console(self, server_id: str) -> list[str]:
-        """Return the last lines of the server's output, without secrets."""
+        """Return the last lines of a running or ended server's output, without secrets."""
         output = self._output(server_id)
         return [] if output is None else output.last_lines()
 
@@ -79,6 +79,10 @@ class OwnerActions:
         return NO_OUTPUT if output is None else output.after(cursor)
 
     def _output(self, server_id: str) -> OutputFile | None:
+        if server_id not in self.supervisor.fleet.servers:
+            ended = self.supervisor.ended_outputs.find(server_id)
+            if ended is not None:
+                return ended
         process = self.supervisor.process_of(self._server(server_id).id)
         return None if process is None or process.output is None else process.output.file()
 

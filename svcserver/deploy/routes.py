@@ -118,10 +118,16 @@ class GameServersInUse(TypedDict):
     launches: int
 
 
+class ListedLaunch(PastLaunch):
+    """A launch of the history; ``hasOutput`` is true if its last output can be read."""
+
+    hasOutput: bool
+
+
 class Launches(TypedDict):
     """The last launches that have ended, the latest end first."""
 
-    launches: list[PastLaunch]
+    launches: list[ListedLaunch]
 
 
 class KeyReply(TypedDict):
@@ -274,7 +280,10 @@ class Deploy:
         quiet=True,
     )
     async def output(self, call: WebCall) -> Answer:
-        """Return a game server's output after the cursor ``?after=``, or its last lines."""
+        """Return a game server's output after the cursor ``?after=``, or its last lines.
+
+        A game server that has ended is read, too.
+        """
         server_id, cursor = (call.request.argument(name) or "" for name in ("id", "after"))
         return Answer(200, self.actions.output_after(server_id, cursor))
 
@@ -294,5 +303,9 @@ class Deploy:
     @routes.row("GET", "/gameservers/history", access=OWNER, reply=Launches)
     async def history(self, call: WebCall) -> Answer:
         """List the last launches that have ended, and how each ended."""
-        reply: Launches = {"launches": self.supervisor.history.newest()}
+        ids = self.supervisor.ended_outputs.ids()
+        launches = self.supervisor.history.newest()
+        reply: Launches = {
+            "launches": [{**launch, "hasOutput": launch["id"] in ids} for launch in launches]
+        }
         return Answer(200, reply)

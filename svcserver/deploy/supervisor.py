@@ -23,6 +23,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from svcserver.deploy.console import EndedOutputs
 from svcserver.deploy.family import LOOK_AGE_S, TAG, Family
 from svcserver.deploy.fleet import (
     PERSISTENT,
@@ -446,7 +447,17 @@ class Supervisor:
             self.saved.delete(server.id)
 
     def _record_end(self, server: GameServer, how: str, reason: str) -> None:
+        process = self._processes.get(server.id)
+        path = self._output_path(server.launch.kind, server.port)
+        output = process.output if process is not None else Output(path) if path else None
+        if output is not None:
+            self.ended_outputs.store(server.id, output.file())
         self.history.ended(server, self.wall_clock(), how, reason)
+
+    @property
+    def ended_outputs(self) -> EndedOutputs:
+        """The last output of the game servers that have ended."""
+        return EndedOutputs(self.program.output)
 
     def _forget(self, server: GameServer, how: str) -> None:
         process = self._processes.get(server.id)

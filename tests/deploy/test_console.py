@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -10,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.console import BEHIND, LAST_LINES, MOST_LINES, PIECE, OutputFile, show
+from svcserver.deploy.console import (
+    BEHIND,
+    LAST_LINES,
+    MAX_ENDED,
+    MOST_LINES,
+    PIECE,
+    EndedOutputs,
+    OutputFile,
+    show,
+)
 from svcserver.deploy.process import MAX_OUTPUT, Output
 
 SECRET = "UUK_" + "ab" * 24
@@ -84,6 +94,69 @@ class OutputFileTests(SynchronousTestCase):
     def test_no_output_has_no_lines(self) -> None:
         missing = OutputFile(Path("/nowhere"), "s", 0)
         self.assertEqual((missing.last_lines(), missing.after("s:7")["lines"]), ([], []))
+
+
+class EndedOutputTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.output = Output(self.folder / "city-7777.log")
+        self.addCleanup(self.output.close)
+        self.output.begin()
+        self.ended = EndedOutputs(self.folder)
+
+    def end(self, server_id: str = "c1") -> OutputFile:
+        self.ended.store(server_id, self.output.file())
+        file = self.ended.find(server_id)
+        assert file is not None
+        return file
+
+    def test_a_reader_gets_the_lines_before_the_end(self) -> None:
+        self.output.write(b"read\n")
+        cursor = self.output.file().after("")["cursor"]
+        self.output.write(b"fatal: out of memory\nin half a li")
+        part = self.end().after(cursor)
+        self.assertEqual(part["lines"], ["fatal: out of memory", "in half a li"])
+        self.assertEqual((part["fresh"], part["missed"], part["ended"]), (False, False, True))
+        self.output.begin()  # for its successor
+        file = self.ended.find("c1")
+        assert file is not None
+        self.assertEqual(file.after("")["lines"][0], "read")
+
+    def test_the_end_of_a_long_output_is_stored_over_two_files(self) -> None:
+        line = b"a line of output %06d\n"
+        written = 0
+        while self.output.file().start == 0:
+            self.output.write(line % written)
+            written += 1
+        self.output.write(b"the last\n")
+        file = self.end()
+        self.assertLessEqual(file.path.stat().st_size, PIECE)
+        lines = file.after("")["lines"]
+        self.assertEqual(len(lines), MOST_LINES)
+        self.assertEqual(lines[-2:], [f"a line of output {written - 1:06}", "the last"])
+        self.assertEqual(file.path.stat().st_mode & 0o777, 0o600)
+
+    def test_a_cut_line_is_left_out_so_no_part_of_a_key_shows(self) -> None:
+        self.output.write(b"x" * 9 + SECRET.encode() + b"y" * (PIECE - 30) + b"\nend\n")
+        self.assertEqual(self.end().after("")["lines"], ["end"])
+
+    def test_the_oldest_files_are_deleted(self) -> None:
+        self.output.write(b"x\n")
+        for number in range(MAX_ENDED + 3):
+            file = self.end(f"h{number}")
+            os.utime(file.path, (number, number))
+        self.assertEqual(len(self.ended.ids()), MAX_ENDED)
+        self.assertIsNone(self.ended.find("h1"))
+        self.assertTrue((self.folder / "city-7777.log").exists())
+        self.assertIsNone(self.ended.find("*"))
+
+    def test_no_output_and_no_folder_store_nothing(self) -> None:
+        self.ended.store("c1", self.output.file())
+        EndedOutputs(None).store("c1", self.output.file())
+        self.assertEqual(self.ended.ids(), set())
+        self.output.write(b"x\n")
+        self.ended.store("a/b", self.output.file())  # there is no such folder
+        self.assertEqual(self.ended.ids(), set())
 
 
 class ColourTests(SynchronousTestCase):

@@ -70,6 +70,19 @@ class OwnerActionsTests(SupervisorCase):
         same = self.successResultOf(Deferred.fromCoroutine(self.actions.start("city")))
         self.assertEqual(same.id, city.id)
 
+    def test_the_output_of_an_ended_server_stays_and_is_listed(self) -> None:
+        hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
+        child = self.spawner.children[0]
+        child.process.outReceived(b"fatal error: no map\n")
+        child.end()
+        self.assertEqual(self.supervisor.records(), [])
+        part = self.actions.output_after(hunt.id, "")
+        self.assertEqual((part["lines"], part["ended"]), (["fatal error: no map"], True))
+        self.assertEqual(self.actions.console(hunt.id), ["fatal error: no map"])
+        page = owners_browser(self, self.supervisor)("GET", "/gameservers/history")
+        [launch] = page.json["launches"]
+        self.assertEqual((launch["id"], launch["hasOutput"]), (hunt.id, True))
+
     def test_console_has_the_last_lines_without_secrets(self) -> None:
         hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
         self.assertEqual(self.actions.console(hunt.id), [])

@@ -192,11 +192,13 @@ def test_a_game_servers_console_streams_searches_and_pauses(
         assert city_of(here)
 
 
-def test_the_console_follows_a_restart_and_the_end_is_in_the_history(
-    browser: Browser, town: tuple[Host, Told]
+# slow: a stack, and in each look a city that is restarted and crashes
+@pytest.mark.parametrize(("size", "colours"), SIZES_AND_COLOURS)
+def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
+    browser: Browser, town: tuple[Host, Told], size: str, colours: str
 ) -> None:
     here, _ = town
-    with visit(browser, here) as tab:
+    with visit(browser, here, size, colours) as tab:
         tab.sign_in(here.key)
         tab.go("Game servers")
         row_of(tab, "city").get_by_role("link", name="Console").click()
@@ -205,14 +207,26 @@ def test_the_console_follows_a_restart_and_the_end_is_in_the_history(
         tab.confirm("Restart")
         tab.told("The city was restarted")
         expect(tab.page).to_have_url(re.compile(f"#/servers/{city_of(here)}$"))
-        expect(tab.page.get_by_role("log")).to_contain_text("listening on")
+        lines = tab.page.get_by_role("log")
+        expect(lines).to_contain_text("listening on")
+        with output_of(here, city_of(here)).open("ab") as file:
+            file.write(b"\x1b[31mfatal: no memory\x1b[0m\nand half a li")
         os.kill(eventually(lambda: logged_cities(here)[-1]), signal.SIGSEGV)
-        expect(tab.page.get_by_text("This game server has ended.")).to_be_visible()
+        expect(tab.page.get_by_text("This game server has ended")).to_contain_text("SIGSEGV")
+        expect(lines).to_contain_text("and half a li")
+        assert lines.get_by_text("fatal: no memory").count() == 1
+        tab.picture("console-ended")
         tab.page.get_by_role("link", name="All game servers").click()
         past = tab.page.get_by_role("table", name="Past launches").get_by_role("row")
         expect(past.nth(1)).to_contain_text("SIGSEGV")
         expect(past.nth(2)).to_contain_text("stopped by staff")
         tab.picture("servers-history")
+        past.nth(1).get_by_role("link", name="Output").click()
+        expect(lines).to_contain_text("and half a li")
+        expect(lines.locator(".ansi-1")).to_have_text("fatal: no memory")
+        expect(tab.page.get_by_text("This game server has ended")).to_contain_text("SIGSEGV")
+        expect(tab.page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+        tab.page.get_by_role("link", name="All game servers").click()
         here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "city"})
         expect(row_of(tab, "city")).to_have_count(1)
         assert city_of(here) not in ("", before)

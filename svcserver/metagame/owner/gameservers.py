@@ -25,7 +25,8 @@ class LaunchEntry(TypedDict):
     """A game server that has ended, or a launch that failed.
 
     ``how`` is the exit code, the signal, or "failed"; after a failed launch, ``port`` is 0.
-    ``reason`` explains the end if the host caused it or knows the fault.
+    ``reason`` explains the end if the host caused it or knows the fault. ``hasOutput`` is true if
+    an owner can read its last output.
     """
 
     id: str
@@ -37,6 +38,7 @@ class LaunchEntry(TypedDict):
     endedAt: Moment
     how: str
     reason: str
+    hasOutput: bool
 
 
 class LaunchList(TypedDict):
@@ -112,7 +114,8 @@ class GameServerPages:
             except Refusal:  # the deploy server is restarting
                 away = True
                 return {"away": True}
-            if not away and part["cursor"] == cursor and not part["lines"]:
+            over = part["ended"]
+            if not (away or over or part["lines"]) and part["cursor"] == cursor:
                 return None
             away, cursor = False, part["cursor"]
             return part
@@ -134,6 +137,7 @@ class GameServerPages:
             "endedAt": entry["endedAt"],
             "how": str(entry["how"]),
             "reason": str(entry["reason"]),
+            "hasOutput": entry.get("hasOutput") is True,
         }
 
 

@@ -185,9 +185,15 @@ class DeployClient:
                 "cursor": str(after),
                 "fresh": bool(fresh),
                 "missed": bool(missed),
+                **more,
             }:
-                shown = [str(line) for line in lines]
-                return {"lines": shown, "cursor": after, "fresh": fresh, "missed": missed}
+                return {
+                    "lines": [str(line) for line in lines],
+                    "cursor": after,
+                    "fresh": fresh,
+                    "missed": missed,
+                    "ended": more.get("ended") is True,  # an older deploy server does not send it
+                }
         raise Unavailable("the deploy server sent no output", code="refused")
 
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:

@@ -39,6 +39,7 @@ ENDED = {
     "endedAt": "2026-09-21T14:33:20.000Z",
     "how": "code 3",
     "reason": "",
+    "hasOutput": True,
 }
 
 
@@ -111,9 +112,16 @@ class GameServerPagesTests(SynchronousTestCase):
         update = self.read(evolve(self.pages, status=away).fleet)
         self.assertEqual([server["players"] for server in update["servers"]], [0, 0])
 
-    def output(self, *lines: str, cursor: str, fresh: bool = False) -> Reply:
-        part = {"lines": [*lines], "cursor": cursor, "fresh": fresh, "missed": False}
-        return Reply(200, part)
+    def output(self, *lines: str, cursor: str, **more: bool) -> Reply:
+        part = {"lines": [*lines], "cursor": cursor, "fresh": False, "missed": False}
+        return Reply(200, {**part, **more})
+
+    def test_the_console_sends_the_last_lines_of_an_ended_server_once(self) -> None:
+        look = self.pages.console("c1", "s:4")
+        self.deploy.replies["/gameservers/output"] = self.output("crash", cursor="s:9", ended=True)
+        update = self.read(look)
+        self.assertEqual((update["lines"], update["ended"]), (["crash"], True))
+        self.assertEqual(self.read(look), None)
 
     def test_the_console_continues_after_the_last_line_and_an_absence(self) -> None:
         look = self.pages.console("c 1", "s:4")
@@ -147,6 +155,7 @@ class GameServerPagesTests(SynchronousTestCase):
         page = self.ask("DashboardLaunches", helper.key)
         [launch] = page.json["launches"]
         self.assertEqual((launch["title"], launch["how"]), ("Hunt: cora_jamima", "code 3"))
+        self.assertTrue(launch["hasOutput"])
         self.deploy.replies.clear()
         page = self.ask("DashboardLaunches", self.olga.key)
         self.assertEqual((page.status, page.json["error"]), (409, "no_deploy"))

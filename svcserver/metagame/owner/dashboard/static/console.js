@@ -1,10 +1,10 @@
-// The output of one game server as it grows. Colours are the only escape sequences that the host sends.
+// The output of one game server as it grows, or the last output of one that has ended. Colours are the only escape sequences that the host sends.
 
 import { read } from "./api.js";
 import { copy } from "./dialog.js";
 import { button, card, el, head, nothing, redraw } from "./dom.js";
-import { controls } from "./servers.js";
-import { count } from "./words.js";
+import { controls, ending } from "./servers.js";
+import { count, exactly } from "./words.js";
 
 const MOST = 2000; // lines
 const COLOUR = /\u001b\[([0-9;]*)m/g;
@@ -58,10 +58,20 @@ export function gameConsole(root, live, id) {
   }
   async function look() {
     const { servers } = await read("DashboardGameServers");
-    if (!live.shown()) return;
-    const next = server && servers.find((entry) => entry.port === server.port && entry.id !== id);
     server = servers.find((entry) => entry.id === id) ?? server;
-    if (notice && next) notice = ["This game server has ended. ", el("a", { href: `#/servers/${encodeURIComponent(next.id)}` }, "Show its successor")];
+    if (live.shown()) header();
+  }
+  /** Show how the game server has ended, and which one has its port now. */
+  async function end() {
+    notice = "This game server has ended.";
+    header();
+    const [{ servers }, { launches }] = await Promise.all([read("DashboardGameServers"), read("DashboardLaunches")]);
+    if (!live.shown()) return;
+    const launch = launches.find((entry) => entry.id === id);
+    server = launch ?? server;
+    const next = server && servers.find((entry) => entry.port === server.port && entry.id !== id);
+    notice = [launch ? ["This game server has ended ", exactly(launch.endedAt), ": ", ending(launch), " ", launch.reason] : "This game server has ended.",
+      next ? [" ", el("a", { href: `#/servers/${encodeURIComponent(next.id)}` }, "Show its successor")] : null];
     header();
   }
 
@@ -71,14 +81,17 @@ export function gameConsole(root, live, id) {
   place.append(nothing("Loading…"));
   look().catch(() => {}); // the stream says whether the host answers
   return async (update) => {
-    if (update.away || update.over) {
-      notice = update.over ? "This game server has ended." : "The deploy server does not answer.";
+    if (update.over) {
+      if (!lines.length) draw(true);
+      return end();
+    }
+    if (update.away) {
+      notice = "The deploy server does not answer.";
       header();
       if (!lines.length) draw(true);
-      if (update.over) await look();
       return;
     }
-    if (notice) {
+    if (notice && !update.ended) {
       notice = null;
       header();
     }
@@ -90,6 +103,7 @@ export function gameConsole(root, live, id) {
     waiting.splice(0, Math.max(0, waiting.length - MOST));
     if (paused) label();
     else draw(update.fresh, fresh);
+    if (update.ended) await end();
   };
 }
 

@@ -28,8 +28,8 @@ export function servers(root, live) {
     fleet = list;
     draw();
     if (list && launches !== mark) {
-      mark = launches;
       await remember();
+      mark = launches;
     }
   };
 }
@@ -99,8 +99,9 @@ function history(past, live, draw) {
   const rows = shown.map((launch) => [
     el("div", {}, el("strong", {}, launch.title), el("p", { class: "names" }, launch.port ? `${launch.kind} · port ${launch.port}` : launch.kind)),
     exactly(launch.endedAt), launch.port ? lasted((Date.parse(launch.endedAt) - Date.parse(launch.startedAt)) / 1000) : "–",
-    el("div", {}, ending(launch), launch.reason ? el("p", { class: "names" }, launch.reason) : null)]);
-  return card("Past launches", [], table("Past launches", [["Server"], ["Ended"], ["Ran for", "wide-only"], ["Result"]], rows, shown.map((launch) => `${launch.id} ${launch.endedAt}`)),
+    el("div", {}, ending(launch), launch.reason ? el("p", { class: "names" }, launch.reason) : null),
+    launch.hasOutput && may("owner") ? el("div", { class: "actions" }, el("a", { class: "button", href: `#/servers/${encodeURIComponent(launch.id)}` }, "Output")) : null]);
+  return card("Past launches", [], table("Past launches", [["Server"], ["Ended"], ["Ran for", "wide-only"], ["Result"], ["", "end"]], rows, shown.map((launch) => `${launch.id} ${launch.endedAt}`)),
     all ? null : el("p", { class: "foot" }, button(`Show all ${past.length}`, () => {
       live.unfolded.add("launches");
       draw();
@@ -111,7 +112,8 @@ function lasted(seconds) {
   return seconds < 60 ? `${Math.max(0, Math.round(seconds))} s` : span(seconds);
 }
 
-function ending({ how, reason }) {
+/** How a game server has ended. */
+export function ending({ how, reason }) {
   const code = /^code (\d+)$/.exec(how)?.[1];
   if (code) return badge(`exit code ${code}`, code === "0" ? "good" : "bad");
   if (how === "failed") return badge("did not start", "bad");
