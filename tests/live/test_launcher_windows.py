@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.packaging import recipe
-from tests.support.wine import WindowsPC, build, windows_pc, windows_zip
+from tests.support.wine import WindowsPC, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
 
@@ -46,6 +46,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 """
 
 
+# slow: the zip is built
 def test_the_zip_is_one_small_folder() -> None:
     file = windows_zip()
     with zipfile.ZipFile(file) as packed:
@@ -100,11 +101,6 @@ def test_its_modules_have_debians_security_patches() -> None:
             assert text in modules.read(f"{name}.pyc"), name
 
 
-# slow: the zip is built again
-def test_a_second_build_gives_the_same_bytes(tmp_path: Path) -> None:
-    assert build(tmp_path).read_bytes() == windows_zip().read_bytes()
-
-
 def page_of(pc: WindowsPC) -> str:
     """Start a launcher, end it, and return the page that it served."""
     with pc.start(pc.command[1], "--print-link", "--no-links", "--key-file") as process:
@@ -118,7 +114,7 @@ def page_of(pc: WindowsPC) -> str:
     return page
 
 
-# slow: the zip is built, and a prefix of Wine is made
+# slow: a prefix of Wine is made, and the launcher starts twice
 def test_it_says_its_version_and_serves_its_page_under_wine(tmp_path: Path) -> None:
     with windows_pc(tmp_path) as pc:
         output = pc.launcher("--version")
