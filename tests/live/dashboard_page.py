@@ -47,6 +47,7 @@ PAGES = (
     "log",
 )
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
+LOOKS = (("desktop", "light"), ("phone", "dark"))  # both sizes, both colour schemes
 LATE = """(() => {
   const real = window.fetch;
   window.fetch = async (address, how) => {

@@ -26,6 +26,7 @@ from svcserver.kernel.host_state import HostFault, HostState, MachineSample, Ser
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import (
+    LOOKS,
     PAGES,
     SIZES,
     Host,
@@ -99,8 +100,7 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         expect(page.get_by_label("Account key")).to_be_visible()
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_a_link_of_svcctl_signs_in_once(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:
@@ -424,8 +424,7 @@ def an_evening(now: float) -> HostState:
 
 
 @proves("a service that is frozen is down")
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_the_overview_says_what_is_wrong_and_where_to_look(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:

@@ -18,7 +18,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.settings import parse_env_file
 from svcserver.stack import rolling
-from tests.live.dashboard_page import Host, Visit, visit
+from tests.live.dashboard_page import LOOKS, Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
 from tests.live.test_dashboard_machine import Told, heard, town
@@ -28,8 +28,6 @@ from tests.support.proves import proves
 __all__ = ["browser", "town"]  # fixtures
 
 pytestmark = pytest.mark.live
-
-LOOKS = [(size, colours) for size in ("desktop", "phone") for colours in ("light", "dark")]
 
 
 def row(tab: Visit, table: str, text: str) -> Locator:

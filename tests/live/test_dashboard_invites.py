@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.live.dashboard_page import SIZES, Host, Visit, here, visit
+from tests.live.dashboard_page import LOOKS, Host, Visit, here, visit
 from tests.live.real_browser import browser
 from tests.support.proves import proves
 
@@ -14,7 +14,6 @@ __all__ = ["browser", "here"]  # fixtures
 pytestmark = pytest.mark.live
 
 PRINT = "() => { window.print = () => { window.printing = true; }; }"
-COMBINATIONS = [(size, colours) for size in SIZES for colours in ("light", "dark")]
 
 
 def row(tab: Visit, code: str) -> Locator:
@@ -25,7 +24,7 @@ def register(here: Host, name: str, code: str) -> None:
     here.call("POST", "/svc/api/Register", {"Username": name, "InviteCode": code})
 
 
-@pytest.mark.parametrize(("size", "colours"), COMBINATIONS)
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 @proves("GET DashboardInvites", "POST DashboardInvites")
 def test_invites_show_their_users_and_used_ones_fold_away(
     browser: Browser, here: Host, size: str, colours: str
@@ -54,7 +53,7 @@ def test_invites_show_their_users_and_used_ones_fold_away(
         expect(active).to_contain_text("used up")
 
 
-@pytest.mark.parametrize(("size", "colours"), COMBINATIONS)
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_many_invites_are_made_and_printed_as_qr_codes(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:

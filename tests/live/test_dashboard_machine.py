@@ -23,7 +23,7 @@ from svcserver.ctl.backup.making import STAMP
 from svcserver.kernel import backups
 from svcserver.stack.alerts.watching import installed_version
 from tests.ctl.hosts import change, demo_host, run, said, stack, value
-from tests.live.dashboard_page import Host, Visit, visit
+from tests.live.dashboard_page import LOOKS, Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import add, receiver
 from tests.live.test_maintenance import cities
@@ -129,9 +129,6 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         assert city_of(here)
 
 
-SIZES_AND_COLOURS = [
-    (size, colours) for size in ("desktop", "phone") for colours in ("light", "dark")
-]
 COLOURED = b"\x1b[1;31mred\x1b[0m and \x1b[38;5;9mplain <b>text</b>\x1b]0;title\x07\n"
 
 
@@ -142,7 +139,7 @@ def output_of(here: Host, server_id: str) -> Path:
 
 
 @proves("GET DashboardLaunches", "GET DashboardEvents")
-@pytest.mark.parametrize(("size", "colours"), SIZES_AND_COLOURS)
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_a_game_servers_console_streams_searches_and_pauses(
     browser: Browser, town: tuple[Host, Told], size: str, colours: str
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.ctl.command import new_host
-from tests.live.dashboard_page import PAGES, SIZES, Host, visit
+from tests.live.dashboard_page import LOOKS, PAGES, Host, visit
 from tests.live.real_browser import browser
 from tests.support.processes import Service, free_port
 from tests.support.proves import proves
@@ -38,8 +38,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 @proves("GET DashboardChecklist")
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_an_empty_host_lists_what_is_still_to_do(
     browser: Browser, empty: Host, size: str, colours: str
 ) -> None:

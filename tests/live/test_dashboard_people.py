@@ -24,9 +24,9 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
 from tests.ctl.command import database_of
 from tests.live.dashboard_page import (
+    LOOKS,
     NAMES,
     PAGES,
-    SIZES,
     WIDER,
     Host,
     Visit,
@@ -74,8 +74,7 @@ def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
         yield tab
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_an_account_has_grouped_acts_and_named_tracks(
     browser: Browser, here: Host, size: str, colours: str
 ) -> None:

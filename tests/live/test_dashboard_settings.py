@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.live.dashboard_page import Host, Visit, here, visit
+from tests.live.dashboard_page import LOOKS, Host, Visit, here, visit
 from tests.live.real_browser import browser
 from tests.support.proves import proves
 
 __all__ = ["browser", "here"]  # fixtures
 
 pytestmark = pytest.mark.live
-
-LOOKS = [(size, colours) for size in ("desktop", "phone") for colours in ("light", "dark")]
 
 
 def row(tab: Visit, name: str) -> Locator:
