@@ -190,7 +190,7 @@ def test_a_game_servers_console_streams_searches_and_pauses(
 
 
 # slow: a stack, and in each look a city that is restarted and crashes
-@pytest.mark.parametrize(("size", "colours"), SIZES_AND_COLOURS)
+@pytest.mark.parametrize(("size", "colours"), LOOKS)
 def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
     browser: Browser, town: tuple[Host, Told], size: str, colours: str
 ) -> None:
