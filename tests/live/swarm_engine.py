@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ wait $!
 
 @define
 class SwarmMachine:
-    """A ``dockerd`` below ``folder``, on loopback addresses only."""
+    """A ``dockerd`` below ``folder``, on loopback addresses or in a network namespace."""
 
     folder: Path
+    address: str = "127.0.0.1"
+    namespace: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -47,6 +50,8 @@ class SwarmMachine:
         words += ["--exec-root", str(self.folder / "exec"), "-H", f"unix://{self.socket}"]
         words += ["--pidfile", str(self.folder / "pid"), "--storage-driver=vfs"]
         words += ["--iptables=false", "--ip6tables=false", "--bridge=none"]
+        if self.namespace:
+            words = ["nsenter", f"--net=/run/netns/{self.namespace}", *words]
         with (self.folder / "dockerd.log").open("ab") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
         eventually(self.answers)
@@ -61,9 +66,32 @@ class SwarmMachine:
             self.process.terminate()
             self.process.wait(60)
 
+    def die(self) -> None:
+        """Kill every process of the machine, as a power cut does."""
+        for pid in map(int, _run("ip", "netns", "pids", self.namespace).stdout.split()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.stop()
+
+    def connect(self, state: str) -> None:
+        """Set the machine's cable ``up`` or ``down``."""
+        _run("ip", "-n", "svc-wire", "link", "set", f"{self.namespace}-w", state)
+
+    def hunts(self) -> list[str]:
+        """Return the matches of the hunts whose containers run on this machine."""
+        words = ["ps", "--filter", "label=svc.kind=hunt", "--format", '{{.Label "svc.match"}}']
+        return sorted(self.docker(*words).stdout.split())
+
     def docker(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = ["docker", "-H", f"unix://{self.socket}", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=check, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert result.returncode == 0 or not check, result.stderr
+        return result
+
+    @property
+    def node(self) -> str:
+        """The id of the machine in the swarm."""
+        return self.docker("info", "--format", "{{.Swarm.NodeID}}").stdout.strip()
 
     def names(self, what: str) -> list[str]:
         """Return the names of all services or secrets."""
@@ -84,7 +112,7 @@ class SwarmMachine:
         (root / "bin").mkdir(parents=True)
         (root / "tmp").mkdir()
         shutil.copy(BUSYBOX, root / "bin/busybox")
-        for name in ("sh", "cat", "nc", "sleep"):
+        for name in ("sh", "cat", "nc", "sleep", "hostname"):
             (root / "bin" / name).symlink_to("busybox")
         shutil.copy(ENTRYPOINT, root / "entrypoint")
         (root / "game").write_text(GAME)
@@ -97,19 +125,82 @@ class SwarmMachine:
         self.docker("import", "--change", entry, str(archive), IMAGE)
 
 
+def check_requirements() -> None:
+    """Skip the test where no engine can be started."""
+    if os.geteuid() != 0:
+        raise skip("docker", "dockerd needs root")
+    for program in ("dockerd", "docker", "runc", "ip"):
+        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
+            raise skip("docker", f"{program} is missing; install docker.io and iproute2")
+    if not BUSYBOX.exists():
+        raise skip("docker", "install busybox-static")
+
+
 @contextmanager
 def swarm_machine() -> Iterator[SwarmMachine]:
     """Start an engine and its swarm, and remove both at the end; skip where that is impossible."""
-    if os.geteuid() != 0:
-        raise skip("docker", "dockerd needs root")
-    for program in ("dockerd", "docker", "runc"):
-        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
-            raise skip("docker", f"{program} is missing; install docker.io")
-    if not BUSYBOX.exists():
-        raise skip("docker", "install busybox-static")
+    check_requirements()
     # pytest's folders are too long for the paths of containerd's sockets
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder:
         yield from _running(SwarmMachine(Path(folder)))
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+
+
+@contextmanager
+def fleet() -> Iterator[list[SwarmMachine]]:
+    """Start three engines, each in its own network; the first two form a swarm."""
+    check_requirements()
+    with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder, ExitStack() as ends:
+        ends.callback(_remove_namespace, "svc-wire")
+        _run("ip", "netns", "add", "svc-wire")
+        _run("ip", "-n", "svc-wire", "link", "add", "wire", "type", "bridge")
+        _run("ip", "-n", "svc-wire", "link", "set", "wire", "up")
+        machines = []
+        for number in (1, 2, 3):
+            machine = SwarmMachine(
+                Path(folder) / str(number), f"10.99.0.{number}", f"svc-m{number}"
+            )
+            machines.append(machine)
+            ends.callback(_remove, machine)
+            _add_namespace(machine)
+            machine.folder.mkdir()
+            machine.start()
+            machine.make_image()
+        manager = machines[0]
+        address = ("--advertise-addr", manager.address)
+        manager.docker("swarm", "init", *address, "--dispatcher-heartbeat", "2s")
+        join(machines[1], manager)
+        yield machines
+
+
+def join(machine: SwarmMachine, manager: SwarmMachine) -> None:
+    token = manager.docker("swarm", "join-token", "-q", "worker").stdout.strip()
+    where = ("--advertise-addr", machine.address, f"{manager.address}:2377")
+    machine.docker("swarm", "join", "--token", token, *where)
+
+
+def _add_namespace(machine: SwarmMachine) -> None:
+    name, cable = machine.namespace, f"{machine.namespace}-w"
+    _run("ip", "netns", "add", name)
+    _run("ip", "link", "add", "eth0", "netns", name, "type", "veth", "peer", cable,
+         "netns", "svc-wire")  # fmt: skip
+    _run("ip", "-n", "svc-wire", "link", "set", cable, "master", "wire", "up")
+    _run("ip", "-n", name, "address", "add", f"{machine.address}/24", "dev", "eth0")
+    for device in ("lo", "eth0"):
+        _run("ip", "-n", name, "link", "set", device, "up")
+
+
+def _remove(machine: SwarmMachine) -> None:
+    machine.die()
+    _unmount(machine.folder)
+    _remove_namespace(machine.namespace)
+
+
+def _remove_namespace(name: str) -> None:
+    subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
 
 
 def _running(machine: SwarmMachine) -> Iterator[SwarmMachine]:

@@ -4,6 +4,10 @@
 set -eu
 key=$(cat /run/secrets/svc-key)
 eval "address=\${SVC_ADDRESS_$SVC_NODE:-}"
+if [ -z "$address" ]; then # this machine has joined the swarm during the launch
+  addresses=$(hostname -I 2>/dev/null || hostname -i 2>/dev/null || true)
+  address=${addresses%% *}
+fi
 if [ -z "$address" ]; then
   echo "machine $SVC_NODE joined during the launch, and its address is not known yet" >&2
   exit 1
