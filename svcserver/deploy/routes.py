@@ -16,13 +16,14 @@ from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.launch_history import PastLaunch
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
+from svcserver.kernel.envelope import Empty
 from svcserver.kernel.headers import MATCH
 from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, is_match, is_player
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
 from svcserver.web.local import LOCAL, OWNER
-from svcserver.web.routes import Answer, Needed, WebCall, WebRoutes
+from svcserver.web.routes import EMPTY_OBJECT, Answer, Needed, WebCall, WebRoutes
 
 MOST_HEARTBEATS = 1_000
 PlayerId = Annotated[str, text_where(is_player, "an account id")]
@@ -240,6 +241,12 @@ class Deploy:
             "known": sum(server_id in fleet.servers for server_id in call.body.ids)
         }
         return Answer(200, reply)
+
+    @routes.row("POST", "/gameservers/look", access=OWNER, reply=Empty, quiet=True)
+    async def look(self, call: WebCall) -> Answer:
+        """List the game servers now, because one has started or ended on another machine."""
+        self.supervisor.look()
+        return Answer(200, EMPTY_OBJECT)
 
     @routes.row(
         "POST",

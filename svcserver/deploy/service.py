@@ -271,6 +271,7 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
     supervisor.is_bound = lambda port: is_bound_here(port) or engine.uses(port)
     supervisor.fleet.avoids = engine.suspects
     supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
+    supervisor.look = engine.wake
     supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
     supervisor.program = evolve(supervisor.program, output=None)
 

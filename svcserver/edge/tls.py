@@ -154,6 +154,22 @@ class Pinning:
         return connection
 
 
+class PinnedCreator(Pinning):
+    """A creator whose handshake fails unless the server has the pinned certificate.
+
+    It is for clients that cannot check the certificate after the handshake, such as treq.
+    """
+
+    def __init__(self, host: str, pin: str, pair: Pair) -> None:
+        super().__init__(host, pair)
+
+        def is_pinned(_: Any, certificate: Any, error: int, depth: int, good: int) -> bool:
+            der = certificate.to_cryptography().public_bytes(serialization.Encoding.DER)
+            return fingerprint_of_der(der) == pin
+
+        self.context.set_verify(SSL.VERIFY_PEER, is_pinned)
+
+
 class Mismatch(Unreachable):
     """The peer's certificate is not pinned; ``presented`` is its fingerprint."""
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import IService
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.board.board import Board
@@ -58,6 +59,7 @@ from svcserver.metagame.owner.passports.routes import passports
 from svcserver.metagame.owner.status import status
 from svcserver.metagame.play.deploy_client import DeployClient, LaunchKeys
 from svcserver.metagame.play.gameports import GamePorts
+from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.routes import matchmaking
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online, presence
@@ -72,10 +74,12 @@ from svcserver.metagame.social.slayerlinks.routes import slayerlinks
 from svcserver.metagame.social.slayerlinks.store import cancel_between
 from svcserver.web.front import FrontDoor, Observer
 from svcserver.web.metrics import CountingRequests
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Feature
 
 if TYPE_CHECKING:
     from svcserver.edge.nodes import FleetFolder
+    from svcserver.metagame.play.nodes.orders import NodeOrders
 
 NAME = "svc-metagame"
 
@@ -117,6 +121,7 @@ class Metagame(Parts):
             about=self.about,
         )
         attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
+        self.node_orders: NodeOrders | None = None  # of a metagame with a fleet
         self.launched, self._features = launched, list[Feature]()
         self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
@@ -172,10 +177,26 @@ class Metagame(Parts):
         yield from guilds(self, self.guilds)
         yield from slayerlinks(self)
         yield from presence(self, self.online, ports.note_request if ports is not None else None)
-        yield from matchmaking(self, self.matches, self.parties, self.deploy)
+        yield from matchmaking(self, self.matches, self.parties, self.deploy, self._open_ports)
         yield from status(self, self.about, self.announcements.current)
         yield from self.desk.features(self.gate.admit)
         yield from passports(self)
+
+    def lead_fleet(self, fleet: FleetFolder) -> None:
+        """Send orders to the agents of the fleet's nodes; call this before ``front_door``."""
+        # certificates take a twentieth of a second to import
+        from svcserver.metagame.play.nodes.orders import NodeOrders
+
+        orders = self.node_orders = NodeOrders(self.board, self.clock, fleet)
+        if self.game_ports is not None:
+            self.game_ports.also_close = lambda network: log_failure(
+                Deferred.fromCoroutine(orders.close(network))
+            )
+
+    async def _open_ports(self, request: HttpRequest, server: Server) -> None:
+        """Open the game ports of the node at which the game server runs, for the player."""
+        if self.node_orders is not None:
+            await self.node_orders.open(self.gate.origin.player_address(request), server)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """Return the HTTP entry point with all routes; a broken data file stops the start."""
@@ -197,12 +218,14 @@ class Metagame(Parts):
         It has those routes of ``front_door``, which must be called first, that game servers use.
         """
         # certificates take a twentieth of a second to import
+        from svcserver.metagame.play.nodes.agents import AgentRoutes
         from svcserver.metagame.play.nodes.gate import MAX_BODY, NodeGate, is_served
 
         gate = NodeGate(self.gate, fleet, self.launched, self.matches)
         door = guarded(gate, self.settings, (*observers, CountingRequests(self.counters)))
         door.max_json = MAX_BODY
-        return door.mount(*self._features, serves=is_served)
+        agents = () if self.node_orders is None else (AgentRoutes(self.node_orders, self.deploy),)
+        return door.mount(*self._features, *agents, serves=is_served)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """Return the chat service, connected to the game's signals; None unless CHAT=1."""

@@ -40,6 +40,7 @@ class Access(StrEnum):
     REGISTERED = "registered"
     GAME_SERVER = "game-server key"
     ADMIN_OR_GAME_SERVER = "admin key, or game-server key"
+    NODE = "node"  # the certificate of a node of the fleet
     DIRECT = "direct"  # no proxy and no credential: the page that asks for the key
 
 

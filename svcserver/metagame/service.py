@@ -149,6 +149,11 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     transact(engine, game.desk.settings.live.load)
     game.dashboard.attach(top.lines, options["env-file"])
     game.desk.settings.attach(options["env-file"], options.environ)
+    if settings.fleet_port is not None:
+        # certificates take a twentieth of a second to import
+        from svcserver.edge.nodes import FleetFolder
+
+        game.lead_fleet(FleetFolder.beside(options["env-file"]))
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
@@ -162,7 +167,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         *game.desk.writers(reactor),
         *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),
         serving.CloseOnStop(pool.closeCachedConnections),
-        *_fleet(options, game, log, reactor),
+        *_fleet(settings, game, log, reactor),
         _listening(settings, reactor, factory),
     ):
         part.setServiceParent(answering)
@@ -178,16 +183,14 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     return top
 
 
-def _fleet(options: Options, game: Metagame, log: Observer, reactor: Any) -> tuple[IService, ...]:
+def _fleet(settings: Settings, game: Metagame, log: Observer, reactor: Any) -> tuple[IService, ...]:
     """Return the services of the fleet's listener; none without FLEET_PORT."""
-    settings = options.settings
-    if settings.fleet_port is None:
+    if settings.fleet_port is None or game.node_orders is None:
         return ()
-    # TLS and certificates take a tenth of a second to import
-    from svcserver.edge.nodes import FleetFolder
+    # TLS takes a tenth of a second to import
     from svcserver.metagame.play.nodes.listener import NodeFactory, fleet_listener
 
-    fleet = FleetFolder.beside(options["env-file"])
+    fleet = game.node_orders.fleet
     factory = NodeFactory(game.fleet_door(fleet, log), reactor, fleet, game.counters)
     return fleet_listener(reactor, settings, settings.fleet_port, factory)
 

@@ -125,13 +125,14 @@ class Relay:
     hidden: frozenset[bytes] = frozenset()
     repeats: bool = False  # the gateway repeats requests itself
     own: bytes = b"127.0.0.1"  # the address that the relay listens on
+    added: bytes = b""  # header lines that each forwarded request gets
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         fields, line = notes_of(head, self.own)
         refuse = refusal(head, peer, fields.refuse, plain=line.plain)
         if refuse is not None:
             return refuse
-        return Forward(self.upstream, "gateway", tunnel=bool(head.upgrade))
+        return Forward(self.upstream, "gateway", self.added, bool(head.upgrade))
 
     def wrong(self, fault: Fault) -> Refuse:
         if fault.kind == "transfer encoding":

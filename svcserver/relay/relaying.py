@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
 
+from svcserver.edge.certificate import Pair
 from svcserver.edge.connections import ChannelFactory
 from svcserver.edge.tls import Mismatch, pinned
 from svcserver.edge.upstream import Pool
@@ -60,8 +61,12 @@ def make_pool(
     *,
     bind: str | None = None,
     connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    pair: Pair | None = None,
 ) -> Pool:
-    """Return a pool of pinned connections to ``target`` from the local address ``bind``."""
+    """Return a pool of pinned connections to ``target`` from the local address ``bind``.
+
+    ``pair`` is our own certificate, if the target asks for one.
+    """
     connect = pinned(
         reactor,
         target.host,
@@ -69,6 +74,7 @@ def make_pool(
         target.pins,
         timeout_s=connect_timeout_s,
         bind=bind,
+        pair=pair,
     )
     reported: set[str] = set()
 
@@ -103,6 +109,8 @@ class RelayService(Service):
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     say: Callable[[str], None] = logged  # writes a request's log line
     counters: Counters = field(factory=Counters)
+    pair: Pair | None = None  # our own certificate
+    added: bytes = b""  # header lines that each request gets
     pool: Pool = field(init=False)
     policy: Relay = field(init=False)
     factory: ChannelFactory = field(init=False)
@@ -114,8 +122,15 @@ class RelayService(Service):
             self.target,
             bind=self.bind,
             connect_timeout_s=self.connect_timeout_s,
+            pair=self.pair,
         )
-        self.policy = Relay(self.pool, say=self.say, counters=self.counters, own=self.host.encode())
+        self.policy = Relay(
+            self.pool,
+            say=self.say,
+            counters=self.counters,
+            own=self.host.encode(),
+            added=self.added,
+        )
         self.factory = ChannelFactory(self.reactor, self.policy, secure=False)
         self.factory.sweeps.append(self.pool.sweep)
 

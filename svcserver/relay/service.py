@@ -61,6 +61,7 @@ class Guarded(Service):
     """The service of a RelayService; the program exits with one line if the port is taken."""
 
     relay: RelayService
+    name: str = NAME
 
     def startService(self) -> None:
         Service.startService(self)
@@ -68,7 +69,7 @@ class Guarded(Service):
             self.relay.startService()
         except PortBusy as why:
             raise failed_start(
-                f"{NAME}: {why.code}: {why}; stop the program that uses the port "
+                f"{self.name}: {why.code}: {why}; stop the program that uses the port "
                 "(perhaps another launcher), and start again"
             ) from None
 

@@ -143,3 +143,18 @@ def ask(
     connection.request(method, path, b"{}", {"x-svc-gameserver-apikey": key})
     reply = connection.getresponse()
     return reply.status, reply.read()
+
+
+@contextmanager
+def agent(host: FleetHost, folder: Path, **environ: str) -> Iterator[Service]:
+    """Run the agent of ``NODE``; its port is that which game servers call."""
+    file, port = folder / "svc-node", free_port()
+    file.write_bytes(host.issue())
+    settings = {"SVC_NODE_FILE": str(file), "SVC_RELAY_PORT": str(port)}
+    settings |= {"DOCKER_HOST": f"unix://{folder}/none.sock", **environ}
+    service = Service("svc-agent", folder, settings, port)
+    service.start()
+    try:
+        yield service
+    finally:
+        service.stop()

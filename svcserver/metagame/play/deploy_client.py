@@ -168,6 +168,14 @@ class DeployClient:
         except DeployFailed:
             return
 
+    async def look(self) -> None:
+        """Make the deploy server list its game servers now; a failure does no harm."""
+        try:
+            path = "/gameservers/look"
+            await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path))
+        except DeployFailed:
+            return
+
     async def console(self, server_id: str) -> list[str]:
         """Return the last console lines of a game server; raises Refusal."""
         path = f"/gameservers/console?id={quote(server_id, safe='')}"

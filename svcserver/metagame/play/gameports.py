@@ -44,6 +44,7 @@ class GamePorts:
     urls: Sequence[str]
     secret: Secret
     network_of: Callable[[HttpRequest], str]
+    also_close: Callable[[str], object] | None = None  # gets each network to close
     _networks: LRUCache[AccountId, dict[str, float]] = field(
         factory=lambda: LRUCache(MAX_PLAYERS), init=False
     )
@@ -102,6 +103,8 @@ class GamePorts:
         return any(times.get(network, NEVER) >= since for times in self._networks.values())
 
     def _begin(self, network: str, now: float) -> None:
+        if self.also_close is not None:
+            self.also_close(network)
         work = Deferred.fromCoroutine(self._withdraw(network, now))
         if not work.called:
             self._under_way.add(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 
 from attrs import frozen
@@ -13,6 +13,7 @@ from svcserver.kernel.shapes import Late, OrEmpty
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.play.deploy_client import DeployClient
+from svcserver.metagame.play.matches import MatchState, Server
 from svcserver.metagame.play.matchmaking import wire
 from svcserver.metagame.play.matchmaking.acts import MatchmakingActs
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -20,6 +21,7 @@ from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.metagame.settings import MISC_ROUTES, Settings
 from svcserver.metagame.social.parties.store import LiveParties
+from svcserver.web.request import HttpRequest
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, Page, bare
 
 
@@ -34,6 +36,7 @@ class MatchmakingRoutes:
     routes: ClassVar[Routes] = Routes(bare, access=Access.TOKEN)
     settings: Settings
     acts: MatchmakingActs
+    before_address: Callable[[HttpRequest, Server], Awaitable[None]]
 
     @routes.row(
         "POST",
@@ -63,7 +66,9 @@ class MatchmakingRoutes:
         Clients poll every ten seconds. A poll may close a group of players and start its game
         server.
         """
-        standing = await self.acts.poll(call.player)
+        standing = entry, state = await self.acts.poll(call.player)
+        if state is MatchState.IN_PROGRESS and entry.match.server is not None:
+            await self.before_address(call.request, entry.match.server)
         return Answer(
             200, wire.show_standing(call.player, *standing, self.settings.target_changelist)
         )
@@ -117,9 +122,13 @@ class MatchmakingRoutes:
 
 
 def matchmaking(
-    parts: Parts, matches: LiveMatches, parties: LiveParties, deploy: DeployClient
+    parts: Parts,
+    matches: LiveMatches,
+    parties: LiveParties,
+    deploy: DeployClient,
+    before_address: Callable[[HttpRequest, Server], Awaitable[None]],
 ) -> Iterator[Feature]:
-    """Yield the matchmaking routes."""
+    """Yield the matchmaking routes; a player gets an address only after ``before_address``."""
     launching, news = Launching(matches, deploy, parts.clock), parts.news
     acts = MatchmakingActs(matches, launching, parties, news.active, news.sent_to_hunt)
-    yield MatchmakingRoutes(parts.settings, acts)
+    yield MatchmakingRoutes(parts.settings, acts, before_address)

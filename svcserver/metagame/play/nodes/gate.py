@@ -15,7 +15,7 @@ from attrs import define, evolve
 
 from svcserver.edge.nodes import BadFleet, FleetFolder
 from svcserver.kernel import json
-from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE
+from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE, RELAYED
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Forbidden, Refusal, TooLarge, Unauthenticated
 from svcserver.metagame.access.gate import Gate
@@ -28,11 +28,11 @@ from svcserver.web.routes import Answer
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 MAX_NAMED = 16  # accounts that a request may name
-SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER))
+SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER, Access.NODE))
 
 
 def is_served(row: Row) -> bool:
-    """Return whether nodes may call the route: True for the routes of game servers."""
+    """Return whether nodes may call the route."""
     return row.access in SERVED
 
 
@@ -54,14 +54,18 @@ class NodeGate:
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
         """Refuse a request with an unsuitable credential before its body is read."""
         try:
-            self._check_credential(request)
+            self._check_credential(row, request)
         except Refusal as why:
             return row.refuse(why.status, why)
-        return self.gate.early(row, request, length)
+        return None if row.access is Access.NODE else self.gate.early(row, request, length)
 
-    def _check_credential(self, request: HttpRequest) -> None:
+    def _check_credential(self, row: Row, request: HttpRequest) -> None:
         if not self.knows(request.node):
             raise Forbidden("this node is revoked")
+        if row.access is Access.NODE:
+            if request.has_header(RELAYED):
+                raise Forbidden("only the agent itself calls here")
+            return
         if request.has_header(ACCOUNT_KEY) or request.has_header(MACHINE):
             raise Forbidden("only a game server calls here")
         if not request.has_header(GAME_SERVER_KEY):
@@ -75,8 +79,10 @@ class NodeGate:
             return False
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """Return the game server that sent the request, with the accounts it may act for."""
-        self._check_credential(request)
+        """Return the node's agent, or its game server with the accounts it may act for."""
+        self._check_credential(row, request)
+        if row.access is Access.NODE:
+            return Caller(node=request.node)
         holder = await self.keys.find(request.header(GAME_SERVER_KEY) or "")
         if holder is None or holder.node != request.node:
             self.gate.attempts.note("game_server_key")

@@ -1,0 +1,56 @@
+"""The node's game servers, as containers of the node's own engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from svcserver.deploy.docker_api import DockerApi, EngineError
+from svcserver.deploy.swarm import HOST
+from svcserver.kernel.throttle import Throttle
+
+log = Logger()
+
+STOP_S = 5  # from SIGTERM to SIGKILL; shorter than the deadline of a call
+AGAIN_S = 5.0
+LABELLED = {"label": [HOST]}
+EVENTS = {**LABELLED, "type": ["container"], "event": ["start", "die"]}
+
+
+@define(eq=False)
+class Containers:
+    """The containers with the label of game servers."""
+
+    api: DockerApi
+    clock: Any
+    _warnings: Throttle = field(factory=Throttle, init=False)
+
+    async def stop_all(self) -> None:
+        """Stop every game server of this node."""
+        try:
+            listed = await self.api.call("GET", "/containers/json", filters=LABELLED)
+            for container in listed or []:
+                log.warn("stops the game server {name}", name=str(container["Id"])[:12])
+                path = f"/containers/{container['Id']}/stop"
+                await self.api.call("POST", path, t=str(STOP_S))
+        except EngineError as error:
+            self._warn(error)
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Call ``changed`` whenever a game server starts or ends; never return."""
+        while True:
+            try:
+                await self.api.call("GET", "/containers/json", filters=LABELLED)
+                changed()
+                await self.api.follow_events(EVENTS, changed)
+            except EngineError as error:
+                self._warn(error)
+            await deferLater(self.clock, AGAIN_S)
+
+    def _warn(self, error: EngineError) -> None:
+        if self._warnings.due("", self.clock.seconds()):
+            log.warn("the container engine does not answer: {why}", why=error)

@@ -1,0 +1,135 @@
+"""The agent's connection to its host: orders for the firewall, and signs of life."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field, frozen
+from twisted.internet.error import ConnectionRefusedError as Refused
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from svcserver.edge import allowlist_client
+from svcserver.kernel import json
+from svcserver.kernel.networks import network_of
+from svcserver.kernel.secrets import Secret
+from svcserver.kernel.throttle import Throttle
+
+log = Logger()
+
+BASE = "https://host"  # the endpoint decides where to connect
+POLL_S = 15.0  # the host holds a poll for five seconds
+AGAIN_S = 1.0
+REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
+KEPT_S = 12 * 3600.0  # since the host's last order for an address
+MOST_KEPT = 4_096
+MAX_REPLY = 1024 * 1024  # bytes
+
+
+@frozen
+class HelperClient:
+    """The client for the allowlist helper beside the agent; ``http`` is a treq client."""
+
+    http: Any
+    clock: IReactorTime
+    url: str
+    secret: Secret
+
+    async def send(self, act: str, address: str) -> bool:
+        """Open or close the game ports for an address; return whether the helper did."""
+        field_name = "ip" if act == "allow" else "network"
+        try:
+            await allowlist_client.post(
+                self.http, self.clock, f"{self.url}/{act}", self.secret, {field_name: address}
+            )
+        except Exception as error:  # refused, cut off or timed out
+            log.warn("the allowlist helper failed: {why}", why=repr(error))
+            return False
+        return True
+
+
+@define(eq=False)
+class Link:
+    """The polls for orders; ``http`` is a treq client that reaches only the host.
+
+    ``contact_at`` is the time of the last sign of life from the host's machine. A refused
+    connection is one, because only the metagame is down then.
+    """
+
+    http: Any
+    clock: IReactorTime
+    helper: HelperClient | None
+    contact_at: float = field(init=False)
+    _done: list[str] = field(factory=list, init=False)
+    _open: dict[str, float] = field(factory=dict, init=False)  # addresses, with the last order
+    _warnings: Throttle = field(factory=Throttle, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.contact_at = self.clock.seconds()
+
+    async def run(self) -> None:
+        """Poll for orders and carry them out; never return."""
+        while True:
+            try:
+                orders = await self._poll()
+            except Refused:
+                self.contact_at = self.clock.seconds()
+                await deferLater(self.clock, AGAIN_S)
+            except Exception as error:  # cut off, timed out, or no usable answer
+                if self._warnings.due("", self.clock.seconds()):
+                    log.warn("the host does not answer: {why}; it is tried again", why=repr(error))
+                await deferLater(self.clock, AGAIN_S)
+            else:
+                self.contact_at = self.clock.seconds()
+                for order in orders:
+                    await self._carry_out(order)
+
+    async def _poll(self) -> list[Any]:
+        sent = {"done": self._done, "helper": self.helper is not None}
+        status, content = await self._post("/svc/node/orders", sent)
+        reply = json.parse(content) if status == 200 else None
+        match reply:
+            case {"orders": list(orders)}:
+                self._done = []
+                return orders
+        raise ConnectionError(f"status {status}")
+
+    async def _post(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        head = {"content-type": "application/json"}
+        request = self.http.post(f"{BASE}{path}", data=json.dump(body), headers=head)
+        reply = await request.addTimeout(POLL_S, self.clock)
+        return int(reply.code), await reply.content().addTimeout(POLL_S, self.clock)
+
+    async def _carry_out(self, order: Any) -> None:
+        match order:
+            case {"id": str(order_id), "act": "allow" | "withdraw" as act, "address": str(address)}:
+                pass
+            case _:
+                return
+        if act == "withdraw":
+            for known in [known for known in self._open if network_of(known) == address]:
+                del self._open[known]
+        else:  # even if the helper fails now: ``refresh`` repeats it
+            self._open.pop(address, None)
+            self._open[address] = self.clock.seconds()
+            while len(self._open) > MOST_KEPT:
+                del self._open[next(iter(self._open))]
+        if self.helper is not None and await self.helper.send(act, address):
+            self._done.append(order_id)
+
+    async def refresh(self) -> None:
+        """Report the open addresses to the helper again."""
+        now = self.clock.seconds()
+        for address, since in list(self._open.items()):
+            if now - since > KEPT_S:
+                self._open.pop(address, None)
+            elif self.helper is not None:
+                await self.helper.send("allow", address)
+
+    async def report_change(self) -> None:
+        """Report that a game server has started or ended; a failure does no harm."""
+        try:
+            await self._post("/svc/node/changed", {})
+        except Exception as error:
+            log.debug("the change was not reported: {why}", why=repr(error))

@@ -1,0 +1,203 @@
+"""``svc-agent``: runs on each node of a fleet, for that node's game servers.
+
+It does three things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
+player's game, and passes their requests on to the host over mutual TLS. It polls the host for
+the addresses of players, for which the allowlist helper beside it opens the game ports. And it
+stops the node's game servers when the host cannot be reached for ``LOST_S``, because the host
+then starts others in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from attrs import define, field
+from treq.client import HTTPClient
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.iweb import IAgentEndpointFactory
+from zope.interface import implementer
+
+from svcserver.agent.containers import Containers
+from svcserver.agent.link import REFRESH_S, HelperClient, Link
+from svcserver.agent.settings import Settings, credential_of
+from svcserver.deploy.docker_api import DockerApi, socket_client
+from svcserver.edge.nodes import Credential
+from svcserver.edge.tls import PinnedCreator
+from svcserver.kernel.counters import Figure
+from svcserver.kernel.every import Every
+from svcserver.kernel.headers import RELAYED
+from svcserver.kernel.monotonic import monotonic_reactor
+from svcserver.relay.relaying import RelayService, Target
+from svcserver.relay.service import Guarded
+from svcserver.web.metrics import show_figures
+from svcserver.web.options import ServiceOptions
+from svcserver.web.serving import StartWarnings, TopService, top_service
+
+log = Logger()
+
+NAME = "svc-agent"
+LOST_S = 30.0
+LOOK_S = 1.0
+CONNECT_S = 5.0
+ADDED = RELAYED + b": 1\r\n"
+
+
+class Options(ServiceOptions):
+    """The command line: ``--env-file`` only; all settings come from the environment."""
+
+    name, shape = NAME, Settings
+    settings: Settings
+    credential: Credential
+    longdesc = 'Connects a node\'s game servers to their host. Settings: the page "Configuration".'
+
+    def check(self) -> list[str]:
+        self.credential = credential_of(self.settings)
+        return []
+
+
+@define(eq=False, slots=False)
+class Running(Service):
+    """A service that runs an endless coroutine from start to stop."""
+
+    make: Callable[[], Coroutine[Deferred[Any], Any, None]]
+    _work: Deferred[None] | None = field(default=None, init=False)
+
+    def startService(self) -> None:
+        Service.startService(self)
+        self._work = Deferred.fromCoroutine(self.make())
+        self._work.addErrback(_ended)
+
+    def stopService(self) -> None:
+        Service.stopService(self)
+        if self._work is not None:
+            self._work.cancel()
+
+
+def _ended(failure: Failure) -> None:
+    if failure.check(CancelledError) is None:
+        log.failure("a part of the agent failed", failure)
+
+
+@implementer(IAgentEndpointFactory)
+@define
+class HostEndpoints:
+    """The endpoint factory that connects to the host, whatever the URL."""
+
+    reactor: Any
+    credential: Credential
+    _creator: PinnedCreator = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        host = self.credential
+        self._creator = PinnedCreator(host.host, host.fingerprint, host.pair)
+
+    def endpointForURI(self, uri: Any) -> Any:
+        host = self.credential
+        endpoint = HostnameEndpoint(self.reactor, host.host, host.port, timeout=CONNECT_S)
+        return wrapClientTLS(self._creator, endpoint)
+
+
+def host_client(reactor: Any, credential: Credential) -> HTTPClient:
+    """Return a treq client for the host's listener."""
+    pool = HTTPConnectionPool(reactor)
+    return HTTPClient(
+        Agent.usingEndpointFactory(reactor, HostEndpoints(reactor, credential), pool=pool)
+    )
+
+
+@define(eq=False)
+class LostHost:
+    """Stops the node's game servers when the host has been out of reach for ``LOST_S``."""
+
+    clock: Any
+    link: Link
+    stop_all: Callable[[], Coroutine[Deferred[Any], Any, None]]
+    is_lost: bool = field(default=False, init=False)
+
+    def look(self) -> Deferred[None] | None:
+        """Stop the game servers, again at each look, while the host is lost."""
+        was_lost = self.is_lost
+        self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
+        if self.is_lost and not was_lost:
+            log.error("the host was out of reach for {s} s: the game servers stop", s=int(LOST_S))
+        elif was_lost and not self.is_lost:
+            log.info("the host answers again")
+        return Deferred.fromCoroutine(self.stop_all()) if self.is_lost else None
+
+
+def makeService(options: Options, reactor: Any = None) -> TopService:
+    """Return the agent as a service."""
+    if reactor is None:
+        reactor = monotonic_reactor()
+    settings, host = options.settings, options.credential
+    top = top_service(reactor, production=True, level=settings.log_level)
+    StartWarnings(options.warnings).setServiceParent(top)
+    relay = RelayService(
+        reactor,
+        Target(host.host, host.port, host.fingerprint),
+        port=settings.port,
+        connect_timeout_s=CONNECT_S,
+        counters=top.counters,
+        pair=host.pair,
+        added=ADDED,
+    )
+    helper = None
+    if settings.allowlist_secret is not None:
+        http = HTTPClient(Agent(reactor, connectTimeout=2))
+        helper = HelperClient(
+            http, reactor, settings.allowlist_url.url(), settings.allowlist_secret
+        )
+    link = Link(host_client(reactor, host), reactor, helper)
+    containers = Containers(DockerApi(socket_client(reactor, settings.docker), reactor), reactor)
+    watch = LostHost(reactor, link, containers.stop_all)
+    changes = Changes(reactor, link)
+    for part in (
+        Guarded(relay, NAME),
+        Running(link.run),
+        Running(partial(containers.follow, changes.note)),
+        Every(reactor, LOOK_S, watch.look, "the look for a lost host"),
+        Every(
+            reactor,
+            REFRESH_S,
+            lambda: Deferred.fromCoroutine(link.refresh()),
+            "the report of open addresses",
+        ),
+    ):
+        part.setServiceParent(top)
+    figures = {
+        "svc_agent_host_lost": Figure(
+            "1 while the host is out of reach.", lambda: int(watch.is_lost)
+        )
+    }
+    show_figures(top, reactor, "agent", settings.metrics_port, figures)
+    return top
+
+
+@define(eq=False)
+class Changes:
+    """Reports to the host that game servers have started or ended, one report at a time."""
+
+    clock: Any
+    link: Link
+    _busy: bool = field(default=False, init=False)
+    _again: bool = field(default=False, init=False)
+
+    def note(self) -> None:
+        """Report a change soon."""
+        if self._busy:
+            self._again = True
+            return
+        self._busy, self._again = True, False
+        Deferred.fromCoroutine(self.link.report_change()).addBoth(self._reported)
+
+    def _reported(self, result: object) -> None:
+        self._busy = False
+        if self._again:
+            self.note()

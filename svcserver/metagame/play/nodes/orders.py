@@ -1,0 +1,188 @@
+"""Orders to the agents of nodes: open or close the game ports for a player's address.
+
+An agent polls for its orders, because nothing listens on a node. The orders are on the board, so
+any worker may answer the poll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from attrs import define, field, frozen
+from twisted.internet.defer import Deferred, TimeoutError
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from svcserver.board.board import Board, BoardTransaction
+from svcserver.board.kinds import Kind
+from svcserver.edge.nodes import BadFleet, FleetFolder
+from svcserver.kernel.ids import new_id
+from svcserver.kernel.networks import network_of
+from svcserver.kernel.refusals import Unavailable
+from svcserver.metagame.play.matches import Server
+
+log = Logger()
+
+MOST_ORDERS = 1_024  # that wait for one node; the oldest are dropped
+KEPT_S = 600.0
+POLL_S = 5.0  # how long a poll without orders is held
+DONE_S = 2.0  # how long a player waits for the node's firewall
+SEEN_S = 20.0  # an agent that has not polled for this time is away
+AGAIN_S = 60.0  # an address that was opened is not opened again for this time
+MOST_OPENED = 16_384
+
+
+@frozen
+class NodeOrder:
+    """An order to a node's agent: ``act`` is ``allow`` or ``withdraw``, as at the helper."""
+
+    id: str
+    act: str
+    address: str  # of a player; a network to withdraw
+
+
+@frozen
+class OrdersWait:
+    """The news that a node has orders."""
+
+    node: str
+
+
+@frozen
+class OrdersDone:
+    """The news that a node's agent has carried out orders."""
+
+    ids: tuple[str, ...]
+
+
+@frozen
+class AgentSeen:
+    """The last poll of an agent; without a helper, the node's ports need no opening."""
+
+    at: float
+    has_helper: bool
+
+
+ORDERS = Kind("node_orders", tuple[NodeOrder, ...], lives_s=KEPT_S)
+AGENTS = Kind("node_agents", AgentSeen, lives_s=SEEN_S)
+
+
+@define(eq=False)
+class NodeOrders:
+    """The orders of all nodes of a fleet."""
+
+    board: Board
+    clock: IReactorTime
+    fleet: FleetFolder
+    _polls: dict[str, list[Deferred[None]]] = field(factory=dict, init=False)  # by node
+    _pending: dict[str, Deferred[None]] = field(factory=dict, init=False)  # by order id
+    _opened: dict[tuple[str, str], float] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.board.listen(OrdersWait, self._wake)
+        self.board.listen(OrdersDone, self._note_done)
+
+    # -- the players' side -----------------------------------------------------
+
+    async def open(self, address: str, server: Server) -> None:
+        """Open a node's game ports for a player; wait at most ``DONE_S`` for the agent."""
+        if not address:
+            return
+        now = self.clock.seconds()
+        for node in self._nodes(server.host):
+            last = self._opened.get((node, address))
+            if last is None or now - last >= AGAIN_S:
+                await self._open(node, address)
+
+    async def _open(self, node: str, address: str) -> None:
+        order = NodeOrder(new_id(), "allow", address)
+        done: Deferred[None] = Deferred()
+        self._pending[order.id] = done
+        try:
+            if await self.board.transact(partial(_add, node=node, order=order)):
+                await done.addTimeout(DONE_S, self.clock)
+                self._note_opened(node, address)
+        except TimeoutError:
+            log.warn("node {node} did not open its game ports within {s} s", node=node, s=DONE_S)
+        except Unavailable:
+            log.warn("the order to node {node} was not stored", node=node)
+        finally:
+            self._pending.pop(order.id, None)
+
+    def _note_opened(self, node: str, address: str) -> None:
+        while len(self._opened) >= MOST_OPENED:
+            del self._opened[next(iter(self._opened))]
+        self._opened[node, address] = self.clock.seconds()
+
+    async def close(self, network: str) -> None:
+        """Close the game ports of all nodes for a player's network."""
+        for key in [key for key in self._opened if network_of(key[1]) == network]:
+            del self._opened[key]
+        for node in self._nodes():
+            order = NodeOrder(new_id(), "withdraw", network)
+            await self.board.transact(partial(_add, node=node, order=order))
+
+    def _nodes(self, address: str = "") -> list[str]:
+        """Return the nodes at which players reach ``address``; all nodes without one."""
+        try:
+            nodes = self.fleet.nodes()
+        except BadFleet:
+            return []  # the listener logs it
+        return [node.id for node in nodes if address in ("", node.address)]
+
+    # -- the agents' side ------------------------------------------------------
+
+    async def poll(
+        self, node: str, done: Sequence[str], *, has_helper: bool
+    ) -> tuple[NodeOrder, ...]:
+        """Return the orders for a node; wait up to ``POLL_S`` for the first."""
+
+        def take(tx: BoardTransaction) -> tuple[NodeOrder, ...]:
+            tx.put(AGENTS, node, AgentSeen(tx.now, has_helper))
+            orders = tx.get(ORDERS, node) or ()
+            if orders:
+                tx.drop(ORDERS, node)
+            return orders
+
+        if done:
+            news = OrdersDone(tuple(done))
+            await self.board.transact(lambda tx: tx.publish(news))
+        waiting: Deferred[None] = Deferred()
+        polls = self._polls.setdefault(node, [])
+        polls.append(waiting)
+        try:
+            orders = await self.board.transact(take)
+            if orders:
+                return orders
+            try:
+                await waiting.addTimeout(POLL_S, self.clock)
+            except TimeoutError:
+                return ()
+            return await self.board.transact(take)
+        finally:
+            polls.remove(waiting)
+            if not polls:
+                self._polls.pop(node, None)
+
+    def _wake(self, news: OrdersWait) -> None:
+        for waiting in list(self._polls.get(news.node, ())):
+            if not waiting.called:
+                waiting.callback(None)
+
+    def _note_done(self, news: OrdersDone) -> None:
+        for order_id in news.ids:
+            done = self._pending.get(order_id)
+            if done is not None and not done.called:
+                done.callback(None)
+
+
+def _add(tx: BoardTransaction, node: str, order: NodeOrder) -> bool:
+    """Store an order, unless the node has no helper; return whether it was stored."""
+    agent = tx.get(AGENTS, node)
+    if agent is not None and not agent.has_helper:
+        return False
+    orders = tx.get(ORDERS, node) or ()
+    tx.put(ORDERS, node, (*orders, order)[-MOST_ORDERS:])
+    tx.publish(OrdersWait(node))
+    return True

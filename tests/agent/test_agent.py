@@ -1,0 +1,174 @@
+"""The agent's orders, its signs of life, and the end of a node's game servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from attrs import define, field
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.error import ConnectionRefusedError
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.agent.containers import STOP_S, Containers
+from svcserver.agent.link import AGAIN_S, KEPT_S, POLL_S, HelperClient, Link
+from svcserver.agent.service import LOST_S, LostHost
+from svcserver.deploy.docker_api import EngineError
+from svcserver.kernel.secrets import Secret
+
+ALLOW = {"id": "1", "act": "allow", "address": "203.0.113.9"}
+WITHDRAW = {"id": "2", "act": "withdraw", "address": "203.0.113.9"}
+
+
+@define
+class Reply:
+    """A reply with a JSON document."""
+
+    document: Any
+    code: int = 200
+
+    def content(self) -> Deferred[bytes]:
+        return succeed(orjson.dumps(self.document))
+
+
+@define
+class Wire:
+    """A fake of treq; each request waits for the test's answer."""
+
+    sent: list[tuple[str, Any]] = field(factory=list)
+    waiting: list[Deferred[Any]] = field(factory=list)
+
+    def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
+        self.sent.append((url, orjson.loads(data)))
+        self.waiting.append(Deferred())
+        return self.waiting[-1]
+
+    def answer(self, document: Any, code: int = 200) -> None:
+        self.waiting.pop(0).callback(Reply(document, code))
+
+
+@define
+class FirewallHelper:
+    """A fake of treq for an allowlist helper."""
+
+    orders: list[tuple[str, Any]] = field(factory=list)
+    is_down: bool = False
+
+    def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
+        if self.is_down:
+            return fail(ConnectionRefusedError())
+        self.orders.append((url.rpartition("/")[2], orjson.loads(data)))
+        return succeed(Reply({}))
+
+
+class LinkTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.wire, self.firewall = Clock(), Wire(), FirewallHelper()
+        url, secret = "http://127.0.0.1:61005", Secret("s" * 32)
+        helper = HelperClient(self.firewall, self.clock, url, secret)
+        self.link = Link(self.wire, self.clock, helper)
+        self.work = Deferred.fromCoroutine(self.link.run())
+        self.addCleanup(self.work.addErrback, lambda _: None)
+        self.addCleanup(self.work.cancel)
+
+    def answer(self, *orders: Any) -> None:
+        self.wire.answer({"orders": list(orders)})
+
+    def test_an_order_is_carried_out_and_acknowledged(self) -> None:
+        self.answer(ALLOW)
+        self.assertEqual(self.firewall.orders, [("allow", {"ip": "203.0.113.9"})])
+        self.assertEqual(self.wire.sent[-1][1], {"done": ["1"], "helper": True})
+        self.answer()
+        self.assertEqual(self.wire.sent[-1][1]["done"], [])
+
+    def test_an_order_that_the_helper_refuses_is_not_acknowledged(self) -> None:
+        self.firewall.is_down = True
+        self.answer(ALLOW)
+        self.assertEqual(self.wire.sent[-1][1]["done"], [])
+
+    def test_an_acknowledgement_is_repeated_until_it_arrives(self) -> None:
+        self.answer(ALLOW)
+        self.wire.answer({}, 503)
+        self.clock.advance(AGAIN_S)
+        self.assertEqual(self.wire.sent[-1][1]["done"], ["1"])
+
+    def test_open_addresses_are_reported_again_until_withdrawn(self) -> None:
+        def refreshed() -> int:
+            self.firewall.orders.clear()
+            self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+            return len(self.firewall.orders)
+
+        self.answer(ALLOW)
+        self.assertEqual(refreshed(), 1)
+        self.answer(WITHDRAW)
+        self.assertEqual(refreshed(), 0)
+        self.answer(ALLOW)
+        self.clock.advance(KEPT_S + 1)
+        self.assertEqual(refreshed(), 0)
+
+    def test_damaged_orders_are_ignored(self) -> None:
+        self.answer({"id": 1}, "x", {**ALLOW, "act": "status"}, ALLOW)
+        self.assertEqual(len(self.firewall.orders), 1)
+
+    def test_an_answer_and_a_refused_connection_are_signs_of_life(self) -> None:
+        self.clock.advance(5)
+        self.answer()
+        self.assertEqual(self.link.contact_at, 5)
+        self.clock.advance(3)
+        self.wire.waiting.pop().errback(ConnectionRefusedError())
+        self.assertEqual(self.link.contact_at, 8)
+
+    def test_silence_and_an_error_are_none(self) -> None:
+        self.clock.advance(POLL_S)
+        self.clock.advance(AGAIN_S)
+        self.assertEqual(len(self.wire.sent), 2)
+        self.wire.waiting[-1].callback(Reply({}, 500))
+        self.assertEqual(self.link.contact_at, 0)
+
+
+@define
+class NodeEngine:
+    """A fake engine with one game server."""
+
+    calls: list[tuple[str, str]] = field(factory=list)
+    is_away: bool = False
+
+    async def call(self, method: str, path: str, **query: Any) -> Any:
+        if self.is_away:
+            raise EngineError(0, "no answer")
+        self.calls.append((method, path))
+        return [{"Id": "abc"}] if method == "GET" else None
+
+
+class LostHostTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock, self.engine = Clock(), NodeEngine()
+        wire: Any = Wire()
+        api: Any = self.engine
+        self.link = Link(wire, self.clock, None)
+        self.watch = LostHost(self.clock, self.link, Containers(api, self.clock).stop_all)
+
+    def test_game_servers_stop_when_the_host_is_away_for_30_s(self) -> None:
+        self.clock.advance(LOST_S)
+        self.assertIsNone(self.watch.look())
+        self.clock.advance(1)
+        self.watch.look()
+        self.assertEqual(self.engine.calls[-1], ("POST", "/containers/abc/stop"))
+        self.assertGreater(10, STOP_S)
+
+    def test_a_game_server_that_starts_later_is_stopped_too(self) -> None:
+        self.clock.advance(LOST_S + 1)
+        self.engine.is_away = True
+        self.watch.look()
+        self.engine.is_away = False
+        self.watch.look()
+        self.assertEqual(len(self.engine.calls), 2)
+
+    def test_nothing_stops_once_the_host_answers_again(self) -> None:
+        self.clock.advance(LOST_S + 1)
+        self.watch.look()
+        self.link.contact_at = self.clock.seconds()
+        self.engine.calls.clear()
+        self.assertIsNone(self.watch.look())
+        self.assertEqual(self.engine.calls, [])
