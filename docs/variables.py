@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import fields
 
+from svcserver.agent.settings import Settings as Agent
 from svcserver.allowlist.settings import Settings as Allowlist
 from svcserver.chat.settings import Settings as Chat
 from svcserver.content.settings import Settings as Content
@@ -31,6 +32,7 @@ SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a 
     "Allowlist helper": (Allowlist,),
     "Content server": (Content,),
     "Launcher relay": (Relay,),
+    "Node agent": (Agent,),
     "Stack": (Stack, BackupSettings),
 }
 

@@ -33,6 +33,7 @@ MEANINGS: Mapping[Access, str] = {
     " everybody else a shorter one.",
     Access.GAME_SERVER: "a game server with its key.",
     Access.ADMIN_OR_GAME_SERVER: "either of the two above.",
+    Access.NODE: "the agent of a node of the fleet, with the node's certificate.",
     Access.DIRECT: "anybody, but only directly; credentials are ignored.",
 }
 MANAGEMENT = "/svc/"

@@ -78,11 +78,11 @@ class NodeOrdersTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(poll), ())
 
     def test_another_worker_may_answer_the_poll(self) -> None:
-        other = NodeOrders(self.board, self.clock, self.fleet)
-        poll = Deferred.fromCoroutine(other.poll(NODE, (), has_helper=True))
+        worker = NodeOrders(self.board, self.clock, self.fleet)
+        poll = Deferred.fromCoroutine(worker.poll(NODE, (), has_helper=True))
         opened = self.open()
         [order] = self.successResultOf(poll)
-        done = Deferred.fromCoroutine(other.poll(NODE, [order.id], has_helper=True))
+        done = Deferred.fromCoroutine(worker.poll(NODE, [order.id], has_helper=True))
         self.successResultOf(opened)
         self.clock.advance(POLL_S)
         self.assertEqual(self.successResultOf(done), ())
