@@ -27,7 +27,7 @@ from zope.interface import implementer
 from svcserver.agent.containers import Containers
 from svcserver.agent.link import REFRESH_S, HelperClient, Link
 from svcserver.agent.settings import Settings, credential_of
-from svcserver.deploy.docker_api import DockerApi, socket_client
+from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.edge.nodes import Credential
 from svcserver.edge.tls import PinnedCreator
 from svcserver.kernel.counters import Figure
@@ -155,7 +155,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
             http, reactor, settings.allowlist_url.url(), settings.allowlist_secret
         )
     link = Link(host_client(reactor, host), reactor, helper)
-    containers = Containers(DockerApi(socket_client(reactor, settings.docker), reactor), reactor)
+    engine = engine_client(reactor, settings.docker, settings.docker_certificates)
+    containers = Containers(DockerApi(engine, reactor), reactor)
     watch = LostHost(reactor, link, containers.stop_all)
     changes = Changes(reactor, link)
     for part in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from svcserver.deploy.settings import unix_socket
+from svcserver.deploy.settings import engine_address
 from svcserver.edge.nodes import BadFleet, Credential
 from svcserver.kernel.local_urls import Address, local_url
 from svcserver.kernel.secrets import Secret
@@ -19,7 +19,8 @@ class Settings:
 
     node_file: str = env("SVC_NODE_FILE", str.strip, default="/run/secrets/svc-node")
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
-    docker: str = env("DOCKER_HOST", unix_socket, default="/var/run/docker.sock")
+    docker: str = env("DOCKER_HOST", engine_address, default="/var/run/docker.sock")
+    docker_certificates: str = env("DOCKER_CERT_PATH", str.strip, default="")
     allowlist_secret: Secret | None = env("ALLOWLIST_SECRET", strong_secret, default=None)
     allowlist_url: Address = env("ALLOWLIST_URL", local_url, default=Address("127.0.0.1", 61005))
     metrics_port: int | None = env("METRICS_PORT", whole(1, 65535), default=None)
