@@ -45,7 +45,7 @@ PATIENT = """() => { // what a server may take: it is frozen for as long as the 
 UNSURE = "your change may or may not have been saved"
 ACTS = (("Ban", "Banned", "is banned"), ("Mute", "Muted", "is muted"))
 READ = (
-    "Machine",
+    "Overview",
     "Health",
     "Moderation",
     "Invites",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,6 @@ from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.owner.maintenance.acts import Maintenance, maintenance_watch
 from svcserver.metagame.owner.maintenance.routes import MaintenanceRoutes
 from svcserver.metagame.owner.maintenance.wire import DrainEntry, show_drain
-from svcserver.metagame.owner.maintenance.wire import show as show_standing
 from svcserver.metagame.owner.management.acts import (
     OnlinePlayers,
     SeenPlayers,
@@ -160,7 +159,7 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
         watched = figures if self.parts.settings.backend_health else None
-        host = {"machine": self._machine, "alerts": self._alerts, "backups": self._backups}
+        host = {"alerts": self._alerts, "backups": self._backups}
         mark = Marks(self.parts.ledger, self.people.where, host, self.parts.wall_clock).reader
         began, clock = overview.started_at, self.parts.wall_clock
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
@@ -187,10 +186,6 @@ class Desk:
     async def _drain(self) -> DrainEntry | None:
         drain = await self.maintenance.current()
         return None if drain is None else show_drain(drain)
-
-    async def _machine(self) -> Sequence[object]:
-        standing = show_standing(await self.maintenance.standing())
-        return [standing]
 
     async def _alerts(self) -> AlertsReply:
         return self.alerts.show()

@@ -168,7 +168,7 @@ class LivePageTests(SynchronousTestCase):
         log = {"fresh": True, "lines": [], "alone": True}
         self.assertEqual(self.shown("log"), log)
         self.assertIsNone(self.shown("beat"))
-        for page in ("accounts", "moderation", "audit", "invites", "guilds", "machine"):
+        for page in ("accounts", "moderation", "audit", "invites", "guilds", "alerts"):
             self.assertTrue(self.shown(page)["mark"])
         self.assertIsNone(self.pages.look("nowhere"))
 

@@ -16,7 +16,7 @@ from svcserver.metagame.owner.people.acts import PeopleActs
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 from tests.support.proves import proves
 
-PAGES = ("accounts", "moderation", "audit", "invites", "guilds", "machine", "account")
+PAGES = ("accounts", "moderation", "audit", "invites", "guilds", "alerts", "account")
 
 
 class MarkTests(SynchronousTestCase):
@@ -26,7 +26,7 @@ class MarkTests(SynchronousTestCase):
         parts, now = self.game.parts, self.game.clock.seconds
         people = PeopleActs(self.game.ledger, parts.online, "city", now)
         self.servers = ["city"]
-        marks = Marks(self.game.ledger, people.where, {"machine": self.machine}, now)
+        marks = Marks(self.game.ledger, people.where, {"alerts": self.alerts}, now)
         self.looks: dict[str, Callable[[], Any]] = {}
         for page in PAGES:
             look = marks.reader(page, "ann_1")
@@ -35,7 +35,7 @@ class MarkTests(SynchronousTestCase):
         self.assertIsNone(marks.reader("overview"))
         self.marks = self.read()
 
-    async def machine(self) -> list[str]:
+    async def alerts(self) -> list[str]:
         return [*self.servers]
 
     def read(self) -> dict[str, Any]:
@@ -116,9 +116,9 @@ class MarkTests(SynchronousTestCase):
         self.assertIn("account", self.changed())
         self.assertEqual(self.changed(), set())
 
-    def test_the_machine_mark_changes_with_its_servers(self) -> None:
+    def test_the_mark_of_a_page_about_the_host_changes_with_it(self) -> None:
         self.servers.append("hunt")
-        self.assertEqual(self.changed(), {"machine"})
+        self.assertEqual(self.changed(), {"alerts"})
 
     def test_a_mark_is_computed_every_two_seconds_only(self) -> None:
         self.marks = self.read()

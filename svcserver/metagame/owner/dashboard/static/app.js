@@ -17,7 +17,6 @@ import { health } from "./health.js";
 import { icon } from "./icons.js";
 import { invites } from "./invites.js";
 import { log } from "./log.js";
-import { machine } from "./machine.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 import { servers } from "./servers.js";
@@ -30,7 +29,7 @@ import { may, signedIn } from "./staff.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["machine", "Machine", machine, "machine"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["settings", "Settings", settings, "settings", "owner"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
+  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["settings", "Settings", settings, "settings", "owner"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
 const HEADS = { accounts: "Players", servers: "Host" }; // the heading before a page's link
 
@@ -88,6 +87,7 @@ async function resume() {
   } catch (why) {
     if (!(why instanceof Refused) || (why.status !== 401 && why.status !== 403)) fault ||= why.message;
   }
+  at("loading").hidden = true;
   if (me) return enter(me);
   at("sign-in").hidden = false;
   at("sign-in-error").textContent = fault;

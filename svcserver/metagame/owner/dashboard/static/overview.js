@@ -5,6 +5,7 @@ import { unread } from "./connection.js";
 import { REASON, act, ask } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
 import { state } from "./icons.js";
+import { allow, endable, maintained, pause } from "./maintenance.js";
 import { may, owners } from "./staff.js";
 import { ago, count, exactly, short, size, span } from "./words.js";
 
@@ -32,21 +33,23 @@ export function overview(root, live) {
     draw(current);
   };
   const changed = ({ RegistrationMode: registration }) => draw({ ...current, status: { ...current.status, registration } });
+  const maintains = ({ drain: maintenance }) => draw({ ...current, maintenance });
   const draw = (update) => {
     current = update;
-    const { status, startedAt, backup, machine, feed } = update;
-    redraw(root, top(status, startedAt, changed), standing(update), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
+    const { status, backup, machine, feed } = update;
+    redraw(root, top(update, changed, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
       status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
       machine ? load(machine) : null);
   };
   return draw;
 }
 
-function top(status, startedAt, changed) {
+function top({ status, startedAt, maintenance }, changed, maintains) {
   const up = `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}`;
   if (!status) return head("Overview", up);
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `${up}${version ? ` · version ${version}` : ""}`,
+    maintenance ? null : owners("Pause new hunts", () => pause(maintains)),
     owners("Change registration", () => registration(status, changed)));
 }
 
@@ -74,14 +77,14 @@ const WORST = ["down", "loop"];
 const QUIET_S = 60; // after a start the stack has not reported yet
 
 /** One line: all is normal, or each fault with the way to its cure. */
-function standing({ status, faults, watched, startedAt, maintenance }) {
+function standing({ status, faults, watched, startedAt, maintenance }, maintains) {
   const lines = faults.map(({ kind, title, text, since }) =>
     line(`${kind} ${title}`, state(WORST.includes(kind) ? "bad" : "warn", title), since ? `${text} Since ${exactly(since)}.` : text, CURES[kind]));
   if (!status && !faults.length) lines.push(line("live", state("bad", "Live state cannot be read"), "Players and hunts are unknown.", CURES.down));
   if (!lines.length) lines.push(line("normal", state("good", "All systems normal"), ""));
   if (maintenance) {
-    lines.push(line("maintenance", state("warn", "Maintenance mode"),
-      `New hunts are paused since ${exactly(maintenance.since)}${maintenance.reason ? `: ${maintenance.reason}` : ""}.`, ["#/machine", "End it"]));
+    lines.push(line("maintenance", state("warn", "Maintenance mode"), maintained(maintenance), null,
+      endable(maintenance) ? owners("End it", () => allow(maintains)) : null));
   }
   if (!watched && Date.now() - Date.parse(startedAt) > QUIET_S * 1000) {
     lines.push(line("alone", state("off", "Only the metagame is watched"), "svc-stack or svc-watch would watch the other services."));
@@ -89,10 +92,10 @@ function standing({ status, faults, watched, startedAt, maintenance }) {
   return el("section", { class: "card standing", "aria-label": "Status" }, el("ul", { class: "list" }, lines));
 }
 
-function line(key, what, text, cure = null) {
+function line(key, what, text, cure = null, acts = null) {
   const [target, words, role = "helper"] = cure ?? [];
   return el("li", { "data-key": key }, el("div", {}, what, text ? el("p", { class: "muted small" }, text) : null),
-    target && may(role) ? el("a", { href: target }, words) : null);
+    target && may(role) ? el("a", { href: target }, words) : acts);
 }
 
 const STATES = { ready: ["good", "running"], starting: ["warn", "starting"], down: ["bad", "down"] };
