@@ -18,6 +18,7 @@ FRESH_S = 180.0  # an older file is ignored: its writer has stopped
 MOST = 100  # faults
 MOST_BYTES = 1 << 20
 READY, STARTING, DOWN = "ready", "starting", "down"
+STACK = "stack"  # the name of svc-stack's settings
 _CONVERTER = Converter(detailed_validation=False)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import fields, frozen
 from twisted.application.service import IService
 from twisted.logger import Logger
 from twisted.python import usage
@@ -20,9 +20,19 @@ from svcserver.kernel.backup_settings import BackupSettings, read_settings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
+from svcserver.kernel.host_state import STACK
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.recent import RECENT, Bounded, Recent
-from svcserver.kernel.settings import BadSetting, env, folder, load, whole, with_env_file
+from svcserver.kernel.settings import (
+    BadSetting,
+    env,
+    folder,
+    load,
+    secret,
+    variables,
+    whole,
+    with_env_file,
+)
 from svcserver.kernel.settings import port as port_number
 from svcserver.kernel.system import epoch
 from svcserver.kernel.umask import let_nobody_else_write
@@ -89,6 +99,18 @@ class Settings:
     data_dir: Path | None = env("DATA_DIR", folder, default=None)
     frozen_s: int = env("FROZEN_SECONDS", whole(20, 3600), default=90)
     alerts_every_s: int = env("ALERTS_EVERY_SECONDS", whole(5, 3600), default=60)
+
+
+def overridden(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the settings of ``stack.env`` that ``environ`` overrides, with None for a secret."""
+    return {
+        attribute.metadata["name"]: None
+        if attribute.metadata["read"] is secret
+        else environ[attribute.metadata["name"]]
+        for shape in (Settings, BackupSettings)
+        for attribute in fields(shape)
+        if attribute.metadata["name"] in environ
+    }
 
 
 class HostOptions(usage.Options):
@@ -173,7 +195,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     Rolling(reactor, children, config).setServiceParent(top)
     _alerting(reactor, options, children, config, data).setServiceParent(top)
     stop_requests(reactor, data, restart_at_exit).setServiceParent(top)
-    environ = environment(os.environ, SCRATCH)
+    environ = environment(os.environ, SCRATCH, "DATA_DIR", *variables(BackupSettings))
     Nightly(
         reactor, config, data, lambda: read_settings(config, os.environ).at, environ, write
     ).setServiceParent(top)
@@ -196,7 +218,9 @@ def _alerting(
         poll_s=options.settings.alerts_every_s,
         reports_crashes=True,
         backs_up=options.backups.at is not None,
+        environment=overridden(os.environ),
     )
+    watch.on_start(STACK, epoch())
     children.on_crash = watch.on_crash
     children.on_start = lambda name: watch.on_start(name, epoch())
     return service

@@ -233,3 +233,28 @@ def test_backups_and_progress_fit_in_each_look(
             tab.confirm("Close")
     finally:
         backups.write(here.folder, before or Backups())
+
+
+# slow: a stack, whose state is written every fifteen seconds
+@proves("GET DashboardSettings")
+def test_a_setting_changed_in_a_file_says_which_restart(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    file = here.folder / "deploy.env"
+    before = file.read_text()
+    file.write_text(f"{before}LOG_LEVEL=debug\n")
+    try:
+        with visit(browser, here) as tab:
+            tab.sign_in(here.key)
+            tab.go("Settings")
+            section = tab.page.locator(".card").filter(has=tab.page.get_by_text(str(file)))
+            level = section.locator("tr").filter(has=tab.page.get_by_text("LOG_LEVEL", exact=True))
+            wanted = "restart needed: run svcctl restart --rolling"
+            expect(level).to_contain_text(wanted)
+            expect(section.get_by_text("restart needed")).to_have_count(1)
+            tab.picture("settings-restart")
+            file.write_text(before)
+            expect(level).not_to_contain_text("restart needed")
+    finally:
+        file.write_text(before)

@@ -14,7 +14,7 @@ from svcserver.stack.children import Children
 from svcserver.stack.components import SCRATCH, BadHost, components, environment
 from svcserver.stack.lines import LONGEST, Lines
 from svcserver.stack.rolling import STATE_FILE
-from svcserver.stack.service import Options, makeService
+from svcserver.stack.service import Options, makeService, overridden
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
 
@@ -102,9 +102,12 @@ class ComponentTests(SynchronousTestCase):
         self.assertEqual(environment({"PORT": "1"}), {})
         self.assertEqual(environment({**inherited, "TMPDIR": "/big"}), inherited)
 
-    def test_nightly_backup_also_inherits_the_scratch_folder(self) -> None:
+    def test_nightly_backup_also_inherits_its_own_settings(self) -> None:
         there = {"PATH": "/bin", "TMPDIR": "/big"}
         self.assertEqual(environment({**there, "PORT": "1"}, SCRATCH), there)
+        there |= {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": "a long passphrase"}
+        shown = {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": None}
+        self.assertEqual(overridden(there), shown)
         self.host("metagame")
         self.patch(os, "environ", there)
         options = Options()

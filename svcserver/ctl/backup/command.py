@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -28,8 +28,8 @@ from svcserver.ctl.host_creation import whole_path
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, fail, prompt
 from svcserver.ctl.stopping import EndedBySignal, stoppable
-from svcserver.kernel import backups
-from svcserver.kernel.backup_settings import BackupSettings
+from svcserver.kernel import backups, host_state
+from svcserver.kernel.backup_settings import STACK_FILE, read_settings
 from svcserver.kernel.backups import Backup, Backups, BackupStep
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, load, with_env_file
@@ -128,19 +128,41 @@ def backup() -> None:
     """Make, list, test and restore backups."""
 
 
-def wanted_of(host: Host, identity: Path | None = None) -> Wanted:
-    """Return the settings for this host's backups; raises Failed."""
-    folder = host.need_folder("metagame.env")
-    own = folder / WORKER_FILE
+def wanted_of(
+    host: Host, identity: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Wanted:
+    """Return the settings for this host's backups; raises Failed.
+
+    ``environ`` overrides ``stack.env``; by default it is what svc-stack's environment overrides.
+    """
+    folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
+    if environ is None:
+        published = _published(data)
+        environ = {name: os.environ.get(name, value or "") for name, value in published.items()}
     try:
-        environ = with_env_file(str(own) if own.is_file() else None, {})
-        settings, stack = load(BackupSettings, environ)[0], load(Stack, environ)[0]
+        settings = read_settings(folder, environ)
     except BadSetting as why:
-        fail(f"{own}: {why}")
+        fail(f"{folder / STACK_FILE}: {why}")
     if identity is not None:
         settings = evolve(settings, identity=str(identity.absolute()))
-    data = Path(stack.data_dir or folder).absolute()
     return Wanted(host, folder, data, (data / settings.folder).absolute(), settings)
+
+
+def _data_of(host: Host, environ: Mapping[str, str]) -> Path:
+    """Return the folder with the state of the host's backups; raises Failed."""
+    folder = host.need_folder("metagame.env")
+    own = folder / STACK_FILE
+    try:
+        stack = load(Stack, with_env_file(str(own) if own.is_file() else None, environ))[0]
+    except BadSetting as why:
+        fail(f"{own}: {why}")
+    return Path(stack.data_dir or folder).absolute()
+
+
+def _published(data: Path) -> Mapping[str, str | None]:
+    """Return the settings that the environment of a running svc-stack overrides."""
+    state = host_state.read(data, time.time())
+    return {} if state is None else state.environment
 
 
 @host_command(backup, "now", reason=True)
@@ -165,6 +187,12 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
         copy_database(host, out, copy, reason)
         return
     wanted, moment = wanted_of(host), time.time()
+    for name, value in _published(wanted.data).items():
+        if value is None and name not in os.environ:
+            fail(
+                f"{name} is only in the environment of svc-stack. Set it in the environment of "
+                "this command, too, or move it to stack.env."
+            )
     with noted(host, "backup", reason=reason) as trace:
         try:
             with run(wanted.data, moment):
@@ -178,7 +206,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
 @host_command(backup, "nightly", hidden=True)
 def nightly(host: Host, out: Out) -> None:
     """Make and test a backup, as svc-stack does each night."""
-    wanted = wanted_of(host)
+    wanted = wanted_of(host, environ=os.environ)
     os.nice(wanted.settings.nice)
     moment = time.time()
     try:
@@ -292,7 +320,7 @@ def _looked_at(entry: Backup) -> Backup:
 @host_command(backup, "list")
 def list_backups(host: Host, out: Out) -> None:
     """List the backups and when each was last tested."""
-    state = known(wanted_of(host).data)
+    state = known(_data_of(host, {}))
     wrong = state.wrong(time.time())
     out.data(
         {"backups": [shown(entry) for entry in state.kept], "tried": state.tried, "wrong": wrong}

@@ -99,7 +99,7 @@ class BackupRunReply(TypedDict):
 
 
 class ScheduleSources(TypedDict):
-    """The source of each value: default, file (``stack.env``), or environment (of svc-stack)."""
+    """The source of each value: default, file, or environment (of svc-stack)."""
 
     at: str
     days: str

@@ -66,6 +66,7 @@ from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
 from svcserver.metagame.owner.settings.acts import LiveSettings, settings_watch
 from svcserver.metagame.owner.settings.catalogue import SettingsCatalogue
 from svcserver.metagame.owner.settings.routes import SettingsRoutes
+from svcserver.metagame.owner.settings.wire import read as read_settings
 from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -104,7 +105,7 @@ class Desk:
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
         self.settings = SettingsCatalogue(
-            LiveSettings(parts.settings, parts.audit, parts.registration)
+            LiveSettings(parts.settings, parts.audit, parts.registration), has_stack
         )
 
     def _config(self) -> Path | None:
@@ -159,7 +160,11 @@ class Desk:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
 
         watched = figures if self.parts.settings.backend_health else None
-        host = {"alerts": self._alerts, "backups": self._backups}
+        host = {
+            "alerts": self._alerts,
+            "backups": self._backups,
+            "settings": lambda: read_settings(self.settings),
+        }
         mark = Marks(self.parts.ledger, self.people.where, host, self.parts.wall_clock).reader
         began, clock = overview.started_at, self.parts.wall_clock
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)

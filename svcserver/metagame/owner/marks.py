@@ -74,7 +74,6 @@ class Marks:
         """
         reads: dict[str, Look] = {
             "audit": lambda: self.ledger.read(_newest_act),
-            "settings": lambda: self.ledger.read(_newest_act),
             "invites": lambda: self.ledger.read(_invites),
             "guilds": lambda: self.ledger.read(_guilds),
             "moderation": lambda: self.ledger.read(self._moderation),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,19 @@ def alerting(
     poll_s: float,
     reports_crashes: bool = False,
     backs_up: bool = True,
+    environment: Mapping[str, str | None],
 ) -> tuple[IService, HostWatch]:
     """Return the alert service, and the watch that is told about crashes of components.
 
     ``ready`` returns the names of the components that serve; ``probe`` updates them before each
     check. ``poll_s`` is the interval for polling metrics, in seconds. Set ``reports_crashes`` if
     the caller reports starts and crashes; otherwise the poller detects them. ``backs_up`` says
-    whether the host should have backups.
+    whether the host should have backups. ``environment`` has the settings that the caller's
+    environment overrides in ``stack.env``.
     """
     sender = AlertSender(reactor, config, data)
     names = tuple(component.name for component in components)
-    watch = HostWatch(config, data, names, ready, sender.send)
+    watch = HostWatch(config, data, names, ready, sender.send, environment=environment)
     watch.backs_up = backs_up
     poller = MetricsPoller(
         reactor, Agent(reactor, connectTimeout=ANSWER_S), components, watch, poll_s

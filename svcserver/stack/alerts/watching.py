@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,8 +13,17 @@ from twisted.logger import Logger
 
 from svcserver.kernel import backups, host_state
 from svcserver.kernel.alert_settings import AlertKind
-from svcserver.kernel.host_state import DOWN, READY, STARTING, HostFault, HostState, ServiceState
-from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.backup_settings import BackupSettings
+from svcserver.kernel.host_state import (
+    DOWN,
+    READY,
+    STACK,
+    STARTING,
+    HostFault,
+    HostState,
+    ServiceState,
+)
+from svcserver.kernel.settings import parse_env_file, variables
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
 from svcserver.stack.alerts.machine_load import MachineLoad
@@ -27,6 +36,9 @@ LOOP_S = 600.0
 LOOPS = 3  # crashes within LOOP_S
 SOON_S = 30 * 86_400.0  # before the certificate expires
 CERTIFICATE_EVERY_S = 3600.0
+JUST_STARTED_S = 1.0  # a process that is this young has read its file just now
+MAX_CHANGED = 100  # settings of one file
+READ_AT_EACH_USE = frozenset(variables(BackupSettings))
 
 
 @frozen
@@ -39,8 +51,51 @@ class RunningProcess:
 
 
 @define(eq=False)
+class EnvFileWatch:
+    """The settings in the env files of ``folder`` when each service started."""
+
+    folder: Path
+    environment: Mapping[str, str | None]  # overrides stack.env
+    _started: dict[str, Mapping[str, str] | None] = field(factory=dict, init=False)
+
+    def on_start(self, name: str, since: float, now: float) -> None:
+        """Store the file with which a service started; it is unknown if it has changed since."""
+        path = self.folder / f"{name}.env"
+        try:
+            is_same = path.stat().st_mtime <= since or now - since < JUST_STARTED_S
+        except OSError:
+            return  # a service without a file of its own
+        self._started[name] = _lines(path) if is_same else None
+
+    def changed(self) -> dict[str, tuple[str, ...] | None]:
+        """Return the settings that need a restart, by service; None if they are unknown."""
+        changes = {name: self._changed(name, was) for name, was in self._started.items()}
+        return {name: names for name, names in changes.items() if names != ()}
+
+    def _changed(self, name: str, was: Mapping[str, str] | None) -> tuple[str, ...] | None:
+        now = _lines(self.folder / f"{name}.env")
+        if was is None or now is None:
+            return None
+        names = {each for each in (*was, *now) if was.get(each) != now.get(each)}
+        if name == STACK:
+            names -= READ_AT_EACH_USE | self.environment.keys()
+        return tuple(sorted(names)[:MAX_CHANGED])
+
+
+def _lines(path: Path) -> Mapping[str, str] | None:
+    try:
+        return parse_env_file(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+@define(eq=False)
 class HostWatch:
-    """The checks of a host; ``ready`` returns the names of the components that serve."""
+    """The checks of a host; ``ready`` returns the names of the components that serve.
+
+    ``environment`` has the settings that this process's environment overrides in ``stack.env``,
+    with None for a secret.
+    """
 
     folder: Path
     data: Path
@@ -50,6 +105,7 @@ class HostWatch:
     wall_clock: Callable[[], float] = epoch
     disk: Callable[[Path], Disk] = disk_of
     backs_up: bool = True  # the host should have backups (BACKUP_AT)
+    environment: Mapping[str, str | None] = field(factory=dict)
     faults: Faults = field(factory=Faults)
     _away_since: dict[str, float] = field(factory=dict, init=False)
     _crashes: dict[str, deque[float]] = field(factory=dict, init=False)
@@ -59,6 +115,10 @@ class HostWatch:
     _standing: dict[tuple[AlertKind, str], HostFault] = field(factory=dict, init=False)
     _load: MachineLoad | None = field(default=None, init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
+    _env_files: EnvFileWatch = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._env_files = EnvFileWatch(self.folder, self.environment)
 
     def on_crash(self, name: str) -> None:
         """Record that a component ended without being stopped."""
@@ -69,6 +129,7 @@ class HostWatch:
         previous = self._processes.get(name)
         restarts = 0 if previous is None else previous.restarts + 1
         self._processes[name] = RunningProcess(since, restarts, installed_version())
+        self._env_files.on_start(name, since, self.wall_clock())
 
     def check(self) -> None:
         """Check the host and send an alert for each fault that has begun or ended."""
@@ -88,6 +149,8 @@ class HostWatch:
             tuple(self._service(name, now) for name in self.names),
             tuple(self._standing.values()),
             self._load.sample(now, self.open_files),
+            self.environment,
+            self._env_files.changed(),
         )
         try:
             host_state.write(self.data, state)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import tarfile
+import time
 from errno import ENOSPC, EROFS
 from pathlib import Path
 from unittest import mock
@@ -20,7 +21,8 @@ from svcserver.ctl.backup import command
 from svcserver.ctl.backup.proving import Proof
 from svcserver.ctl.begun import Begun
 from svcserver.ctl.stopping import EndedBySignal
-from svcserver.kernel import backups
+from svcserver.kernel import backups, host_state
+from svcserver.kernel.host_state import HostState
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import Ran, database_of, nowhere, svcctl
 from tests.ctl.hosts import change, value
@@ -89,6 +91,29 @@ class BackupTests(BackupCase):
         self.assertEqual((ran.status, ran.out), (1, ""))
         self.assertIn("The passphrase is missing", ran.err)
         self.assertFalse(into.exists())
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_the_environment_of_a_running_stack_is_in_force(self) -> None:
+        self.stack_env("BACKUP_DIR=here", "BACKUP_KEEP_DAYS=1")
+        environment = {"BACKUP_DIR": "there", "BACKUP_PASSPHRASE": None}
+        state = HostState(time.time(), environment=environment)
+        host_state.write(self.folder, state)
+        ran = self.ctl("backup", "now")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("BACKUP_PASSPHRASE is only in the environment of svc-stack", ran.err)
+        self.patch(os, "environ", {**os.environ, "BACKUP_PASSPHRASE": "a long passphrase"})
+        made = self.made().data
+        self.assertEqual(Path(made["file"]).parent, self.folder / "there")
+        self.assertTrue(made["encrypted"])
+
+    @proves("svcctl backup now|list|prove|restore")
+    def test_the_nightly_backup_uses_its_own_environment(self) -> None:
+        self.stack_env("BACKUP_DIR=here", "BACKUP_DRILL=0")
+        words = {"BACKUP_DIR": "there", "BACKUP_PASSPHRASE": "a long passphrase"}
+        self.patch(os, "environ", {**os.environ, **words})
+        self.assertEqual(self.ctl("backup", "nightly").status, 0)
+        [made] = (self.folder / "there").iterdir()
+        self.assertTrue(made.name.endswith(".age"))
 
     @proves("svcctl backup now|list|prove|restore")
     def test_made_proven_and_listed(self) -> None:

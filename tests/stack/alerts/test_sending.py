@@ -226,11 +226,46 @@ class WatchTests(SynchronousTestCase):
         self.ready, self.alerts, self.now = {"metagame", "gateway"}, [], NOW
         names = ("metagame", "gateway")
         self.watch = HostWatch(
-            self.folder, self.folder, names, lambda: self.ready, self.tell, lambda: self.now
+            self.folder,
+            self.folder,
+            names,
+            lambda: self.ready,
+            self.tell,
+            lambda: self.now,
+            environment={},
         )
         self.full: set[int] = set()
         self.disks: Callable[[Path], int] = lambda _: 1
         self.watch.disk = self.disk
+
+    def changed(self) -> dict[str, object]:
+        self.watch.check()
+        state = host_state.read(self.folder, self.now)
+        assert state is not None
+        return dict(state.changed)
+
+    @proves("GET DashboardSettings")
+    def test_settings_changed_since_a_service_started_are_listed(self) -> None:
+        file, stack = self.folder / "gateway.env", self.folder / "stack.env"
+        file.write_text("GATEWAY_PORT=61005\nLOG_LEVEL=info\n")
+        stack.write_text("WORKERS=1\nBACKUP_AT=03:00\nFROZEN_SECONDS=90\n")
+        self.watch.environment["FROZEN_SECONDS"] = "60"
+        for name in ("gateway", "stack", "metagame-2"):
+            self.watch.on_start(name, self.now)
+        self.assertEqual(self.changed(), {})
+        file.write_text("# mine\nGATEWAY_PORT=61006\nLOG_LEVEL=info\nPROXY=1\n")
+        stack.write_text("WORKERS=2\nBACKUP_AT=04:00\nFROZEN_SECONDS=80\n")
+        names = {"gateway": ("GATEWAY_PORT", "PROXY"), "stack": ("WORKERS",)}
+        self.assertEqual(self.changed(), names)
+        self.watch.on_start("gateway", self.now)
+        self.assertEqual(self.changed(), {"stack": ("WORKERS",)})
+        # svc-watch learns of a process later
+        now = file.stat().st_mtime
+        self.now = now + 60
+        self.watch.on_start("gateway", now + 5)
+        self.assertEqual(self.changed(), {"stack": ("WORKERS",)})
+        self.watch.on_start("gateway", now - 5)
+        self.assertEqual(self.changed()["gateway"], None)
 
     def disk(self, path: Path) -> Disk:
         number = self.disks(path)

@@ -7,13 +7,14 @@ docs.variables``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
-from svcserver.kernel import datafiles
+from svcserver.kernel import datafiles, host_state
+from svcserver.kernel.host_state import STACK, HostState
 from svcserver.kernel.redaction import redact
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.owner.settings import rules
@@ -42,6 +43,20 @@ class SettingSection:
     title: str
     component: str
     settings: tuple[SettingDescription, ...]
+
+
+@frozen
+class ShownSection:
+    """A section on the page.
+
+    ``rows`` is None for a file that cannot be read. ``restart`` means that the file has changed in
+    an unknown way since its service started.
+    """
+
+    about: SettingSection
+    file: str
+    rows: list[SettingRow] | None
+    restart: bool = False
 
 
 @frozen
@@ -78,11 +93,17 @@ def described() -> tuple[SettingSection, ...]:
 
 @define(eq=False)
 class SettingsCatalogue:
-    """The source of the settings page; ``folder`` has the env files, if the host has any."""
+    """The source of the settings page; ``folder`` has the env files, if the host has any.
+
+    ``data`` is the services' working folder, with the state of the host. ``has_stack`` returns
+    whether svc-stack runs the services.
+    """
 
     live: LiveSettings
+    has_stack: Callable[[], bool]
     sections: tuple[SettingSection, ...] = field(factory=described)
     folder: Path | None = None
+    data: Path = field(factory=Path.cwd)
     _environ: Mapping[str, str] = field(factory=dict, init=False, repr=False)
     _in_file: Mapping[str, str] = field(factory=dict, init=False, repr=False)
 
@@ -96,35 +117,39 @@ class SettingsCatalogue:
                 name: value for name, value in at_start.items() if environ.get(name) == value
             }
 
-    async def rows(self) -> Iterator[tuple[SettingSection, str, list[SettingRow] | None]]:
-        """Return each section with its file and rows; None for a file that cannot be read.
-
-        Components without a file are left out.
-        """
+    async def rows(self) -> list[ShownSection]:
+        """Return each section with its file and rows; components without a file are left out."""
         mode = await self.live.registration.mode()
-        return self._rows(mode)
+        state = host_state.read(self.data, self.live.audit.wall_clock()) or HostState(0.0)
+        return [*self._rows(mode, state)]
 
-    def _rows(
-        self, mode: str | None
-    ) -> Iterator[tuple[SettingSection, str, list[SettingRow] | None]]:
+    def _rows(self, mode: str | None, state: HostState) -> Iterator[ShownSection]:
         files: dict[str, Mapping[str, str] | None] = {}
         for section in self.sections:
             name = section.component
             path = Path(f"{name}.env") if self.folder is None else self.folder / f"{name}.env"
-            if self.folder is not None and name not in files and path.is_file():
-                files[name] = _read(path)
+            overridden = state.environment if name == STACK else {}
+            if self.folder is not None and name not in files and (path.is_file() or overridden):
+                files[name] = _read(path) if path.is_file() else {}
             if name == METAGAME:
                 now = files.get(name)
                 rows = [self._metagame_row(about, now, mode) for about in section.settings]
-                yield section, str(path), rows
+                yield ShownSection(section, str(path), rows)
             elif name in files:
-                values = files[name]
-                yield (
+                values, changed = files[name], state.changed.get(name, ())
+                known = changed or ()
+                yield ShownSection(
                     section,
                     str(path),
                     None
                     if values is None
-                    else [_row(about, values.get(about.name)) for about in section.settings],
+                    else [
+                        _row(about, overridden[about.name], "environment")
+                        if about.name in overridden
+                        else _row(about, values.get(about.name), restart=about.name in known)
+                        for about in section.settings
+                    ],
+                    changed is None,
                 )
 
     def _metagame_row(
@@ -149,8 +174,10 @@ class SettingsCatalogue:
 def _row(
     about: SettingDescription, value: str | None, source: str = "file", *, restart: bool = False
 ) -> SettingRow:
+    if value is None and source == "file":
+        source = "default"
     if value is None:
-        return SettingRow(about, None, "default", restart=restart)
+        return SettingRow(about, None, source, restart=restart)
     shown = None if about.secret else without_credentials(value)
     return SettingRow(about, shown, source, restart=restart)
 

@@ -25,7 +25,7 @@ class SettingsRoutes:
     @routes.row("GET", "/svc/api/DashboardSettings", reply=wire.SettingsReply, quiet=True)
     async def settings(self, call: Call) -> Answer:
         """List every setting with its value, default, meaning and source; secrets have no value."""
-        return Answer(200, wire.show(await self.catalogue.rows()), NO_STORE)
+        return Answer(200, await wire.read(self.catalogue), NO_STORE)
 
     @routes.row(
         "POST",

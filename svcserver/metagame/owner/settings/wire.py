@@ -9,7 +9,7 @@ from attrs import frozen
 
 from svcserver.kernel.shapes import pascal_case, plain_text, spelled
 from svcserver.metagame.accounts.wire import Reason
-from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingSection
+from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingsCatalogue, ShownSection
 
 
 @spelled(pascal_case)
@@ -44,17 +44,26 @@ class SettingEntry(TypedDict):
 
 
 class SettingSectionEntry(TypedDict):
-    """A group of settings from one file; ``settings`` is null if the file cannot be read."""
+    """A group of settings from one file; ``settings`` is null if the file cannot be read.
+
+    With ``restart``, the file has changed since its service started, it is not known how.
+    """
 
     title: str
     component: str
     file: str
     settings: list[SettingEntry] | None
+    restart: bool
 
 
 class SettingsReply(TypedDict):
-    """Every setting of the host."""
+    """Every setting of the host.
 
+    ``stack`` says whether svc-stack runs the services. If not, the environment of a service other
+    than the metagame may override its file, which is not shown.
+    """
+
+    stack: bool
     sections: list[SettingSectionEntry]
 
 
@@ -65,18 +74,25 @@ class SettingReply(TypedDict):
     value: str
 
 
-def show(rows: Iterable[tuple[SettingSection, str, list[SettingRow] | None]]) -> SettingsReply:
+async def read(catalogue: SettingsCatalogue) -> SettingsReply:
+    """Return the reply with every setting, as it is now."""
+    return show(await catalogue.rows(), stack=catalogue.has_stack())
+
+
+def show(sections: Iterable[ShownSection], *, stack: bool) -> SettingsReply:
     """Return the reply with every setting."""
     return {
+        "stack": stack,
         "sections": [
             {
-                "title": section.title,
-                "component": section.component,
-                "file": file,
-                "settings": None if settings is None else [_entry(row) for row in settings],
+                "title": section.about.title,
+                "component": section.about.component,
+                "file": section.file,
+                "settings": None if section.rows is None else [*map(_entry, section.rows)],
+                "restart": section.restart,
             }
-            for section, file, settings in rows
-        ]
+            for section in sections
+        ],
     }
 
 

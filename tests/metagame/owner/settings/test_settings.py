@@ -10,12 +10,14 @@ from sqlalchemy import Connection
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel import host_state
+from svcserver.kernel.host_state import HostState
 from svcserver.metagame.owner.settings.acts import LiveSettings
 from svcserver.metagame.owner.settings.catalogue import without_credentials
 from svcserver.metagame.owner.settings.rules import LIVE, options, parsed, shown
 from svcserver.metagame.owner.settings.store import SqlSettings
 from tests.support.browser import Page
-from tests.support.game import Game, settings
+from tests.support.game import START, Game, settings
 from tests.support.proves import proves
 
 PATH = "/svc/api/DashboardSetting"
@@ -245,6 +247,49 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(sections.keys(), {"metagame", "deploy", "stack"})
         self.assertIsNone(sections["stack"]["settings"])
         self.assertEqual(sections["deploy"]["file"], str(folder / "deploy.env"))
+
+    @proves("GET DashboardSettings")
+    def test_settings_that_need_a_restart_or_are_overridden_say_so(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name, lines in {
+            "metagame": "",
+            "stack": "BACKUP_AT=03:00\nWORKERS=2\n",
+            "gateway": "GATEWAY_PORT=61005\n",
+            "content": "PORT=61002\n",
+        }.items():
+            (folder / f"{name}.env").write_text(lines)
+        page = self.game.parts.desk.settings
+        page.attach(str(folder / "metagame.env"), {})
+        page.data = folder
+        environment = {"BACKUP_AT": "05:00", "BACKUP_PASSPHRASE": None}
+        changed = {"gateway": ("GATEWAY_PORT",), "stack": ("WORKERS",), "content": None}
+        state = HostState(START, environment=environment, changed=changed)
+        host_state.write(folder, state)
+        rows = self.rows()
+        self.assertEqual(
+            {
+                name: (rows[name]["value"], rows[name]["source"], rows[name]["restart"])
+                for name in (
+                    "stack BACKUP_AT",
+                    "stack BACKUP_PASSPHRASE",
+                    "stack WORKERS",
+                    "stack BACKUP_DIR",
+                    "gateway GATEWAY_PORT",
+                    "content PORT",
+                )
+            },
+            {
+                "stack BACKUP_AT": ("05:00", "environment", False),
+                "stack BACKUP_PASSPHRASE": (None, "environment", False),
+                "stack WORKERS": ("2", "file", True),
+                "stack BACKUP_DIR": (None, "default", False),
+                "gateway GATEWAY_PORT": ("61005", "file", True),
+                "content PORT": ("61002", "file", False),
+            },
+        )
+        reply = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key).json
+        unknown = {section["component"] for section in reply["sections"] if section["restart"]}
+        self.assertEqual((unknown, reply["stack"]), ({"content"}, False))
 
     def test_values_of_urls_show_no_credentials(self) -> None:
         for value, text in (

@@ -16,31 +16,34 @@ export async function settings(root, live) {
     [["", "All settings"], ["live", "Can change now"], ["set", "Not the default"]].map(([value, words]) => el("option", { value }, words)));
   const place = el("div", { class: "stack" });
   let sections = [];
+  let stack = true;
   root.replaceChildren(head("Settings", "Some settings change here, at once. The others are in a file and need a restart."),
     el("div", { class: "tools" }, text, only), place);
+  const note = () => (stack ? null : card(null, [], el("p", { class: "inside muted small" }, "No svc-stack runs these services. The environment of a service overrides its file; this page knows only the metagame's.")));
   const fits = (row) => (!only.value || (only.value === "live" ? row.live : row.source !== "default"))
     && `${row.name} ${row.meaning}`.toLowerCase().includes(text.value.trim().toLowerCase());
   const draw = () => {
     const shown = sections.map((section) => [section, section.settings?.filter(fits)]).filter(([, rows]) => !rows || rows.length);
-    redraw(place, shown.length ? shown.map(([section, rows]) => drawn(section, rows, again)) : card(null, [], nothing("No settings match.")));
+    redraw(place, note(), shown.length ? shown.map(([section, rows]) => drawn(section, rows, stack, again)) : card(null, [], nothing("No settings match.")));
   };
   const [again] = inTurn(async () => {
-    ({ sections } = await read("DashboardSettings"));
+    ({ sections, stack } = await read("DashboardSettings"));
     if (live.shown()) draw();
   });
   await again();
   return again;
 }
 
-function drawn(section, rows, again) {
+function drawn(section, rows, stack, again) {
   if (!rows) return card(section.title, [], nothing(`The metagame may not read ${section.file}.`));
-  const restart = ROLLING.includes(section.component) ? "run svcctl restart --rolling" : `restart svc-${section.component}`;
+  const restart = stack && ROLLING.includes(section.component) ? "run svcctl restart --rolling" : `restart svc-${section.component}`;
   const made = card(section.title, [], el("p", { class: "names" }, "Edit ", el("code", {}, section.file), `, then ${restart}.`),
+    section.restart ? el("p", { class: "names" }, state("warn", `The file has changed since svc-${section.component} started: ${restart}.`)) : "",
     table(section.title, [["Setting"], ["Value"], ["Set by"], ["", "end"]], rows.map((row) => [
       el("div", {}, el("code", {}, row.name), el("p", { class: "names" }, sentence(row.meaning))),
       el("div", {}, value(row), row.source === "default" ? null : el("p", { class: "names" }, `Default: ${row.default || "none"}`)),
       el("div", {}, row.source === "page" ? badge(SOURCES.page, "accent") : SOURCES[row.source],
-        row.restart ? el("p", {}, state("warn", "restart needed")) : null),
+        row.restart ? el("p", {}, state("warn", `restart needed: ${restart}`)) : null),
       row.live ? el("div", { class: "actions" }, button("Change", () => change(row, again)),
         row.source === "page" ? button("Reset", () => reset(row, section, again)) : null) : "",
     ]), rows.map((row) => row.name)));
