@@ -25,6 +25,7 @@ from attrs import fields
 
 from svcserver.ctl import journal
 from svcserver.ctl.as_owner import owner_of
+from svcserver.ctl.database import transact
 from svcserver.ctl.doctor.command import as_data, examine
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.doctor.reading import SHAPES
@@ -41,6 +42,7 @@ from svcserver.kernel.foreign_text import visible
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.redaction import OTHER, redact
 from svcserver.kernel.settings import variables
+from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack.service import Settings as Stack
 
 LAST_BYTES = 512 * 1024  # bytes of the log
@@ -83,6 +85,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
             yield f"settings/{name}.env", "\n".join(map(visible, shown(host, name))) + "\n"
+    yield "settings/page.json", told(lambda: transact(host, lambda tx: SqlSettings(tx).all()))
     yield "log.txt", last_lines(log_files(host, folder), lines)
     yield "status.json", told(lambda: look(host))
     yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))

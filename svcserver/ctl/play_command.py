@@ -215,10 +215,8 @@ def private_url(host: Host) -> str | None:
     return f"http://{metagame.get('BIND_HOST') or '127.0.0.1'}:{metagame.get('PORT', '61000')}"
 
 
-def make_invite(host: Host, uses: int) -> str | None:
-    """Create an invite code for the session; None if the host requires no code."""
-    if host.variables("metagame").get("REGISTRATION_MODE") != "INVITECODE":
-        return None
+def make_invite(host: Host, uses: int) -> str:
+    """Create an invite code for the session; a host that needs none ignores it."""
     code = rules.new_invite_code()
     invite = rules.InviteCode(code, uses, False)
     database.transact(host, lambda tx: SqlAccounts(tx).put_invite(invite))

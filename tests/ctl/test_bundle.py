@@ -85,6 +85,7 @@ class BundleTests(HostCase):
         change(self.folder, "metagame", "PORT", "9")  # whatever runs on this machine
         parts = self.made()
         self.assertEqual(parts["log.txt"], "one\ntwo\n")
+        self.assertIn("settings/page.json", parts)
         self.assertIn("Twisted", json.loads(parts["versions.json"])["packages"])
         self.assertIsInstance(json.loads(parts["doctor.json"]), list)
         self.assertIn("PORT=9\n", parts["settings/metagame.env"])

@@ -8,7 +8,8 @@ from unittest import mock
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.secrets import hex_token
-from tests.ctl.command import svcctl
+from svcserver.metagame.owner.settings.store import SqlSettings
+from tests.ctl.command import database_of, svcctl
 from tests.ctl.doctor_host import DoctorCase, Quiet
 from tests.ctl.hosts import value
 from tests.support.proves import proves
@@ -62,6 +63,17 @@ class CommandTests(DoctorCase):
         self.assertEqual(ran.line, "svcctl: 1 fault found. Apply the fixes above.")
         first = ran.out.splitlines()[0]
         self.assertRegex(first, r"^wrong  deploy: .*/nowhere/server is missing; put the path")
+
+    @proves("svcctl doctor")
+    def test_the_registration_mode_of_the_settings_page_is_checked(self) -> None:
+        def put(mode: str) -> str:
+            with database_of(self.folder) as tx:
+                SqlSettings(tx).put("REGISTRATION_MODE", mode, "Olga", 0.0)
+            return str(self.doctor().out)
+
+        self.assertIn("anybody may register; set REGISTRATION_MODE=INVITECODE in the", put("OPEN"))
+        self.plant("metagame", "REGISTRATION_MODE", "OPEN")
+        self.assertNotIn("anybody may register", put("INVITECODE"))
 
     def test_for_machines_every_finding_has_four_words(self) -> None:
         self.plant("metagame", "NODE_ENV", "")

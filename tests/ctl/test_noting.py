@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -15,9 +16,12 @@ from svcserver.ctl.noting import noted
 from svcserver.ctl.stopping import EndedBySignal
 from svcserver.db import migrations
 from svcserver.db.engine import BadDatabase
+from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.owner.passports import wire
+from svcserver.metagame.owner.passports.rules import Terms
+from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack.alerts.delivering import NotDelivered
-from tests.ctl.command import Ran, svcctl
+from tests.ctl.command import Ran, database_of, svcctl
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -107,6 +111,25 @@ class NotingTests(HostCase):
         self.assertIn("ann.json: ", self.tried("passport import", *words, target="Olga"))
         file.write_bytes(b" " * (wire.MAX_FILE + 1))
         self.assertIn("is too large", self.tried("passport import", *words, target="Olga"))
+
+    @proves("POST DashboardSetting")
+    def test_a_passport_import_has_the_limits_of_the_settings_page(self) -> None:
+        with database_of(self.folder) as tx:
+            SqlSettings(tx).put("INVENTORY_MAX_ITEMS", "7", "Olga", 0.0)
+        (self.folder / "ann.json").write_text("{}")
+        limits = []
+
+        def take_in(_: object, __: object, ___: object, terms: Terms, ____: object) -> None:
+            limits.append(terms.policy.most.items)
+            raise Malformed("enough")
+
+        with (
+            mock.patch("svcserver.ctl.passports._unsealed"),
+            mock.patch("svcserver.ctl.passports.take_in", take_in),
+            contextlib.suppress(Malformed),
+        ):
+            self.ctl("passport", "import", self.folder / "ann.json", "Olga")
+        self.assertEqual(limits, [7])
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:

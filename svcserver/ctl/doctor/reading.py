@@ -39,7 +39,6 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "relay": (Relay,),
 }
 PUBLIC = ("allowlist", "gateway", "relay")  # what only a public host has
-REGISTRATION = ("NONE", "INVITECODE", "OPEN")
 ALIKE = 0.8  # minimum similarity to a known name (0 to 1) for a typing error
 
 
@@ -106,27 +105,11 @@ def _metagame(case: Case) -> Iterator[Finding]:
         yield Finding.of("metagame", str(why), correct)
     if loaded.gateway_secret is None and not loaded.production:
         yield _development("metagame")
-    yield from _registration(loaded.registration_mode)
     try:
         config.load(loaded.progression_config_dir, loaded.active_hunt_pass)
     except BadData as why:
         yield Finding.of("metagame", str(why), correct)
     yield from _chat(case)
-
-
-def _registration(mode: str | None) -> Iterator[Finding]:
-    if mode not in REGISTRATION:
-        yield Finding(
-            "metagame",
-            "REGISTRATION_MODE is none of NONE, INVITECODE and OPEN: nobody can register",
-            "set REGISTRATION_MODE=INVITECODE in metagame.env",
-        )
-    elif mode == "OPEN":
-        yield Finding.note(
-            "metagame",
-            "anybody may register",
-            "set REGISTRATION_MODE=INVITECODE to require an invite",
-        )
 
 
 def _chat(case: Case) -> Iterator[Finding]:

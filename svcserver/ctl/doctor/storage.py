@@ -25,7 +25,10 @@ from svcserver.kernel.alert_settings import read_channels
 from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.settings import BadSetting, load
 from svcserver.metagame.access.keys import BadKey
+from svcserver.metagame.accounts.rules import MODES
 from svcserver.metagame.accounts.store import SqlAccounts, knows_game_server
+from svcserver.metagame.owner.settings.rules import REGISTRATION_MODE
+from svcserver.metagame.owner.settings.store import SqlSettings
 from svcserver.stack import workers as stack_workers
 from svcserver.stack.service import Settings as Stack
 
@@ -121,6 +124,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         return
     with suppress(BadSetting):  # the check ``workers`` reports the bad setting
         yield from _engine(case, tx, workers_of(case))
+    yield from _registration(case, SqlSettings(tx).all().get(REGISTRATION_MODE))
     yield from _accounts(case, SqlAccounts(tx))
     yield from _old_keys(case, tx)
     key = case.deploy.key if case.deploy is not None else None
@@ -129,6 +133,24 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
             "deploy",
             "METAGAME_API_KEY is not registered: game servers can save nothing",
             f"run svcctl gameserver-key add {config_of(case.folder)} and put its key there",
+        )
+
+
+def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
+    """Check the mode in force: the one set on the dashboard, else the one in the file."""
+    mode = on_page or (case.metagame.registration_mode if case.metagame is not None else None)
+    place = "metagame.env" if on_page is None else "the dashboard's page Settings"
+    if mode not in MODES:
+        yield Finding(
+            "metagame",
+            "REGISTRATION_MODE is none of NONE, INVITECODE and OPEN: nobody can register",
+            f"set REGISTRATION_MODE=INVITECODE in {place}",
+        )
+    elif mode == "OPEN":
+        yield Finding.note(
+            "metagame",
+            "anybody may register",
+            f"set REGISTRATION_MODE=INVITECODE in {place} to require an invite",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from attrs import Attribute, fields
@@ -50,6 +51,13 @@ def parsed(name: str, text: str) -> Any:
         return metadata["read"](text)
     except ValueError as error:
         raise Malformed(f"{name} {error}", code="bad_request") from None
+
+
+def apply(settings: Settings, stored: Mapping[str, str]) -> None:
+    """Set the live settings to the stored values; bad ones are ignored, as the metagame does."""
+    for name in stored.keys() & LIVE.keys():
+        with suppress(Malformed):
+            setattr(settings, LIVE[name].name, parsed(name, stored[name]))
 
 
 def shown(value: Any) -> str:

@@ -14,7 +14,7 @@ from svcserver.kernel import host_state
 from svcserver.kernel.host_state import HostState
 from svcserver.metagame.owner.settings.acts import LiveSettings
 from svcserver.metagame.owner.settings.catalogue import without_credentials
-from svcserver.metagame.owner.settings.rules import LIVE, options, parsed, shown
+from svcserver.metagame.owner.settings.rules import LIVE, apply, options, parsed, shown
 from svcserver.metagame.owner.settings.store import SqlSettings
 from tests.support.browser import Page
 from tests.support.game import START, Game, settings
@@ -305,6 +305,12 @@ class SettingsTests(SynchronousTestCase):
         self.game.ledger.run(lambda tx: SqlSettings(tx).put("GONE", "x", "a", 0.0))
         self.game.ledger.run(self.live.load)
         self.assertEqual(self.game.settings.guild_max_members, 100)
+
+    def test_commands_apply_stored_values_as_the_metagame_does(self) -> None:
+        loaded = settings()
+        apply(loaded, {"GUILD_MAX_MEMBERS": "7", "ACCOUNT_BYTES_A_DAY": "x", "GONE": "1"})
+        self.assertEqual(loaded.guild_max_members, 7)
+        self.assertEqual(loaded.account_bytes_a_day, settings().account_bytes_a_day)
 
     def test_each_live_setting_reads_its_own_spelling(self) -> None:
         for name, field in LIVE.items():
