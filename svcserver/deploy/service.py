@@ -261,6 +261,7 @@ def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None
         settings.my_ip,
         lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
         settings.cpus,
+        frozenset(settings.trusted),
     )
     place_on(supervisor, engine)
 

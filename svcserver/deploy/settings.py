@@ -12,6 +12,7 @@ from svcserver.kernel.launch_requests import MAP_PATH
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
     Bad,
+    comma_list,
     env,
     ip_address,
     number,
@@ -71,6 +72,7 @@ class Settings:
     docker: str = env("DOCKER_HOST", engine_address, default="/var/run/docker.sock")
     docker_certificates: str = env("DOCKER_CERT_PATH", str.strip, default="")
     image: str = env("GAMESERVER_IMAGE", str.strip, default="")
+    trusted: tuple[str, ...] = env("GAMESERVER_TRUSTED", comma_list, default=())
     cpus: float = env("GAMESERVER_CPUS", number(0.1, 64), default=1.0, bad=Bad.WARN)
     binary: str = env("GAMESERVER_BINARY_PATH", str.strip, default="")
     launcher: tuple[str, ...] = env("GAMESERVER_LAUNCHER", split_words, default=())
@@ -122,6 +124,11 @@ def check(settings: Settings) -> list[str]:
         warnings.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
     if settings.engine == "swarm" and not settings.image:
         warnings.append("GAMESERVER_IMAGE is not set; no game server can start")
+    if settings.engine == "swarm" and not settings.launch_keys:
+        warnings.append(
+            "GAMESERVER_LAUNCH_KEYS is not 1: game servers on other machines cannot write to the "
+            "metagame, and their machines see METAGAME_API_KEY"
+        )
     if not settings.my_ip and settings.engine == "process":
         warnings.append("MY_IP is not set; no game server can be handed out")
     if not settings.binary:

@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.docker_api import DockerApi, EngineError
 from svcserver.deploy.fleet import PERSISTENT, GameServer, NoCapacity
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.saved_servers import fields_of, server_from
@@ -45,6 +45,7 @@ STOP_S = 10.0  # from SIGTERM to SIGKILL
 HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
 PORT = "svc.port"  # the label of a container
 ADDRESS = "svc.address"  # the label of a machine with its public address
+TRUSTED = "node.labels.svc.trusted==1"  # the constraint of GAMESERVER_TRUSTED
 KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
 MB = 1024 * 1024
@@ -268,6 +269,7 @@ class SwarmEngine:
     my_ip: str
     memory_mb: Callable[[Kind], int]
     cpus: float = 1.0
+    trusted: frozenset[str] = frozenset()  # kinds and hunts for trusted machines only
     adopt: Callable[[GameServer], GameProcess | None] = lambda server: None
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
@@ -372,6 +374,7 @@ class SwarmEngine:
                     "Secrets": [{"SecretID": secret, "SecretName": service.name, "File": key_file}],
                 },
                 "RestartPolicy": {"Condition": "any" if persistent else "none"},
+                "Placement": {"Constraints": [TRUSTED] if self._needs_trust(order.launch) else []},
                 "Resources": {
                     "Reservations": {
                         "MemoryBytes": memory,
@@ -382,6 +385,10 @@ class SwarmEngine:
                 "Networks": [{"Target": "host"}],
             },
         }
+
+    def _needs_trust(self, launch: Launch) -> bool:
+        names = launch.kind.value, launch.hunt_id, launch.matchmaker_hunt
+        return any(name in self.trusted for name in names)
 
     async def _follow(self) -> None:
         while not self._stopped:

@@ -122,7 +122,7 @@ class Metagame(Parts):
         )
         attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
         self.node_orders: NodeOrders | None = None  # of a metagame with a fleet
-        self.launched, self._features = launched, list[Feature]()
+        self._features: list[Feature] = []
         self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
 
@@ -221,11 +221,13 @@ class Metagame(Parts):
         from svcserver.metagame.play.nodes.agents import AgentRoutes
         from svcserver.metagame.play.nodes.gate import MAX_BODY, NodeGate, is_served
 
-        gate = NodeGate(self.gate, fleet, self.launched, self.matches)
+        gate = NodeGate(self.gate, fleet, self.deploy, self.matches)
         door = guarded(gate, self.settings, (*observers, CountingRequests(self.counters)))
         door.max_json = MAX_BODY
-        agents = () if self.node_orders is None else (AgentRoutes(self.node_orders, self.deploy),)
-        return door.mount(*self._features, *agents, serves=is_served)
+        features = self._features
+        if self.node_orders is not None:
+            features = [*features, AgentRoutes(self.node_orders, self.deploy, self.clock)]
+        return door.mount(*features, serves=is_served)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """Return the chat service, connected to the game's signals; None unless CHAT=1."""

@@ -64,6 +64,7 @@ class DefaultTests(SynchronousTestCase):
             "docker": "/var/run/docker.sock",
             "docker_certificates": "",
             "image": "",
+            "trusted": (),
             "cpus": 1.0,
             "binary": "",
             "launcher": (),

@@ -13,7 +13,7 @@ from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.orders import Program
 from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
-from svcserver.deploy.swarm import Machines, State, SwarmEngine, Task, observe
+from svcserver.deploy.swarm import TRUSTED, Machines, State, SwarmEngine, Task, observe
 from svcserver.kernel.secrets import Secret, fingerprint
 from tests.deploy.fake_swarm import FakeSwarm
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase
@@ -85,6 +85,23 @@ class SwarmTests(SwarmCase):
         key = self.key()
         self.assertIsNotNone(supervisor.find_key(fingerprint(key)))
         self.assertNotIn(key, str(service))
+
+    def test_chosen_kinds_and_hunts_run_on_trusted_machines_only(self) -> None:
+        supervisor = self.on_swarm()
+
+        def constraints() -> list[str]:
+            self.pass_s(1)
+            [service] = self.running.services.values()
+            self.running.services.clear()
+            self.pass_s(6)
+            return list(service["Spec"]["TaskTemplate"]["Placement"]["Constraints"])
+
+        for number, chosen in enumerate(("dojo", "hunt", HUNT.hunt_id)):
+            self.engine.trusted = frozenset((chosen,))
+            launch = self.hunt(supervisor, f"0000000{number}-0000-4000-8000-000000000000")
+            launch.addErrback(lambda _: None)
+            expected = [] if chosen == "dojo" else [TRUSTED]
+            self.assertEqual(constraints(), expected, chosen)
 
     def key(self) -> str:
         [secret] = self.running.secrets.values()

@@ -71,4 +71,7 @@ def _caller(call: Call) -> str:
     account = call.caller.account or ""
     if call.caller.admin:
         return f"admin {account}"
-    return f"game server {account}".strip() if call.caller.game_server else f"player {account}"
+    if call.caller.game_server:
+        place = f" on {call.caller.node}" if call.caller.node else ""
+        return f"game server{place} {account}".strip()
+    return f"player {account}"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, TypedDict
 
-from attrs import frozen
+from attrs import field, frozen
+from twisted.internet.interfaces import IReactorTime
 
+from svcserver.edge.nodes import MAX_NODES
 from svcserver.kernel.envelope import Empty
 from svcserver.kernel.shapes import AtMost, text
+from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.once import Again
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.nodes.orders import MOST_ORDERS, NodeOrders
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
+
+LOOK_S = 0.25  # between two listings that a node causes
 
 
 @frozen
@@ -44,6 +49,8 @@ class AgentRoutes:
     routes: ClassVar[Routes] = Routes(bare, access=Access.NODE)
     orders: NodeOrders
     deploy: DeployClient
+    clock: IReactorTime
+    _looks: Throttle = field(factory=lambda: Throttle(LOOK_S, MAX_NODES), init=False)
 
     @routes.row(
         "POST",
@@ -66,5 +73,6 @@ class AgentRoutes:
     @routes.row("POST", "/svc/node/changed", reply=Empty, again=Again.NATURAL, quiet=True)
     async def changed(self, call: Call) -> Answer:
         """Make the deploy server list the game servers, because one has started or ended."""
-        await self.deploy.look()
+        if self._looks.due(call.caller.node, self.clock.seconds()):
+            await self.deploy.look()
         return Answer(200, EMPTY_OBJECT)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from svcserver.edge.nodes import BadFleet, FleetFolder
 from svcserver.kernel import json
@@ -19,7 +19,7 @@ from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE, RELA
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Forbidden, Refusal, TooLarge, Unauthenticated
 from svcserver.metagame.access.gate import Gate
-from svcserver.metagame.play.deploy_client import LaunchKeys
+from svcserver.metagame.play.deploy_client import DeployClient, LaunchKeys
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.rows import Access, Caller, Row
 from svcserver.web.front import parse_body
@@ -42,8 +42,9 @@ class NodeGate:
 
     gate: Gate
     fleet: FleetFolder
-    keys: LaunchKeys
+    deploy: DeployClient
     matches: LiveMatches
+    _keys: dict[str, LaunchKeys] = field(factory=dict, init=False)  # so no node delays another
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         return self.gate.exists(row, parameters)
@@ -83,7 +84,8 @@ class NodeGate:
         self._check_credential(row, request)
         if row.access is Access.NODE:
             return Caller(node=request.node)
-        holder = await self.keys.find(request.header(GAME_SERVER_KEY) or "")
+        keys = self._keys.setdefault(request.node, LaunchKeys(self.deploy))
+        holder = await keys.find(request.header(GAME_SERVER_KEY) or "")
         if holder is None or holder.node != request.node:
             self.gate.attempts.note("game_server_key")
             raise Unauthenticated("not the key of a game server on this node")

@@ -27,6 +27,7 @@ log = Logger()
 
 HANDSHAKE_S = 10.0
 MAX_CONNECTIONS = 1_024
+MAX_PER_NODE = 256  # connections, so that one node cannot use up those of all
 LOOK_S = 0.5  # seconds between two looks at the list of nodes
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - clients prove themselves with a certificate
 
@@ -100,8 +101,10 @@ def fleet_listener(
     """Return the listener's services; exits with one line without the fleet's certificates."""
 
     def admit(addr: Any) -> bool:
-        known = peer_of(addr) in settings.gameserver_allow_from
-        return known and len(factory.channels) < MAX_CONNECTIONS
+        peer = peer_of(addr)
+        if peer not in settings.gameserver_allow_from or len(factory.channels) >= MAX_CONNECTIONS:
+            return False
+        return sum(channel.peer == peer for channel in factory.channels) < MAX_PER_NODE
 
     try:
         fleet = factory.fleet
