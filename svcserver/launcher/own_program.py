@@ -31,6 +31,7 @@ PACKED = "svc-launcher.pyz"
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes
 TRIAL_S = 60.0  # how long a new version may take to print its version
 STAGING = ".new"  # ends the name of an incomplete version
+_FOLDER = "SVC_LAUNCHER_FOLDER"  # the variable with the folder that the shell deletes
 _NO_WINDOW = 0x08000000  # a console program of Windows opens no window
 
 
@@ -190,7 +191,7 @@ class WindowsProgram:
     def remove(self) -> None:
         """Delete all versions; the system deletes a running version once it has ended."""
         if self.installed:
-            _remove_later(self.root)
+            remove_later(self.root)
         elif self.root.exists():
             patiently(lambda: shutil.rmtree(long_path(self.root)), self.root)
 
@@ -219,18 +220,21 @@ def _remove_folder(folder: Path) -> None:
     shutil.rmtree(long_path(folder), ignore_errors=True)
 
 
-def _remove_later(folder: Path) -> None:
+def remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
-    The command has only the folder's last name, so that no character of the path is read as a
-    command. ``ping`` is the shell's way to wait.
+    The path is in a variable, so that the shell reads no character of it as a command. The shell
+    cannot work in a network folder, so it works in the system's. ``ping`` is its way to wait.
     """
-    shell = os.path.join(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "cmd.exe")
-    steps = [f"ping -n {wait_s} 127.0.0.1 & rmdir /s /q {folder.name}" for wait_s in (3, 6, 30)]
+    system = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    shell = os.path.join(system, "System32", "cmd.exe")
+    remove = f'rmdir /s /q "%{_FOLDER}%"'
+    steps = [f"ping -n {wait_s} 127.0.0.1 & {remove}" for wait_s in (3, 6, 30)]
     devnull = subprocess.DEVNULL
     subprocess.Popen(
-        f'"{shell}" /d /q /c {" & ".join(steps)}',
-        cwd=folder.parent,
+        f'"{shell}" /d /v:off /q /c {" & ".join(steps)}',
+        cwd=system,
+        env={**os.environ, _FOLDER: str(folder)},
         stdin=devnull,
         stdout=devnull,
         stderr=devnull,

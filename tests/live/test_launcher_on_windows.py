@@ -114,6 +114,21 @@ def test_installed_program_removes_itself(pc: WindowsPC) -> None:
     assert pc.registered(UNINSTALL) == ""
 
 
+REMOVE = r"""
+from pathlib import Path
+from svcserver.launcher.own_program import remove_later
+remove_later(Path("C:\\R&D (old)\\program"))
+"""
+
+
+def test_folder_whose_path_looks_like_a_command_is_removed(pc: WindowsPC) -> None:
+    folder = pc.prefix / "drive_c" / "R&D (old)" / "program"
+    (folder / "app").mkdir(parents=True)
+    pc.python(REMOVE)
+    eventually(lambda: not folder.exists(), 60)
+    assert folder.parent.exists()
+
+
 def test_user_with_a_foreign_name_installs_and_removes_it(pc: WindowsPC) -> None:
     pc.user.rename(pc.user.with_name(USER))
     pc.environ["USER"] = USER
