@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "update": ("maintenance", "update"),
     "restart": ("maintenance", "restart"),
     "upgrade": ("maintenance", "upgrade"),
+    "fleet": ("fleet", "fleet"),
     "doctor": ("doctor.command", "doctor"),
     "bundle": ("bundle", "bundle"),
     "relay": ("edge_commands", "relay"),

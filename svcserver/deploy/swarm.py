@@ -46,6 +46,7 @@ HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  #
 PORT = "svc.port"  # the label of a container
 ADDRESS = "svc.address"  # the label of a machine with its public address
 TRUSTED = "node.labels.svc.trusted==1"  # the constraint of GAMESERVER_TRUSTED
+DRAIN = "svc.drain"  # the label of a paused machine that is drained when its hunts have ended
 KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
 MB = 1024 * 1024
@@ -79,6 +80,12 @@ class Task:
     error: str
     created: str
     port: int = 0  # 0 if unknown
+    kind: str = ""
+
+    @property
+    def is_hunt(self) -> bool:
+        """True unless its program has ended, or is a city or dojo."""
+        return self.kind not in PERSISTENT and self.state not in ENDED
 
     def may_run_on(self, machines: Collection[str]) -> bool:
         """Return whether its program may still run on one of these machines."""
@@ -86,7 +93,7 @@ class Task:
 
     @classmethod
     def parse(cls, sent: Any) -> Task:
-        status = sent["Status"]
+        status, labels = sent["Status"], sent["Spec"]["ContainerSpec"].get("Labels") or {}
         container = status.get("ContainerStatus") or {}
         return cls(
             str(status["State"]),
@@ -95,13 +102,9 @@ class Task:
             int(container.get("ExitCode") or 0),
             str(status.get("Err", ""))[:LONGEST_ERROR],
             str(sent["CreatedAt"]).rstrip("Z"),  # so that times with fewer digits sort correctly
-            _port(sent),
+            int(labels[PORT]) if labels.get(PORT, "").isdecimal() else 0,
+            str(labels.get(KIND, "")),
         )
-
-
-def _port(task: Any) -> int:
-    text = task["Spec"]["ContainerSpec"].get("Labels", {}).get(PORT, "")
-    return int(text) if text.isdecimal() else 0
 
 
 @frozen
@@ -453,8 +456,9 @@ class SwarmEngine:
         tasks: dict[str, list[Task]] = {}
         for sent in await self._get("/tasks", label):
             tasks.setdefault(str(sent["ServiceID"]), []).append(Task.parse(sent))
-        every = chain.from_iterable(tasks.values())
+        every = list(chain.from_iterable(tasks.values()))
         self._suspect = {task.port for task in every if task.may_run_on(self._machines.down)}
+        await self._drain(nodes, {task.node for task in every if task.is_hunt})
         if not self._is_listed:
             await self._remove_secrets(label, listed)
         for name, sent in listed.items():
@@ -471,6 +475,18 @@ class SwarmEngine:
         began, self._began = self._began, []
         for waiting in began:
             waiting.callback(None)
+
+    async def _drain(self, nodes: Iterable[Any], hunting: Collection[str]) -> None:
+        """Drain the machines whose last hunt has ended: their city and dojo move."""
+        for node in nodes:
+            spec = node["Spec"]
+            leaving = DRAIN in (spec.get("Labels") or {}) and spec.get("Availability") == "pause"
+            if leaving and node["ID"] not in hunting:
+                path = f"/nodes/{node['ID']}/update"
+                version = str(node["Version"]["Index"])
+                await self.api.call(
+                    "POST", path, {**spec, "Availability": "drain"}, version=version
+                )
 
     async def _get(self, path: str, filters: dict[str, Any]) -> list[Any]:
         return await self.api.call("GET", path, filters=filters) or []

@@ -35,6 +35,8 @@ class FakeSwarm:
     garbled: bool = False  # replies to POST have unexpected fields
     listings: int = 0
     late: list[tuple[int, str, Json]] = field(factory=list)  # at a step, path and body
+    leaving: set[str] = field(factory=set)  # machines with the label svc.drain
+    availability: dict[str, str] = field(factory=dict)
     starts: list[str] = field(factory=list)  # the service names of all tasks that ran
     _serial: int = 0
     _steps: int = 0
@@ -79,6 +81,9 @@ class FakeSwarm:
                 for task in self._tasks_of(name):
                     task["DesiredState"] = "remove"
                 return None
+            case "POST", ["nodes", node, "update"]:
+                self.availability[node] = body["Availability"]
+                return None
             case "POST", ["secrets", "create"]:
                 return self._create(self.secrets, body["Name"], body)
             case "POST", ["services", "create"]:
@@ -94,7 +99,11 @@ class FakeSwarm:
             "nodes": [
                 {
                     "ID": name,
-                    "Spec": {"Labels": {}},
+                    "Spec": {
+                        "Labels": {"svc.drain": "1"} if name in self.leaving else {},
+                        "Availability": self.availability.get(name, "active"),
+                    },
+                    "Version": {"Index": 1},
                     "Status": {
                         "State": "down" if name in self.down else "ready",
                         "Addr": f"10.0.0.{number}",

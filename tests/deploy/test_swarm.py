@@ -166,6 +166,19 @@ class SwarmTests(SwarmCase):
             ports.append(self.successResultOf(launch).port)
         self.assertEqual(ports, [8774, 8775])
 
+    def test_leaving_machine_is_drained_when_its_last_hunt_ended(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.ask(supervisor, CITY)
+        self.pass_s(1)
+        self.running.leaving, self.running.availability = {"node1"}, {"node1": "pause"}
+        self.pass_s(6)
+        self.assertEqual(self.running.availability, {"node1": "pause"})
+        hunt = next(task for task in self.running.running() if not task["persistent"])
+        self.running.end(hunt)
+        self.pass_s(6)
+        self.assertEqual(self.running.availability, {"node1": "drain"})
+
     def test_city_of_a_lost_machine_gets_the_new_address(self) -> None:
         supervisor = self.on_swarm()
         city = self.ask(supervisor, CITY)

@@ -150,8 +150,8 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def fleet() -> Iterator[list[SwarmMachine]]:
-    """Start three engines, each in its own network; the first two form a swarm."""
+def fleet(count: int, joined: int) -> Iterator[list[SwarmMachine]]:
+    """Start engines, each in its own network; the first ``joined`` form a swarm."""
     check_requirements()
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder, ExitStack() as ends:
         ends.callback(_remove_namespace, "svc-wire")
@@ -159,7 +159,7 @@ def fleet() -> Iterator[list[SwarmMachine]]:
         _run("ip", "-n", "svc-wire", "link", "add", "wire", "type", "bridge")
         _run("ip", "-n", "svc-wire", "link", "set", "wire", "up")
         machines = []
-        for number in (1, 2, 3):
+        for number in range(1, count + 1):
             machine = SwarmMachine(
                 Path(folder) / str(number), f"10.99.0.{number}", f"svc-m{number}"
             )
@@ -169,10 +169,11 @@ def fleet() -> Iterator[list[SwarmMachine]]:
             machine.folder.mkdir()
             machine.start()
             machine.make_image()
-        manager = machines[0]
-        address = ("--advertise-addr", manager.address)
-        manager.docker("swarm", "init", *address, "--dispatcher-heartbeat", "2s")
-        join(machines[1], manager)
+        if joined:
+            address = ("--advertise-addr", machines[0].address)
+            machines[0].docker("swarm", "init", *address, "--dispatcher-heartbeat", "2s")
+        for machine in machines[1:joined]:
+            join(machine, machines[0])
         yield machines
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from svcserver.edge.nodes import FleetFolder
+from svcserver.kernel.envfile import change
+from svcserver.kernel.settings import parse_env_file
+from tests.ctl.command import new_host, svcctl
 from tests.live.deploying import CITY, HUNT, deploy, hand_out, servers
 from tests.live.swarm_engine import IMAGE, SwarmMachine, fleet, join
 from tests.support.processes import Service, eventually
@@ -71,7 +78,7 @@ def lost_within(service: Service, remaining: int) -> None:
 
 
 def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> None:
-    with fleet() as machines:
+    with fleet(3, joined=2) as machines:
         manager, second, third = machines
         manager.docker("node", "update", "--availability", "pause", manager.node)
         with deploy(tmp_path, **settings(manager)) as service:
@@ -123,3 +130,47 @@ def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> Non
             third.connect("up")
             eventually(lambda: third.hunts() == [], 60, 0.5)
             assert by_address[launch(service, waiting)].hunts() == [waiting]
+
+
+def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
+    host, game = new_host(tmp_path / "host"), tmp_path / "game"
+    (game / "bin").mkdir(parents=True)
+    (game / "bin" / "server").write_text("#!/bin/sh\nsleep 60\n")
+    with fleet(2, joined=0) as (manager, second):
+        change(host / "deploy.env", {"DOCKER_HOST": f"unix://{manager.socket}"})
+
+        def run(*words: object) -> Any:
+            result = svcctl("fleet", *words, "--config", host, "--json")
+            assert result.status == 0, result.err
+            return result.data
+
+        assert "is no manager" in svcctl("fleet", "nodes", "--config", host).err
+        where = ("--base", IMAGE, "--address", manager.address)
+        image = run("init", "--program", game, "--binary", "bin/server", *where)["image"]
+        settings = parse_env_file((host / "deploy.env").read_text())
+        assert settings["GAMESERVER_IMAGE"] == image
+        assert settings["GAMESERVER_BINARY_PATH"] == "/srv/game/bin/server"
+
+        program = str(Path(sys.executable).parent / "svcctl")
+        words = [program, "fleet", "invite", "--agent-image", IMAGE, "--config", host, "--json"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as invite:
+            assert invite.stdout is not None
+            command = orjson.loads(invite.stdout.readline())["command"].split()
+            second.docker(*command[1:])
+            assert invite.wait(60) == 0
+        listed = {entry["id"]: entry for entry in run("nodes")}
+        assert listed[second.node]["has_agent"]
+        assert listed[second.node]["engine_address"] == second.address
+        [accepted] = FleetFolder(host / "fleet").nodes()
+        assert (accepted.id, accepted.address) == (second.node, second.address)
+        allowed = parse_env_file((host / "metagame.env").read_text())["GAMESERVER_ALLOW_FROM"]
+        assert second.address in allowed.split(",")
+
+        node = second.node
+        run("drain", node)
+        statuses = {entry["id"]: entry["status"] for entry in run("nodes")}
+        assert statuses == {manager.node: "ready", node: "draining"}
+        run("remove", node)
+        assert [entry["id"] for entry in run("nodes")] == [manager.node]
+        assert FleetFolder(host / "fleet").nodes() == []
+        assert manager.names("secret") == []

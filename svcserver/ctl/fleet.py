@@ -1,0 +1,430 @@
+"""The commands ``svcctl fleet``: the machines of a Docker Swarm that run game servers.
+
+They run the program ``docker``, which must reach the engine that the deploy server uses.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import click
+from attrs import asdict, field, frozen
+
+from svcserver.ctl.host import Host, host_command
+from svcserver.ctl.output import Out, fail
+from svcserver.deploy.docker_api import OLDEST, TCP
+from svcserver.deploy.settings import Settings
+from svcserver.deploy.swarm import ADDRESS, DRAIN
+from svcserver.edge.nodes import FOLDER, BadFleet, FleetFolder
+from svcserver.kernel import json
+from svcserver.kernel.envfile import change
+from svcserver.kernel.system import epoch
+from svcserver.metagame.settings import Settings as MetagameSettings
+
+CALL_S = 60.0
+INVITE_S = 600.0  # a new machine joins within this time
+POLL_S = 1.0
+FLEET_PORT = 61020
+IMAGE = "svc-game"
+GAME_FOLDER = "/srv/game"
+ENTRY_POINT = "gameserver-entrypoint.sh"
+AGENT = "svc-agent-"
+AGENT_IMAGE = "localhost/svcserver"
+MB = 1024 * 1024
+WINE = """\
+RUN apt-get update && apt-get install -y --no-install-recommends wine wine64 \\
+ && rm -rf /var/lib/apt/lists/*
+ENV WINEPREFIX=/srv/wine WINEDEBUG=-all
+RUN wineboot --init && wineserver --wait
+"""
+
+
+@frozen
+class FleetMachine:
+    """A machine of the swarm, as ``svcctl fleet nodes`` shows it."""
+
+    id: str
+    name: str
+    address: str  # to which players connect
+    engine_address: str
+    state: str
+    availability: str
+    version: str
+    memory_mb: int
+    reserved_mb: int
+    hunts: int
+    has_agent: bool
+
+    @property
+    def status(self) -> str:
+        """The state in one or two words."""
+        if self.state != "ready":
+            return self.state
+        return {"active": "ready", "pause": "draining"}.get(self.availability, "drained")
+
+
+@frozen
+class Docker:
+    """The program ``docker``, for the deploy server's engine."""
+
+    program: str
+    environ: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, host: Host) -> Docker:
+        settings, program = host.settings("deploy", Settings), shutil.which("docker")
+        if program is None:
+            fail("docker is not installed. Install it, for example with apt install docker.io.")
+        if not settings.docker.startswith(TCP):
+            return cls(program, {**os.environ, "DOCKER_HOST": f"unix://{settings.docker}"})
+        tls = {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": settings.docker_certificates}
+        return cls(program, {**os.environ, "DOCKER_HOST": settings.docker, **tls})
+
+    def run(self, *words: str, sent: bytes | None = None) -> str:
+        """Return what a command prints; raises Failed with its error."""
+        try:
+            done = subprocess.run(
+                [self.program, *words],
+                env=self.environ,
+                input=sent,
+                stdin=subprocess.DEVNULL if sent is None else None,
+                capture_output=True,
+                timeout=CALL_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            fail(f"docker {words[0]} did not end within {CALL_S:.0f} s. Is the engine running?")
+        if done.returncode:
+            fail(f"docker {words[0]} {words[1]}: {_last_line(done.stderr)}")
+        return done.stdout.decode(errors="replace")
+
+    def read(self, *words: str) -> Any:
+        """Return the JSON that a command prints."""
+        try:
+            return json.parse(self.run(*words).encode())
+        except json.BadJson:
+            fail(f"docker {words[0]} printed no JSON. Update the docker command.")
+
+    def swarm(self) -> dict[str, Any]:
+        """Return the engine's part in a swarm; raises Failed unless it is a manager."""
+        swarm: dict[str, Any] = self.read("info", "--format", "{{json .Swarm}}")
+        if not swarm.get("ControlAvailable"):
+            fail("This machine is no manager of a swarm. Run svcctl fleet init first.")
+        return swarm
+
+
+@click.group()
+def fleet() -> None:
+    """Run game servers on several machines, with Docker Swarm."""
+
+
+@host_command(fleet, "init")
+@click.option("--program", type=click.Path(exists=True, file_okay=False, path_type=Path),
+              required=True, metavar="DIR", help="The folder with the game server.")  # fmt: skip
+@click.option("--binary", required=True, metavar="FILE", help="The program in this folder.")
+@click.option("--address", default="", metavar="IP",
+              help="This machine's address for the other machines.")  # fmt: skip
+@click.option("--base", default="debian:12-slim", show_default=True, metavar="IMAGE",
+              help="The image to build on.")  # fmt: skip
+def init(host: Host, out: Out, program: Path, binary: str, address: str, base: str) -> None:
+    """Create a swarm and the image of the game server, and use them from the next start."""
+    home = host.need_folder("deploy.env")
+    windows = _is_windows(program, binary)
+    docker = Docker.of(host)
+    _check_version(docker.run("version", "--format", "{{.Server.APIVersion}}").strip())
+    state = docker.read("info", "--format", "{{json .Swarm}}")
+    if state.get("LocalNodeState") == "inactive":
+        where = ["--advertise-addr", address] if address else []
+        docker.run("swarm", "init", *where)
+    docker.swarm()
+    image = f"{IMAGE}:{int(epoch())}"
+    _build(docker, image, dockerfile(base, windows=windows), program)
+    try:
+        FleetFolder(home / FOLDER).prepare()
+    except BadFleet as error:
+        fail(str(error))
+    change(home / "deploy.env", {
+        "GAMESERVER_ENGINE": "swarm",
+        "GAMESERVER_IMAGE": image,
+        "GAMESERVER_BINARY_PATH": f"{GAME_FOLDER}/{binary}",
+        "GAMESERVER_LAUNCHER": "wine" if windows else "",
+    })  # fmt: skip
+    if host.settings("metagame", MetagameSettings).fleet_port is None:
+        change(home / "metagame.env", {"FLEET_PORT": str(FLEET_PORT)})
+    out.data({"image": image, "windows": windows})
+    out.text(f"The image {image} is built, and this machine is a manager of the swarm.")
+    out.text("Restart the host to use it: svcctl restart. Add a machine: svcctl fleet invite.")
+
+
+def _is_windows(program: Path, binary: str) -> bool:
+    """Return whether the game server is a Windows program; raises Failed if it is not there."""
+    path = (program / binary).resolve()
+    if not path.is_relative_to(program.resolve()) or not path.is_file():
+        fail(f"{program} has no file {binary}. Give its path in this folder with --binary.")
+    with path.open("rb") as file:
+        return file.read(2) == b"MZ"
+
+
+def _check_version(version: str) -> None:
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers < OLDEST:
+        fail(f"This Docker has the API {version}. Install Docker 20.10 or later.")
+
+
+def dockerfile(base: str, *, windows: bool) -> str:
+    """Return the Dockerfile of a game-server image."""
+    return (
+        f"FROM {base}\n{WINE if windows else ''}"
+        f"COPY {ENTRY_POINT} /srv/\nCOPY game {GAME_FOLDER}\n"
+        f'ENTRYPOINT ["/bin/sh", "/srv/{ENTRY_POINT}"]\n'
+    )
+
+
+def _build(docker: Docker, image: str, recipe: str, program: Path) -> None:
+    command = [docker.program, "build", "--quiet", "--tag", image, "-"]
+    with (
+        TemporaryFile() as errors,
+        Popen(command, env=docker.environ, stdin=PIPE, stdout=DEVNULL, stderr=errors) as build,
+    ):
+        if build.stdin is not None:
+            with suppress(BrokenPipeError), build.stdin as target:  # docker's error says more
+                write_context(target, recipe, program)
+        if build.wait():
+            errors.seek(0)
+            fail(f"docker build: {_last_line(errors.read())}")
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it failed"
+
+
+def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
+    """Write the files of an image as a tar archive."""
+    with tarfile.open(fileobj=target, mode="w|") as archive:
+        for name, content in (
+            ("Dockerfile", recipe.encode()),
+            (ENTRY_POINT, files("svcserver.deploy").joinpath("data", ENTRY_POINT).read_bytes()),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+        archive.add(program, "game")
+
+
+@host_command(fleet, "invite")
+@click.option("--wait/--no-wait", default=True, show_default=True,
+              help="Wait until the machine has joined, and install its agent.")  # fmt: skip
+@click.option("--agent-image", default=AGENT_IMAGE, show_default=True, metavar="IMAGE",
+              help="The image of svcserver, which the agent needs.")  # fmt: skip
+def invite(host: Host, out: Out, wait: bool, agent_image: str) -> None:
+    """Print the command that adds a machine, and wait for the machine."""
+    docker = Docker.of(host)
+    swarm = docker.swarm()
+    image = host.settings("deploy", Settings).image
+    token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
+    command = f"docker swarm join --token {token} {_manager(swarm)}"
+    before = {machine.id for machine in machines(docker)}
+    out.data({"command": command, "image": image})
+    out.text("Copy the image to the new machine, where Docker 20.10 or later runs:\n")
+    out.text(f"    docker save {image} {agent_image} | ssh MACHINE docker load\n")
+    out.text(f"Then run there:\n\n    {command}\n")
+    deadline = time.monotonic() + INVITE_S
+    while wait and time.monotonic() < deadline:
+        new = [machine for machine in machines(docker) if machine.id not in before]
+        if new:
+            for machine in new:
+                install_agent(host, docker, machine, agent_image)
+                out.text(f"{machine.name} ({machine.address}) has joined.")
+            return
+        time.sleep(POLL_S)
+
+
+def _manager(swarm: Mapping[str, Any]) -> str:
+    """Return the address and port at which machines join."""
+    managers = swarm.get("RemoteManagers") or []
+    own = next((entry for entry in managers if entry["NodeID"] == swarm["NodeID"]), None)
+    return str(own["Addr"]) if own else f"{swarm['NodeAddr']}:2377"
+
+
+def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
+    """Let a machine's game servers reach the metagame, through an agent with a new certificate."""
+    home = host.need_folder("metagame.env")
+    settings = host.settings("metagame", MetagameSettings)
+    if settings.fleet_port is None:
+        fail("FLEET_PORT is not set in metagame.env. Run svcctl fleet init again.")
+    address = str(docker.swarm()["NodeAddr"])
+    try:
+        folder = FleetFolder(home / FOLDER)
+        credential = folder.issue(machine.id, machine.address, address, settings.fleet_port)
+    except BadFleet as error:
+        fail(str(error))
+    name = f"{AGENT}{machine.id}"
+    _remove_agent(docker, name)
+    docker.run("secret", "create", "--label", f"svc.agent={machine.id}", name, "-", sent=credential)
+    docker.run(
+        "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
+        "--label", f"svc.agent={machine.id}", "--constraint", f"node.id=={machine.id}",
+        "--network", "host", "--restart-condition", "any",
+        "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
+        "--secret", f"source={name},target=svc-node", image, "twistd", "--nodaemon", "svc-agent",
+    )  # fmt: skip
+    allowed = settings.gameserver_allow_from
+    if machine.engine_address not in allowed:
+        _allow(home, [*allowed, machine.engine_address])
+
+
+def _allow(home: Path, addresses: Iterable[str]) -> None:
+    change(home / "metagame.env", {"GAMESERVER_ALLOW_FROM": ",".join(addresses)})
+
+
+def _remove_agent(docker: Docker, name: str) -> None:
+    for kind in ("service", "secret"):
+        if docker.run(kind, "ls", "--quiet", "--filter", f"name={name}").strip():
+            docker.run(kind, "rm", name)
+
+
+@host_command(fleet, "nodes")
+def nodes(host: Host, out: Out) -> None:
+    """List the machines, with their memory and hunts."""
+    docker = Docker.of(host)
+    docker.swarm()
+    listed = machines(docker)
+    out.data([{**asdict(machine), "status": machine.status} for machine in listed])
+    out.table(
+        ["machine", "id", "players connect to", "status", "free", "reserved", "hunts", "Docker"],
+        [
+            [
+                machine.name,
+                machine.id[:12],
+                machine.address,
+                machine.status,
+                f"{machine.memory_mb - machine.reserved_mb} MB",
+                f"{machine.reserved_mb} MB",
+                str(machine.hunts),
+                machine.version,
+            ]
+            for machine in listed
+        ],
+    )
+
+
+def machines(docker: Docker) -> list[FleetMachine]:
+    """Return the machines of the swarm."""
+    ids = docker.run("node", "ls", "--quiet").split()
+    reserved = _reservations(docker)
+    return [
+        _machine(docker, sent, reserved) for sent in docker.read("node", "inspect", *ids) if ids
+    ]
+
+
+def _reservations(docker: Docker) -> dict[str, int]:
+    """Return the MB that each service reserves, by its name."""
+    names = docker.run("service", "ls", "--quiet").split()
+    services = docker.read("service", "inspect", *names) if names else []
+    reserved = {}
+    for service in services:
+        resources = service["Spec"]["TaskTemplate"].get("Resources") or {}
+        memory = (resources.get("Reservations") or {}).get("MemoryBytes", 0)
+        reserved[str(service["Spec"]["Name"])] = int(memory) // MB
+    return reserved
+
+
+def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMachine:
+    node = str(sent["ID"])
+    words = ("node", "ps", node, "--no-trunc", "--filter", "desired-state=running")
+    tasks = docker.run(*words, "--format", "{{.Name}}").split()
+    services = [name.rpartition(".")[0] for name in tasks]
+    hunts = [
+        name
+        for name in services
+        if name.startswith("svc-")
+        and not name.startswith(AGENT)
+        and name not in ("svc-city", "svc-dojo")
+    ]
+    spec, description, status = sent["Spec"], sent["Description"], sent["Status"]
+    engine = str(status.get("Addr", ""))
+    return FleetMachine(
+        node,
+        str(description.get("Hostname", "")),
+        str((spec.get("Labels") or {}).get(ADDRESS, "")) or engine,
+        engine,
+        str(status.get("State", "")),
+        str(spec.get("Availability", "")),
+        str((description.get("Engine") or {}).get("EngineVersion", "")),
+        int((description.get("Resources") or {}).get("MemoryBytes", 0)) // MB,
+        sum(reserved.get(name, 0) for name in services),
+        len(hunts),
+        f"{AGENT}{node}" in reserved,
+    )
+
+
+def _named(docker: Docker, word: str) -> FleetMachine:
+    """Return the machine with this name, or whose id begins like this; raises Failed."""
+    docker.swarm()
+    fitting = [
+        machine
+        for machine in machines(docker)
+        if machine.name == word or (len(word) >= 4 and machine.id.startswith(word))
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    problem = "no machine is" if not fitting else "several machines are"
+    fail(f"{problem} named {word}. Give an id that svcctl fleet nodes shows.")
+
+
+@host_command(fleet, "drain")
+@click.argument("node")
+@click.option("--undo", is_flag=True, help="Let the machine run game servers again.")
+def drain(host: Host, out: Out, node: str, undo: bool) -> None:
+    """Start no more hunts on a machine; its city moves when the last hunt has ended."""
+    docker = Docker.of(host)
+    machine = _named(docker, node)
+    if undo:
+        words = ["--availability", "active", "--label-rm", DRAIN]
+        message = f"{machine.name} runs game servers again."
+    else:
+        words = ["--availability", "pause", "--label-add", f"{DRAIN}=1"]
+        message = f"{machine.name} starts no more hunts; {machine.hunts} are still running there."
+    docker.run("node", "update", *words, machine.id)
+    out.data({"id": machine.id, "hunts": machine.hunts})
+    out.text(message)
+
+
+@host_command(fleet, "remove")
+@click.argument("node")
+@click.option("--force", is_flag=True, help="Also if hunts run there; they end.")
+def remove(host: Host, out: Out, node: str, force: bool) -> None:
+    """Remove a machine, and refuse its certificate from now on."""
+    home = host.need_folder("metagame.env")
+    docker = Docker.of(host)
+    machine = _named(docker, node)
+    if docker.swarm()["NodeID"] == machine.id:
+        fail("This machine cannot be removed, because it manages the swarm.")
+    if machine.hunts and machine.state == "ready" and not force:
+        fail(f"{machine.hunts} hunts run there. Drain it first, or give --force.")
+    try:
+        FleetFolder(home / FOLDER).revoke(machine.id)
+    except BadFleet as error:
+        fail(str(error))
+    _remove_agent(docker, f"{AGENT}{machine.id}")
+    settings = host.settings("metagame", MetagameSettings)
+    if machine.engine_address in settings.gameserver_allow_from:
+        allowed = settings.gameserver_allow_from
+        _allow(home, [address for address in allowed if address != machine.engine_address])
+    docker.run("node", "rm", "--force", machine.id)
+    out.data({"id": machine.id})
+    out.text(f"{machine.name} is removed. Run there: docker swarm leave")
