@@ -24,6 +24,7 @@ import click
 from attrs import asdict, field, frozen
 
 from svcserver.ctl.host import Host, host_command
+from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.docker_api import OLDEST, TCP
 from svcserver.deploy.settings import Settings
@@ -131,7 +132,7 @@ def fleet() -> None:
     """Run game servers on several machines, with Docker Swarm."""
 
 
-@host_command(fleet, "init")
+@host_command(fleet, "init", reason=True)
 @click.option("--program", type=click.Path(exists=True, file_okay=False, path_type=Path),
               required=True, metavar="DIR", help="The folder with the game server.")  # fmt: skip
 @click.option("--binary", required=True, metavar="FILE", help="The program in this folder.")
@@ -139,31 +140,35 @@ def fleet() -> None:
               help="This machine's address for the other machines.")  # fmt: skip
 @click.option("--base", default="debian:12-slim", show_default=True, metavar="IMAGE",
               help="The image to build on.")  # fmt: skip
-def init(host: Host, out: Out, program: Path, binary: str, address: str, base: str) -> None:
+def init(
+    host: Host, out: Out, program: Path, binary: str, address: str, base: str, reason: str
+) -> None:
     """Create a swarm and the image of the game server, and use them from the next start."""
     home = host.need_folder("deploy.env")
     windows = _is_windows(program, binary)
     docker = Docker.of(host)
     _check_version(docker.run("version", "--format", "{{.Server.APIVersion}}").strip())
-    state = docker.read("info", "--format", "{{json .Swarm}}")
-    if state.get("LocalNodeState") == "inactive":
-        where = ["--advertise-addr", address] if address else []
-        docker.run("swarm", "init", *where)
-    docker.swarm()
-    image = f"{IMAGE}:{int(epoch())}"
-    _build(docker, image, dockerfile(base, windows=windows), program)
-    try:
-        FleetFolder(home / FOLDER).prepare()
-    except BadFleet as error:
-        fail(str(error))
-    change(home / "deploy.env", {
-        "GAMESERVER_ENGINE": "swarm",
-        "GAMESERVER_IMAGE": image,
-        "GAMESERVER_BINARY_PATH": f"{GAME_FOLDER}/{binary}",
-        "GAMESERVER_LAUNCHER": "wine" if windows else "",
-    })  # fmt: skip
-    if host.settings("metagame", MetagameSettings).fleet_port is None:
-        change(home / "metagame.env", {"FLEET_PORT": str(FLEET_PORT)})
+    with noted(host, "fleet init", reason=reason) as trace:
+        state = docker.read("info", "--format", "{{json .Swarm}}")
+        if state.get("LocalNodeState") == "inactive":
+            where = ["--advertise-addr", address] if address else []
+            docker.run("swarm", "init", *where)
+        docker.swarm()
+        image = f"{IMAGE}:{int(epoch())}"
+        _build(docker, image, dockerfile(base, windows=windows), program)
+        try:
+            FleetFolder(home / FOLDER).prepare()
+        except BadFleet as error:
+            fail(str(error))
+        change(home / "deploy.env", {
+            "GAMESERVER_ENGINE": "swarm",
+            "GAMESERVER_IMAGE": image,
+            "GAMESERVER_BINARY_PATH": f"{GAME_FOLDER}/{binary}",
+            "GAMESERVER_LAUNCHER": "wine" if windows else "",
+        })  # fmt: skip
+        if host.settings("metagame", MetagameSettings).fleet_port is None:
+            change(home / "metagame.env", {"FLEET_PORT": str(FLEET_PORT)})
+        trace.after = {"image": image}
     out.data({"image": image, "windows": windows})
     out.text(f"The image {image} is built, and this machine is a manager of the swarm.")
     out.text("Restart the host to use it: svcctl restart. Add a machine: svcctl fleet invite.")
@@ -225,32 +230,41 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
         archive.add(program, "game")
 
 
-@host_command(fleet, "invite")
+@host_command(fleet, "invite", reason=True)
 @click.option("--wait/--no-wait", default=True, show_default=True,
               help="Wait until the machine has joined, and install its agent.")  # fmt: skip
 @click.option("--agent-image", default=AGENT_IMAGE, show_default=True, metavar="IMAGE",
               help="The image of svcserver, which the agent needs.")  # fmt: skip
-def invite(host: Host, out: Out, wait: bool, agent_image: str) -> None:
+def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine, and wait for the machine."""
     docker = Docker.of(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
-    before = {machine.id for machine in machines(docker)}
     out.data({"command": command, "image": image})
     out.text("Copy the image to the new machine, where Docker 20.10 or later runs:\n")
     out.text(f"    docker save {image} {agent_image} | ssh MACHINE docker load\n")
     out.text(f"Then run there:\n\n    {command}\n")
-    deadline = time.monotonic() + INVITE_S
-    while wait and time.monotonic() < deadline:
-        new = [machine for machine in machines(docker) if machine.id not in before]
-        if new:
-            for machine in new:
-                install_agent(host, docker, machine, agent_image)
-                out.text(f"{machine.name} ({machine.address}) has joined.")
-            return
-        time.sleep(POLL_S)
+    with noted(host, "fleet invite", reason=reason) as trace:
+        deadline = time.monotonic() + (INVITE_S if wait else 0)
+        new = _without_agent(docker, swarm)
+        while not new and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+            new = _without_agent(docker, swarm)
+        for machine in new:
+            install_agent(host, docker, machine, agent_image)
+            out.text(f"{machine.name} ({machine.address}) has joined.")
+        trace.after = {"machines": [machine.id for machine in new]}
+
+
+def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
+    """Return the machines that have joined, but have no agent yet; the host's own needs none."""
+    return [
+        machine
+        for machine in machines(docker)
+        if machine.state == "ready" and not machine.has_agent and machine.id != swarm["NodeID"]
+    ]
 
 
 def _manager(swarm: Mapping[str, Any]) -> str:
@@ -386,10 +400,10 @@ def _named(docker: Docker, word: str) -> FleetMachine:
     fail(f"{problem} named {word}. Give an id that svcctl fleet nodes shows.")
 
 
-@host_command(fleet, "drain")
+@host_command(fleet, "drain", reason=True)
 @click.argument("node")
 @click.option("--undo", is_flag=True, help="Let the machine run game servers again.")
-def drain(host: Host, out: Out, node: str, undo: bool) -> None:
+def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine; its city moves when the last hunt has ended."""
     docker = Docker.of(host)
     machine = _named(docker, node)
@@ -399,15 +413,17 @@ def drain(host: Host, out: Out, node: str, undo: bool) -> None:
     else:
         words = ["--availability", "pause", "--label-add", f"{DRAIN}=1"]
         message = f"{machine.name} starts no more hunts; {machine.hunts} are still running there."
-    docker.run("node", "update", *words, machine.id)
+    with noted(host, "fleet drain", machine.id, reason=reason) as trace:
+        docker.run("node", "update", *words, machine.id)
+        trace.after = {"drains": not undo}
     out.data({"id": machine.id, "hunts": machine.hunts})
     out.text(message)
 
 
-@host_command(fleet, "remove")
+@host_command(fleet, "remove", reason=True)
 @click.argument("node")
 @click.option("--force", is_flag=True, help="Also if hunts run there; they end.")
-def remove(host: Host, out: Out, node: str, force: bool) -> None:
+def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     """Remove a machine, and refuse its certificate from now on."""
     home = host.need_folder("metagame.env")
     docker = Docker.of(host)
@@ -416,15 +432,16 @@ def remove(host: Host, out: Out, node: str, force: bool) -> None:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
         fail(f"{machine.hunts} hunts run there. Drain it first, or give --force.")
-    try:
-        FleetFolder(home / FOLDER).revoke(machine.id)
-    except BadFleet as error:
-        fail(str(error))
-    _remove_agent(docker, f"{AGENT}{machine.id}")
-    settings = host.settings("metagame", MetagameSettings)
-    if machine.engine_address in settings.gameserver_allow_from:
-        allowed = settings.gameserver_allow_from
-        _allow(home, [address for address in allowed if address != machine.engine_address])
-    docker.run("node", "rm", "--force", machine.id)
+    with noted(host, "fleet remove", machine.id, reason=reason):
+        try:
+            FleetFolder(home / FOLDER).revoke(machine.id)
+        except BadFleet as error:
+            fail(str(error))
+        _remove_agent(docker, f"{AGENT}{machine.id}")
+        settings = host.settings("metagame", MetagameSettings)
+        if machine.engine_address in settings.gameserver_allow_from:
+            allowed = settings.gameserver_allow_from
+            _allow(home, [address for address in allowed if address != machine.engine_address])
+        docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
     out.text(f"{machine.name} is removed. Run there: docker swarm leave")

@@ -17,8 +17,16 @@ from tests.support.proves import proves
 SHOWS = {  # what is there, and change nothing
     *("account list", "account show", "account saves", "alerts list", "audit"),
     *("backup list", "bundle", "capacity", "cert fingerprint", "content manifest"),
-    *("content verify", "db check", "doctor", "drain status", "figures", "gameserver console"),
-    *("gameserver list", "guild list", "invite list", "keys list", "openapi", "passport key"),
+    *("content verify", "db check", "doctor", "drain status", "figures", "fleet nodes"),
+    *(
+        "gameserver console",
+        "gameserver list",
+        "guild list",
+        "invite list",
+        "keys list",
+        "openapi",
+        "passport key",
+    ),
     *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
 }
 NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty

@@ -22,6 +22,7 @@ class TargetKind(StrEnum):
     GAME_SERVER = "game server"  # identified by id, or by kind if it is to be started
     HOST = "host"  # another host, identified by its key
     FILE = "file"
+    MACHINE = "machine"  # identified by its id in the swarm
     NOTHING = ""
 
 
@@ -147,6 +148,16 @@ ACTIONS: Mapping[str, Action] = {
         target=TargetKind.FILE,
     ),
     "upgrade database": Action("the database upgraded to this version", target=TargetKind.NOTHING),
+    "fleet init": Action(
+        "a swarm and the image of the game server made", target=TargetKind.NOTHING, after="image"
+    ),
+    "fleet invite": Action(
+        "machines invited to run game servers", target=TargetKind.NOTHING, after="machines (ids)"
+    ),
+    "fleet drain": Action(
+        "no more hunts on a machine, or again", target=TargetKind.MACHINE, after="drains"
+    ),
+    "fleet remove": Action("a machine removed", target=TargetKind.MACHINE),
     "restart": Action("the running services restarted one by one", target=TargetKind.NOTHING),
     "rotate keys": Action(
         "the signing key of tokens replaced",
