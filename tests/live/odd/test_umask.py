@@ -1,4 +1,4 @@
-"""File modes that our programs create under an open, a usual and a strict umask.
+"""File modes that our programs create under an open and a strict umask.
 
 Real processes are needed because each program sets its umask as it starts.
 """
@@ -22,7 +22,7 @@ from tests.support.processes import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.live
 
-MASKS = (0, 0o022, 0o077)
+MASKS = (0, 0o077)  # the usual 0o022 only clears bits that 0 leaves
 PROGRAMS = Path(sys.executable).parent
 PRIVATE = ("*.env", "*.key", "*.db*", "*.conf", "*.log", "*.json", "*.tar*.gz")
 OPEN = ("manifest*.json", "certificate*", "*.crt")  # what everybody may read
