@@ -42,6 +42,8 @@ class BackupCase(HostCase):
     def setUp(self) -> None:
         super().setUp()
         self.patch(os, "nice", lambda _: 0)  # by which all later tests would have to wait, too
+        # the library's own encryption, seconds of work: tests/live/test_backup.py
+        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
 
     def stack_env(self, *lines: str) -> None:
         (self.folder / "stack.env").write_text("".join(f"{line}\n" for line in lines))
@@ -148,7 +150,6 @@ class BackupTests(BackupCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_the_whole_host_with_its_secrets_comes_back_in_another_folder(self) -> None:
         self.stack_env("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1")
-        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         (self.folder / "launcher" / "svc-launcher.pyz").write_bytes(b"PK")  # built anew by anybody
         made = self.made().data
         self.assertTrue(made["encrypted"])
@@ -187,7 +188,6 @@ class BackupTests(BackupCase):
         beside, above = f"{self.folder}-2/game.exe", f"/mnt{self.folder}/city"
         change(self.folder, "deploy", "GAMESERVER_BINARY_PATH", beside)
         change(self.folder, "metagame", "CITY_MAP", above)
-        self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         for secrets in (0, 1):
             self.stack_env("BACKUP_PASSPHRASE=correct horse", f"BACKUP_SECRETS={secrets}")
             with mock.patch("svcserver.ctl.backup.command.time.time", return_value=4e9 + secrets):
