@@ -234,4 +234,6 @@ def _redacted(text: str) -> str:
 
 
 def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -45,7 +45,7 @@ class SharedLook:
     _read_at: float = field(default=float("-inf"), init=False)
     _line: bytes | None = field(default=None, init=False)
     _waiting: list[Deferred[bytes | None]] = field(factory=list, init=False)
-    _is_reading: bool = field(default=False, init=False)
+    _began: float = field(default=float("-inf"), init=False)  # when the current read began
 
     async def __call__(self) -> bytes | None:
         """Return the current line; a cancelled call does not cancel the others."""
@@ -53,8 +53,8 @@ class SharedLook:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
         self._waiting.append(waiting)
-        if not self._is_reading:
-            self._is_reading = True
+        if not 0 <= self.now() - self._began < STALLED_S:  # else a read is in progress
+            self._began = self.now()
             ensureDeferred(self._read())
         return await waiting
 
@@ -65,7 +65,7 @@ class SharedLook:
             self._read_at = self.now()
         except Exception as caught:  # each stream handles it
             error = caught
-        self._is_reading = False
+        self._began = float("-inf")
         waiting, self._waiting = self._waiting, []
         while waiting:
             deferred = waiting.pop(0)

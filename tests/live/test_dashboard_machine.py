@@ -129,6 +129,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         assert city_of(here)
 
 
+HOSTILE = b"\xff\x00binary\x1b[2J\x1b]0;x\x07" + b"\x1b[31mlong" * 99 + b"y" * 9_000 + b"\n"
 COLOURED = b"\x1b[1;31mred\x1b[0m and \x1b[38;5;9mplain <b>text</b>\x1b]0;title\x07\n"
 
 
@@ -163,11 +164,12 @@ def test_a_game_servers_console_streams_searches_and_pauses(
                 file.write(text)
 
         mark = f"{size} {colours}"
-        prints(COLOURED + f"coloured {mark}\n".encode())
+        prints(HOSTILE + COLOURED + f"coloured {mark}\n".encode())
         expect(lines).to_contain_text(f"coloured {mark}")
         expect(lines.locator(".ansi-1.bold").last).to_have_text("red")
         expect(lines).to_contain_text("red and plain <b>text</b>")
         expect(lines).not_to_contain_text("title")
+        expect(lines.get_by_text("binary").last).to_contain_text(re.compile(r"^\ufffd\?binarylong"))
         tab.picture("console")
         search = tab.page.get_by_label("Search")
         search.fill("no such text")

@@ -227,3 +227,10 @@ class SharedLookTests(SynchronousTestCase):
             self.failureResultOf(look, Unavailable)
         self.ask()
         self.assertEqual(len(self.reads), 2)
+
+    def test_a_read_that_never_ends_is_repeated(self) -> None:
+        first = self.ask()
+        self.clock.advance(STALLED_S)
+        second = self.ask()
+        self.reads[1].callback(b"1")
+        self.assertEqual([self.successResultOf(look) for look in (first, second)], [b"1", b"1"])

@@ -90,10 +90,10 @@ class LivePages:
 
     def _log_from_start(self) -> Callable[[], Awaitable[Any]]:
         every = Follower(self.folder / RECENT, self.started_at)
-        last = -1
+        last, part = -1, 0
 
         async def look() -> Any:
-            nonlocal last
+            nonlocal last, part
             lines = every.new()
             alone = lines is None
             if lines is None:  # no stack collects the services' logs: use our own lines
@@ -102,7 +102,8 @@ class LivePages:
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            update = {"fresh": fresh, "lines": lines, "alone": alone}
+            part += 1  # a stream does not repeat an equal update
+            update = {"fresh": fresh, "lines": lines, "alone": alone, "part": part}
             return update if lines or fresh else None
 
         return look

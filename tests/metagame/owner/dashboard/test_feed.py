@@ -165,7 +165,7 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(self.shown("overview")["status"]["playersOnline"], 0)
         self.assertFalse(self.shown("chat")["on"])
         self.assertEqual(self.shown("health")["samples"], [])
-        log = {"fresh": True, "lines": [], "alone": True}
+        log = {"fresh": True, "lines": [], "alone": True, "part": 1}
         self.assertEqual(self.shown("log"), log)
         self.assertIsNone(self.shown("beat"))
         for page in ("accounts", "moderation", "audit", "invites", "guilds", "alerts"):

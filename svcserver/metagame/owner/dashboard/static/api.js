@@ -165,7 +165,7 @@ export async function signOut() {
   }
 }
 
-const FULL = "this account has too many pages open. Updates continue when you return to this page.";
+const FULL = "This account has too many pages open. Updates continue when you return to this page.";
 
 /** Wait until a person looks at the page; `returns` waits for a new look. */
 function watched(returns = false) {

@@ -154,7 +154,7 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
       quiet.show("");
       connection.heard();
     },
-    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : quiet.show(`No live updates: ${why.message}`)),
+    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : quiet.show(`No live updates. ${worded(why)}`)),
   });
 }
 
@@ -168,8 +168,10 @@ function passes(why, again) {
   return true;
 }
 
+/** The reason as a sentence. */
 function worded(why) {
-  return why.status === undefined ? `The page has an error: ${why.message}` : why.message;
+  const text = why.status === undefined ? `The page has an error: ${why.message}` : why.message;
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 }
 
 function notice() {

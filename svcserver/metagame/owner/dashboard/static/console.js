@@ -7,6 +7,7 @@ import { controls, ending } from "./servers.js";
 import { count, exactly } from "./words.js";
 
 const MOST = 2000; // lines
+const GAP = { text: "… lines left out …", parts: [["muted", "… lines left out …"]] };
 const COLOUR = /\u001b\[([0-9;]*)m/g;
 
 /** The stream of a game server's output; after a break it continues where it ended. */
@@ -98,7 +99,7 @@ export function gameConsole(root, live, id) {
     live.cursor = update.cursor;
     if (update.fresh) [lines, waiting, paint] = [paused ? lines : [], [], painter()]; // a pause keeps what is shown
     const fresh = update.lines.map(paint);
-    if (update.missed) fresh.unshift({ text: "… lines left out …", parts: [["muted", "… lines left out …"]] });
+    if (update.missed && (fresh.length || (waiting.at(-1) ?? lines.at(-1)) !== GAP)) fresh.unshift(GAP);
     (paused ? waiting : lines).push(...fresh);
     waiting.splice(0, Math.max(0, waiting.length - MOST));
     if (paused) label();
