@@ -133,6 +133,17 @@ HOSTILE = b"\xff\x00binary\x1b[2J\x1b]0;x\x07" + b"\x1b[31mlong" * 99 + b"y" * 9
 COLOURED = b"\x1b[1;31mred\x1b[0m and \x1b[38;5;9mplain <b>text</b>\x1b]0;title\x07\n"
 
 
+def in_both_schemes(tab: Visit, name: str) -> None:
+    """Picture and check the page in light and dark."""
+    size, _, before = tab.look.partition("-")
+    for colours in ("light", "dark"):
+        tab.page.emulate_media(color_scheme=colours)
+        tab.look = f"{size}-{colours}"
+        tab.picture(name)
+    tab.page.emulate_media(color_scheme="dark" if before == "dark" else "light")
+    tab.look = f"{size}-{before}"
+
+
 def output_of(here: Host, server_id: str) -> Path:
     [server] = [server for server in running(here) if server["id"] == server_id]
     [path] = here.folder.glob(f"**/gameserver-logs/{server['kind']}-{server['port']}.log")
@@ -170,7 +181,7 @@ def test_a_game_servers_console_streams_searches_and_pauses(
         expect(lines).to_contain_text("red and plain <b>text</b>")
         expect(lines).not_to_contain_text("title")
         expect(lines.get_by_text("binary").last).to_contain_text(re.compile(r"^\ufffd\?binarylong"))
-        tab.picture("console")
+        in_both_schemes(tab, "console")
         search = tab.page.get_by_label("Search")
         search.fill("no such text")
         expect(lines).to_have_text("No lines match.")
@@ -214,7 +225,7 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
         expect(tab.page.get_by_text("This game server has ended")).to_contain_text("SIGSEGV")
         expect(lines).to_contain_text("and half a li")
         assert lines.get_by_text("fatal: no memory").count() == 1
-        tab.picture("console-ended")
+        in_both_schemes(tab, "console-ended")
         tab.page.get_by_role("link", name="All game servers").click()
         past = tab.page.get_by_role("table", name="Past launches").get_by_role("row")
         expect(past.nth(1)).to_contain_text("SIGSEGV")
