@@ -6,6 +6,7 @@ Real processes are needed because the stack sends the alerts and makes the backu
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -232,6 +233,54 @@ def test_backups_and_progress_fit_in_each_look(
             tab.picture("backup-restore")
             tab.confirm("Close")
     finally:
+        backups.write(here.folder, before or Backups())
+
+
+def readers(file: Path) -> list[str]:
+    """Return the processes that have a file open."""
+    return [
+        link.parts[2]
+        for link in Path("/proc").glob("[0-9]*/fd/*")
+        if link.is_symlink() and target(link) == str(file)
+    ]
+
+
+def target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:  # closed meanwhile
+        return ""
+
+
+@proves("POST DashboardBackupDownload")
+def test_a_download_shows_progress_and_ends_when_cancelled(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    before, file = backups.read(here.folder), here.folder / "svc-backup-big.tar.gz"
+    with file.open("wb") as big:
+        big.truncate(300 << 20)
+    backups.write(here.folder, Backups([Backup(str(file), time.time(), 300 << 20, "ab")]))
+    try:
+        with visit(browser, here) as tab:
+            tab.sign_in(here.key)
+            tab.go("Backups")
+            limits = {"offline": False, "latency": 0, "uploadThroughput": -1}
+            network = tab.page.context.new_cdp_session(tab.page)
+            network.send("Network.enable")
+            network.send(
+                "Network.emulateNetworkConditions", {**limits, "downloadThroughput": 3 << 20}
+            )
+            press(row(tab, "Stored backups", "300.0 MB"), "Download")
+            tab.answer("Download", Key=here.key)
+            expect(tab.page.get_by_text(re.compile("^[1-9].* MB of 300.0 MB$"))).to_be_visible()
+            tab.picture("backup-downloading")
+            assert readers(file)
+            tab.confirm("Cancel the download")
+            tab.told("Download cancelled")
+            assert eventually(lambda: not readers(file))
+    finally:
+        file.unlink()
         backups.write(here.folder, before or Backups())
 
 

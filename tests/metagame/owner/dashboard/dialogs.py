@@ -52,6 +52,7 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Back up now?": ("test_dashboard_host.py", "Back up"),
     "Schedule of backups": ("test_dashboard_host.py", "Change"),
     "Download the backup of *": ("test_dashboard_host.py", "Download"),
+    "Downloading *": ("test_dashboard_host.py", "Cancel the download"),
     "Restore the backup of *": ("test_dashboard_host.py", "Close"),
     "Add an alert channel": ("test_dashboard_host.py", "Continue"),
     "Alerts to *": ("test_dashboard_host.py", "Add"),

@@ -7,6 +7,8 @@ const PATIENT_MS = { // until the reply begins, for slow routes
   DashboardExport: 35_000, DashboardDelete: 35_000, // all data of an account
   DashboardOwnKey: 35_000, DashboardNewKey: 35_000, DashboardInvites: 35_000, // the reply holds the only copy
 };
+const FILE_MS = 35_000; // until a download begins, and between two pieces of it
+const BLOB = 8 << 20; // bytes of a download that are joined
 const SILENT_MS = 12_000; // a stream sends something every five seconds
 const AGAIN_MS = 1_500;
 const NO_WAY = [400, 401, 403, 404]; // a retry would not help
@@ -121,20 +123,47 @@ export function prove(route, body, key, code) {
   return changing("POST", route, body, { "x-svc-user-api-key": key, ...more });
 }
 
-/** Return the response of a download that needs the key and the code of a second factor. */
+/**
+ * Start a download that needs the key and the code of a second factor. Returns the response, and an
+ * abort controller that ends it.
+ */
 export async function fetchFile(route, body, key, code) {
   const headers = { ...ours(), "Content-Type": "application/json", "x-svc-user-api-key": key };
   if (code) headers["x-svc-second-factor"] = code;
-  let reply;
+  const cut = new AbortController();
+  const watch = setTimeout(() => cut.abort(), FILE_MS);
   try {
-    reply = await fetch(`/svc/api/${route}`, {
-      method: "POST", headers, cache: "no-store", credentials: "same-origin", redirect: "error", body: JSON.stringify(body),
+    const reply = await fetch(`/svc/api/${route}`, {
+      method: "POST", headers, cache: "no-store", credentials: "same-origin", redirect: "error", body: JSON.stringify(body), signal: cut.signal,
     });
-  } catch {
-    throw new Refused(0, AWAY);
+    if (!reply.ok) throw await refusal(reply);
+    return { reply, cut };
+  } catch (why) {
+    throw why instanceof Refused ? why : new Refused(0, AWAY);
+  } finally {
+    clearTimeout(watch);
   }
-  if (!reply.ok) throw await refusal(reply);
-  return reply;
+}
+
+/** Read the file of `fetchFile`, however long it takes, as long as data keeps arriving. */
+export async function fileOf({ reply, cut }, onData) {
+  const reader = reply.body.getReader();
+  const blobs = []; // the browser keeps large ones on disk
+  let parts = [], held = 0, total = 0;
+  for (;;) {
+    const watch = setTimeout(() => cut.abort(), FILE_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(watch));
+    if (done) return new Blob([...blobs, ...parts]);
+    parts.push(value);
+    held += value.length;
+    total += value.length;
+    if (held >= BLOB) {
+      blobs.push(new Blob(parts));
+      parts = [];
+      held = 0;
+    }
+    onData(total);
+  }
 }
 
 export function remove(route, more = {}) {

@@ -1,6 +1,6 @@
 // Backups: the list, a backup now, schedule and retention, download, and the command to restore.
 
-import { fetchFile, inTurn, prove, read, send } from "./api.js";
+import { fetchFile, fileOf, inTurn, prove, read, send } from "./api.js";
 import { CODE, KEY } from "./access.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js";
@@ -109,25 +109,34 @@ async function change(settings, stack, again) {
 async function download(backup) {
   let access;
   if (!await act(async () => { access = await read("DashboardAccess"); })) return;
-  let reply = null;
+  let started = null;
   const input = await ask({
     title: `Download the backup of ${exactly(backup.madeAt)}`, confirm: "Download",
     text: backup.encrypted ? "The file is encrypted." : "The file is not encrypted. Anybody who has it can read all player data.",
     fields: [...access.secondFactor ? [KEY, CODE] : [KEY], REASON],
     run: async ({ key, code, reason }) => {
-      reply = await fetchFile("DashboardBackupDownload", { Name: backup.name, Reason: reason }, key.trim(), code?.trim());
+      started = await fetchFile("DashboardBackupDownload", { Name: backup.name, Reason: reason }, key.trim(), code?.trim());
       return `Downloading ${size(backup.bytes)}…`;
     },
   });
   if (!input) return;
+  const bar = el("progress", { max: Math.max(1, backup.bytes), "aria-label": "Download" }), figures = el("p", { class: "muted" });
+  let cancelled = false, result = ["Backup downloaded"];
+  const close = show(`Downloading ${backup.name}`, false, bar, figures, el("p", { class: "muted small" }, "It goes on after you close this, as long as you stay on the dashboard."),
+    button("Cancel the download", () => { cancelled = true; started.cut.abort(); }));
   try {
-    const address = URL.createObjectURL(await reply.blob()); // the browser keeps large ones on disk
+    const file = await fileOf(started, (bytes) => {
+      bar.value = bytes;
+      figures.textContent = `${size(bytes)} of ${size(backup.bytes)}`;
+    });
+    const address = URL.createObjectURL(file);
     el("a", { href: address, download: backup.name }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    say("Backup downloaded");
   } catch {
-    say("The download broke off. Try again.", true);
+    result = cancelled ? ["Download cancelled"] : ["The download broke off. Try again.", true];
   }
+  close();
+  say(...result);
 }
 
 function restore(backup) {
