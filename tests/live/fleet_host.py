@@ -32,9 +32,13 @@ class SwarmDeploy:
 
     port: int
     match: str = ""  # of the hunt that runs; empty if none runs
+    looks: int = 0  # how often it was told to list its game servers
     server: Any = field(default=None, init=False)
 
     def answer(self, method: str, path: str, match: str) -> tuple[int, Any]:
+        if path == "/gameservers/look":
+            self.looks += 1
+            return 200, {}
         if method == "POST":
             self.match = match
             return 200, {"host": ADDRESS, "port": 8770}
@@ -146,10 +150,10 @@ def ask(
 
 
 @contextmanager
-def agent(host: FleetHost, folder: Path, **environ: str) -> Iterator[Service]:
-    """Run the agent of ``NODE``; its port is that which game servers call."""
+def agent(host: FleetHost, folder: Path, node: str = NODE, **environ: str) -> Iterator[Service]:
+    """Run the agent of a node; its port is that which game servers call."""
     file, port = folder / "svc-node", free_port()
-    file.write_bytes(host.issue())
+    file.write_bytes(host.issue(node))
     settings = {"SVC_NODE_FILE": str(file), "SVC_RELAY_PORT": str(port)}
     settings |= {"DOCKER_HOST": f"unix://{folder}/none.sock", **environ}
     service = Service("svc-agent", folder, settings, port)
