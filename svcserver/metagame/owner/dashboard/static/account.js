@@ -61,7 +61,7 @@ function facts(account, live) {
     ...fact("Role", account.role === "player" ? "player" : badge(account.role, "accent")),
     ...fact("Now", account.where ? badge(place(account.where), "good") : "not online"),
     ...fact("Last seen", account.lastSeen ? `${exactly(account.lastSeen)} (${ago(account.lastSeen)})` : "never"),
-    ...fact("Since", exactly(account.createdAt)),
+    ...fact("Registered", exactly(account.createdAt)),
     ...fact("Key", el("span", { class: "mono" }, account.keyFingerprint ? `fingerprint ${account.keyFingerprint}` : "none")),
     ...fact("Notes", account.notes.toLocaleString()),
     ...sanction("ban", "Banned", "Unban", account, live), ...sanction("mute", "Muted", "Unmute", account, live),

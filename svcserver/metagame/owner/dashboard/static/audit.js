@@ -47,7 +47,7 @@ export async function audit(root, live) {
 }
 
 function rows(entries) {
-  return table("Audit log", [["When"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], entries.map((entry) => [
+  return table("Audit log", [["When", "whole"], ["Who"], ["What"], ["On"], ["Why", "wide-only"], ["", "end"]], entries.map((entry) => [
     exactly(entry.at), linked(entry.actor), el("span", {}, entry.action, " ", cameOf(entry)),
     entry.targetKind === "account" ? linked(entry.target) : entry.target || "–", entry.reason || "–",
     el("div", { class: "actions" }, button("Details", () => details(entry)))]), entries.map((entry) => entry.id));

@@ -64,7 +64,7 @@ export function chart(title, unit, names) {
 
 function axis(more) {
   const muted = () => colour("--muted");
-  return { stroke: muted, font: "11.5px system-ui, sans-serif", grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, ...more };
+  return { stroke: muted, font: "12px system-ui, sans-serif", grid: { stroke: () => colour("--line"), width: 1 }, ticks: { show: false }, ...more };
 }
 
 /** The positions of values between gaps (null), which no line reaches, so they are drawn as points. */

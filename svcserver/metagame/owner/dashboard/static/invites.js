@@ -13,16 +13,16 @@ export async function invites(root, live) {
   let list;
   const draw = () => {
     const active = list.invites.filter((invite) => invite.usable), past = list.invites.filter((invite) => !invite.usable);
+    const folded = !live.unfolded.has("past"), unfold = () => {
+      live.unfolded.add("past");
+      draw();
+    };
     redraw(root,
       head("Invites", "A friend needs an invite code to create an account. Send the code privately.",
         active.length ? button("Print", () => print(active.slice(0, MOST_PRINTED))) : null,
         button("New invite", () => create(again), "primary")),
       card("Active", [], active.length ? listed("Invite codes", active, again) : nothing("There are no codes. Create one to invite a friend.")),
-      past.length ? card("Used and expired", [], live.unfolded.has("past") ? listed("Used and expired invites", past, again)
-        : el("p", { class: "foot" }, button(`Show ${past.length}`, () => {
-          live.unfolded.add("past");
-          draw();
-        }))) : null,
+      past.length ? card("Used and expired", [folded ? button(`Show ${past.length}`, unfold) : null], folded ? null : listed("Used and expired invites", past, again)) : null,
       list.more ? el("p", { class: "muted" }, `Only ${list.invites.length} codes are listed. Revoke old ones to see the others.`) : null);
   };
   const [again] = inTurn(async () => {

@@ -38,8 +38,8 @@ export function overview(root, live) {
     current = update;
     const { status, backup, machine, feed } = update;
     redraw(root, top(update, changed, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
-      status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null,
-      machine ? load(machine) : null);
+      machine ? load(machine) : null,
+      status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null);
   };
   return draw;
 }
@@ -112,7 +112,7 @@ function services({ services: all, status }) {
 }
 
 function service(name, kind, words, facts) {
-  return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), el("span", { class: "muted small" }, facts.filter(Boolean).map((fact) => fact.replaceAll(" ", "\u00a0")).join(" · ")));
+  return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), facts.filter(Boolean).map((fact) => el("span", { class: "muted small" }, fact)));
 }
 
 /** The machine's load, each with its trend of the last hour. */
