@@ -86,7 +86,7 @@ def test_an_account_has_grouped_acts_and_named_tracks(
         groups = [line.split("\n") for line in tab.page.locator(".group").all_inner_texts()]
         assert groups == [
             ["Player", "Rename", "Kick", "Mute"],
-            ["Account", "Role", "New key", "Merge notes", "Export"],
+            ["Account", "Role", "New key", "Move notes", "Export"],
             ["Danger", "Ban", "Delete"],
         ]
         tracks = tab.page.get_by_role("table", name="Tracks")
@@ -138,13 +138,13 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
 def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host) -> None:
     player = register(here.service, "Forgetful")
     with account_page(browser, here, "Forgetful") as tab:
-        tab.press("Merge notes")
+        tab.press("Move notes")
         tab.answer("Move", Name="Falk")
         expect(tab.fault()).to_contain_text("has no notes")
         with database_of(here.folder) as tx:
             tx.execute(update(ACCOUNTS).where(ACCOUNTS.c.id == player["id"]).values(notes=1_070))
         tab.page.reload()
-        tab.press("Merge notes")
+        tab.press("Move notes")
         expect(tab.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
         tab.answer("Move", Name="Falk", Reason="began anew")
         tab.told("1,070 notes of Forgetful moved to Falk")

@@ -115,18 +115,20 @@ function service(name, kind, words, facts) {
   return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), facts.filter(Boolean).map((fact) => el("span", { class: "muted small" }, fact)));
 }
 
+const FULL = 90; // percent
+
 /** The machine's load, each with its trend of the last hour. */
 function load({ now, trend }) {
   const part = (used, total) => total ? `${size(used)} of ${size(total)}` : "";
   const known = (value) => value === null ? "–" : `${short(value)} %`;
   const share = (used, total) => used === null || !total ? null : 100 * used / total;
-  const figure = (name, value, note, values) => el("div", { class: "card tile" }, el("dt", {}, name), el("dd", {}, known(value)),
-    el("dd", { class: "note" }, note), el("dd", { class: "trend" }, trendOf(name, values)));
+  const figure = (name, value, note, values, full = Infinity) => el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: value >= full ? "bad" : null }, known(value)),
+    el("dd", { class: "note" }, value >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, values)));
   return el("dl", { class: "tiles", "aria-label": "Machine" },
     figure("CPU", now.cpu_percent, "of the machine", trend.cpu),
-    figure("Memory", share(now.memory_used, now.memory_total), part(now.memory_used, now.memory_total), trend.memory),
-    figure("Disk", share(now.disk_used, now.disk_total), part(now.disk_used, now.disk_total), trend.disk),
-    figure("Open files", share(now.files, now.most_files), now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend.files));
+    figure("Memory", share(now.memory_used, now.memory_total), part(now.memory_used, now.memory_total), trend.memory, FULL),
+    figure("Disk", share(now.disk_used, now.disk_total), part(now.disk_used, now.disk_total), trend.disk, FULL),
+    figure("Open files", share(now.files, now.most_files), now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend.files, FULL));
 }
 
 /** A line of values in percent; minutes without a value are left out. */
@@ -180,7 +182,7 @@ function instances(status) {
   const items = status.instances.map((instance) => el("li", {},
     el("div", {}, el("strong", {}, instance.title), el("p", { class: "names" }, `${instance.map} · started ${ago(instance.startedAt)}`)),
     badge(instance.maxPlayers ? `${instance.players} of ${instance.maxPlayers}` : count(instance.players, "player"), instance.players ? "accent" : "")));
-  return card("Instances", [], items.length ? el("ul", { class: "list" }, items) : nothing("No game server is running."));
+  return card("Instances", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Instances" }, items) : nothing("No game server is running."));
 }
 
 function evening(feed) {

@@ -21,7 +21,7 @@ export function handling(account, live, rename) {
   const groups = [
     ["Player", [owners("Rename", rename), moderators("Kick", () => kick(account, live)), moderators("Mute", () => impose("Mute", "muted", account, live))]],
     ["Account", [owners("Role", () => role(account, live)), owners("New key", () => newKey(account, live)),
-      owners("Merge notes", () => mergeNotes(account, live)), owners("Export", () => exported(account))]],
+      owners("Move notes", () => mergeNotes(account, live)), owners("Export", () => exported(account))]],
     ["Danger", [moderators("Ban", () => impose("Ban", "banned", account, live), "danger"), owners("Delete", () => erase(account), "danger")]],
   ];
   return groups.filter(([, acts]) => acts.some(Boolean));
