@@ -18,7 +18,7 @@ test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/s
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-edge docs prove sbom format launcher launcher-windows pictures deb image release test-packages
+.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge docs prove sbom format launcher launcher-windows pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -91,6 +91,9 @@ bench: $(VENV)/dev.stamp
 
 bench-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.chat
+
+bench-dashboard: $(VENV)/tools.stamp
+	$(BIN)/python -m bench.dashboard
 
 bench-edge: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.edge

@@ -1,0 +1,254 @@
+"""The dashboard of a large host: how soon a page shows its data, and what live updates cost.
+
+    python -m bench.dashboard [--accounts 5000] [--online 200] [--hunts 30] [--pages log,audit]
+
+The host runs under ``svc-stack`` with simulated game servers. A real browser reloads each page
+``--rounds`` times; a page's figure is the lowest time from the request for the page to the first
+frame that shows its data, since other programs only add to it. Then the page stays open for
+``--seconds``. Its live updates cost the CPU time of the metagame meanwhile, less the CPU time
+without an open page. Players send heartbeats all the time. Exits with status 1 if a page exceeds a
+limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from itertools import cycle
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from attrs import frozen
+from playwright.sync_api import Page
+
+from bench.evening import set_all
+from bench.meters import cpu_s
+from bench.population import populate
+from bench.servers import running
+from svcserver.ctl.blueprint import Ports
+from svcserver.ctl.host import OWNER_KEY
+from svcserver.ctl.host_creation import create_host
+from svcserver.kernel.port_holders import port_holder
+from svcserver.players import requests
+from svcserver.players.http import body_of
+from tests.live.real_browser import chromium
+
+FIRST, UDP = 14_000, 15_000  # the host's ports
+MOST_MS, MOST_PERCENT = 300, 1.0
+EVERY_S = 60  # between two heartbeats of a player
+READY_S = 120
+SETTLE_S = 1  # after a page was closed
+CITY = "/Game/Maps/city/city_persistent"
+SHOWN = """addEventListener("DOMContentLoaded", () => {
+  const look = () => {
+    const parts = [...document.querySelectorAll("#content .card, #content .log")];
+    const waits = (part) => /^$|Loading…/.test(part.textContent)
+      || part.querySelector(".plot:empty");
+    if (window.shownAt || parts.every(waits)) return;
+    window.shownAt = -1;
+    requestAnimationFrame(() => setTimeout(() => { window.shownAt = performance.now(); }));
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true });
+})"""
+
+
+@frozen
+class Player:
+    """A registered player's id and token."""
+
+    account: str
+    token: str
+
+
+@frozen
+class Figure:
+    """The figures of one page."""
+
+    page: str
+    shown_ms: float
+    percent: float  # of a core
+
+
+def ask(connection: HTTPConnection, call: requests.Call, token: str = "") -> Any:
+    """Send one request; return the JSON of the reply, or exit if it is an error."""
+    method, path, sent = call
+    body, fields = body_of(sent)
+    if token:
+        fields = {**fields, "Authorization": f"Bearer {token}"}
+    connection.request(method, path, None if sent is None else body, dict(fields))
+    reply = connection.getresponse()
+    text = reply.read()
+    if reply.status >= 300:
+        raise SystemExit(f"{method} {path} answered {reply.status}: {text[:200]!r}")
+    return json.loads(text) if text else None
+
+
+def make(folder: Path, accounts: int, hunts: int) -> None:
+    """Create the host with its accounts, whose port range fits the game servers."""
+    ports = Ports.from_base(FIRST)
+    create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
+    last = UDP + hunts + 20
+    set_all(
+        folder,
+        {
+            "metagame": {"REGISTRATION_MODE": "OPEN"},
+            "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(last)},
+        },
+    )
+    populate(folder / "svc.db", accounts)
+
+
+def arrive(connection: HTTPConnection, count: int) -> list[Player]:
+    """Register players and log them in."""
+    players = []
+    for number in range(count):
+        key = ask(connection, requests.register(f"Online_{number}"))["UUK"]
+        reply = ask(connection, requests.log_in(key))
+        players.append(Player(reply["account_id"], reply["access_token"]))
+        ask(connection, requests.heartbeat(CITY, "island"), players[-1].token)
+    return players
+
+
+def hunt(connection: HTTPConnection, players: Sequence[Player]) -> list[int]:
+    """Let each player begin a hunt; return the UDP ports of the game servers."""
+    ports = []
+    for player, where in zip(players, cycle(requests.HUNTS)):
+        ask(connection, requests.join("ISLAND", where), player.token)
+    for player in players:
+        deadline = time.monotonic() + READY_S
+        while True:
+            status = ask(connection, ("GET", "/candidate/status", None), player.token)
+            if status["status"] == "IN_PROGRESS":
+                ports.append(int(status["serverInfo"]["port"]))
+                break
+            if status["status"] == "FAILED" or time.monotonic() > deadline:
+                raise SystemExit("a game server did not start; see deploy's lines in the log")
+            time.sleep(0.2)
+    return ports
+
+
+@contextmanager
+def playing(port: int, players: Sequence[Player], servers: Sequence[int]) -> Iterator[None]:
+    """Send the players' heartbeats, and keep their game servers busy, in a thread."""
+    ended = Event()
+
+    def play() -> None:
+        with (
+            closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        ):
+            for number, player in enumerate(cycle(players)):
+                if ended.wait(EVERY_S / len(players)):
+                    return
+                ask(connection, requests.heartbeat(CITY, "island"), player.token)
+                server = servers[number % len(servers)]
+                udp.sendto(f"svc hello {number % len(servers)}".encode(), ("127.0.0.1", server))
+
+    thread = Thread(target=play, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def first_content_ms(page: Page, rounds: int) -> float:
+    """Reload the page; return the lowest time until it shows its data."""
+    times: list[float] = []
+    for _ in range(rounds):
+        page.reload()
+        deadline = time.monotonic() + READY_S
+        while (shown_ms := page.evaluate("window.shownAt ?? -1")) < 0:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{page.url} shows no data: {page.inner_text('#content')}")
+            time.sleep(0.05)
+        times.append(shown_ms)
+    return min(times)
+
+
+def percent(pid: int, seconds: float) -> float:
+    """Return the CPU time of a process in percent of a core."""
+    before, began = cpu_s(pid), time.monotonic()
+    time.sleep(seconds)
+    return 100 * (cpu_s(pid) - before) / (time.monotonic() - began)
+
+
+def measure(address: str, key: str, pid: int, pages: Sequence[str], how: Any) -> list[Figure]:
+    """Open the pages of the dashboard (all, if none are given) in a browser and measure each."""
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-GB")
+        page.add_init_script(SHOWN)
+        page.goto(f"{address}/svc/dashboard")
+        page.get_by_label("Account key").fill(key)
+        page.get_by_role("button", name="Sign in", exact=True).click()
+        page.locator("#nav a").first.wait_for()
+        links = page.locator("#nav a").evaluate_all("(links) => links.map((link) => link.hash)")
+        names = [link.removeprefix("#/") for link in links] + ["accounts/Online_0"]
+        page.goto("about:blank")
+        idle, figures = percent(pid, how.seconds), []
+        for name in pages or names:
+            page.goto(f"{address}/svc/dashboard#/{name}")
+            shown_ms = first_content_ms(page, how.rounds)
+            busy = percent(pid, how.seconds)
+            page.goto("about:blank")
+            time.sleep(SETTLE_S)
+            before, idle = idle, percent(pid, how.seconds)
+            figures.append(Figure(name, shown_ms, busy - (before + idle) / 2))
+            print(row(figures[-1]), flush=True)
+        return figures
+
+
+def row(figure: Figure) -> str:
+    """Return a row of the table."""
+    return f"| {figure.page} | {figure.shown_ms:.0f} | {max(0.0, figure.percent):.1f} % |"
+
+
+def main() -> None:
+    """Create and start the host, measure the pages, and print the table."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name, default in (("accounts", 5000), ("online", 200), ("hunts", 30), ("rounds", 5)):
+        options.add_argument(f"--{name}", type=int, default=default)
+    options.add_argument("--seconds", type=float, default=20.0)
+    options.add_argument("--pages", default="")
+    arguments = options.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "host"
+        make(folder, arguments.accounts - arguments.online, arguments.hunts)
+        twistd = str(Path(sys.executable).with_name("twistd"))
+        command = [twistd, "--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
+        with running(command, FIRST, Path(name) / "log", {}):
+            holder = port_holder("127.0.0.1", FIRST, lambda _: True)
+            assert holder is not None
+            with closing(HTTPConnection("127.0.0.1", FIRST, timeout=60)) as connection:
+                players = arrive(connection, arguments.online)
+                servers = hunt(connection, players[: arguments.hunts])
+            print(f"| page | first content, ms (limit {MOST_MS}) | live updates, of a core |")
+            print("|---|---:|---:|")
+            with playing(FIRST, players, servers):
+                figures = measure(
+                    f"http://127.0.0.1:{FIRST}",
+                    (folder / OWNER_KEY).read_text().strip(),
+                    holder.pid,
+                    [page for page in arguments.pages.split(",") if page],
+                    arguments,
+                )
+    missed = [
+        figure.page
+        for figure in figures
+        if figure.shown_ms > MOST_MS or figure.percent > MOST_PERCENT
+    ]
+    if missed:
+        raise SystemExit(f"too slow or too costly: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
