@@ -3,9 +3,10 @@
 import { read } from "./api.js";
 import { card, el, head, nothing, redraw } from "./dom.js";
 
-const KEPT = 1000;
+const KEPT = 1000, AT_FIRST = 100; // lines; the others follow the first frame
 const LEVELS = ["debug", "info", "warn", "error", "critical"];
 const BY_PAGE = /^GET (\/svc\/dashboard[\/ ]|.* page=[0-9a-f]+( omitted=\d+)?$)/; // by a dashboard, of any staff
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }); // made once: slow
 const OF = /^\[([a-z0-9-]+)\] /;
 const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 
@@ -17,7 +18,7 @@ export function log(root, live) {
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
   const alone = el("p", { class: "muted", hidden: true },
     "This page shows only the metagame's log. The other logs are collected only if svc-stack runs the host. With systemd, use journalctl -u 'svc-*'.");
-  let lines = [], ids = [];
+  let lines = [], ids = [], most = AT_FIRST;
 
   function select(label, options) {
     return el("select", { "aria-label": label, change: () => draw() }, options.map(([value, words]) => el("option", { value }, words)));
@@ -28,7 +29,7 @@ export function log(root, live) {
     const of = (entry) => !who || [who, ...ids].some((id) => entry.text.toLowerCase().includes(id));
     const shown = lines.filter((entry) => LEVELS.indexOf(entry.level) >= LEVELS.indexOf(level.value)
       && (!service.value || entry.service === service.value) && entry.text.toLowerCase().includes(wanted) && of(entry));
-    place.replaceChildren(...(shown.length ? shown.map(row) : [nothing("No lines match.")]));
+    place.replaceChildren(...(shown.length ? shown.slice(-most).map(row) : [nothing("No lines match.")]));
     place.scrollTop = low ? place.scrollHeight : top;
   }
   function known() {
@@ -60,6 +61,10 @@ export function log(root, live) {
     lines.splice(0, Math.max(0, lines.length - KEPT));
     known();
     draw();
+    if (most === AT_FIRST) {
+      most = KEPT;
+      setTimeout(() => live.shown() && draw(), 100);
+    }
   };
 }
 
@@ -81,7 +86,7 @@ function understood(whole, before) {
 }
 
 function row(entry) {
-  const time = entry.time ? new Date(entry.time).toLocaleTimeString(undefined, { hour12: false }) : "";
+  const time = entry.time ? CLOCK.format(new Date(entry.time)) : "";
   return el("div", { class: entry.level }, el("time", {}, time), el("span", { class: "level" }, entry.time ? entry.level : ""),
     el("span", { class: "text" }, el("span", { class: "from" }, [entry.service, entry.from?.replace("svcserver.", "")].filter(Boolean).join(" "), "  "), entry.text));
 }
