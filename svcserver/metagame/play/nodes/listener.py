@@ -17,6 +17,7 @@ from svcserver.kernel.counters import Counters
 from svcserver.kernel.every import Every
 from svcserver.kernel.foreign_text import failed_start
 from svcserver.kernel.headers import GATEWAY
+from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.settings import Settings
 from svcserver.web.channel import WebChannel
 from svcserver.web.front import FrontDoor
@@ -65,6 +66,7 @@ class NodeFactory(HttpFactory):
     ) -> None:
         super().__init__(front, clock, counters, proxy_headers=(GATEWAY,))
         self.fleet = fleet
+        self._faults = Throttle()
 
     def buildProtocol(self, addr: Any) -> NodeChannel:
         return NodeChannel(self, peer_of(addr))
@@ -74,7 +76,8 @@ class NodeFactory(HttpFactory):
         try:
             node = self.fleet.by_fingerprint().get(fingerprint)
         except BadFleet as error:
-            log.error("no node may connect: {why}", why=str(error))
+            if self._faults.due("", self.clock.seconds()):
+                log.error("no node may connect: {why}", why=str(error))
             return ""
         return "" if node is None else node.id
 
