@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import time
 from email.utils import parseaddr
 from enum import StrEnum
@@ -30,6 +31,7 @@ from svcserver.kernel.settings import (
     printable,
     secret,
 )
+from svcserver.kernel.system import epoch, token_hex
 
 
 class AlertKind(StrEnum):
@@ -307,20 +309,24 @@ def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
 
 def write_channel_text(path: Path, text: str, *, new: bool) -> None:
     """Write the whole file or nothing; raises OSError, FileExistsError if it must be new."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)  # of a writer that was killed
+    for old in path.parent.glob(f".{path.name}.*.new"):  # of writers that were killed
+        with suppress(FileNotFoundError):
+            if abs(epoch() - old.stat().st_mtime) > LEFT_OVER_S:
+                old.unlink()
+    fresh = path.with_name(f".{path.name}.{token_hex(8)}.new")  # svcctl may write, too
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
     try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         _place(fresh, path, new=new)
     finally:
         fresh.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
+LEFT_OVER_S = 60.0  # no writer takes that long
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP)  # of a file system without hard links
 
 

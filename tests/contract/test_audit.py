@@ -46,7 +46,12 @@ NOT_HERE = {  # acts refused here: no deploy server, nobody sends alerts, and by
     *("start game server", "test alerts", "second factor", "sign-in link"),
     *("request backup", "download backup"),
 }
-TWO_ROWS = {"POST /svc/api/DashboardGameServer"}  # one before it, for it is no transaction
+TWO_ROWS = {  # one before it, for it is no transaction, or changes a file
+    "POST /svc/api/DashboardGameServer",
+    "POST /svc/api/DashboardAlertChannel",
+    "DELETE /svc/api/DashboardAlertChannel/<name>",
+    "POST /svc/api/DashboardBackupSchedule",
+}
 CHANNEL = {"Name": "phone", "New": True, "Form": "ntfy", "Url": "https://x"}
 SCHEDULE = {"At": "04:00", "Days": 7, "Weeks": 4, "Months": 12}
 GUILD = {"name": "Lanterns", "nameplate": "LAN"}

@@ -188,6 +188,17 @@ class Audit:
         await self.leave(entry, None, trace)
         return done
 
+    async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
+        """Run ``act(tx, trace)``, which changes a file, between two rows, as ``around`` does.
+
+        A crash after the file has changed thus leaves the first row. ``act`` may run again.
+        """
+
+        async def run(trace: Trace) -> T:
+            return await self.ledger.write(lambda tx: act(tx, trace), ACROSS)
+
+        return await self.around(entry, run)
+
     async def read_rows(self, query: AuditQuery) -> list[dict[str, Any]]:
         return await self.ledger.read(lambda tx: rows(tx, query))
 

@@ -282,6 +282,7 @@ class AlertActs:
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
+    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds two rows
     config: Callable[[], Path | None]
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
@@ -370,7 +371,7 @@ class AlertActs:
             trace.before = None if wanted.new else before
 
         word = "add alerts" if wanted.new else "change alerts"
-        await self.record(AuditEntry(by, word, wanted.name, wanted.reason), act)
+        await self.with_file(AuditEntry(by, word, wanted.name, wanted.reason), act)
         secret = values.get("SIGNING_SECRET")
         is_new = secret != (previous or {}).get("SIGNING_SECRET")
         return secret if is_new and (wanted.new_secret or wanted.form == "json") else None
@@ -393,7 +394,7 @@ class AlertActs:
                     raise _unwritable(path, why) from why
             trace.before = differences(previous, {})[0]
 
-        await self.record(AuditEntry(by, "remove alerts", name, reason), act)
+        await self.with_file(AuditEntry(by, "remove alerts", name, reason), act)
 
     def _any_path(self, name: str) -> Path:
         """Return the file with this name, which may be one that no channel may have."""

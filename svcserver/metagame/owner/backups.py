@@ -172,6 +172,7 @@ class BackupActs:
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
+    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds two rows
     config: Callable[[], Path | None]
     has_stack: Callable[[], bool]
     started_at: float
@@ -235,7 +236,7 @@ class BackupActs:
                 before = self._put_schedule(wanted.mark, after, proven=proven)
             trace.before, trace.after = before, after
 
-        await self.record(AuditEntry(by, "backup schedule", "", wanted.reason), act)
+        await self.with_file(AuditEntry(by, "backup schedule", "", wanted.reason), act)
 
     def _put_schedule(
         self, mark: str, after: Mapping[str, str | int], *, proven: bool

@@ -100,8 +100,9 @@ class Desk:
         self.staff = StaffSessions(parts.ledger, parts.sessions.epochs, clock)
         self.maintenance = Maintenance(parts.board, parts.audit, self.deploy, online, clock)
         record, has_stack = self.maintenance.record, self.maintenance.has_stack
-        self.alerts = AlertActs(record, self._config, clock)
-        self.backups = BackupActs(record, self._config, has_stack, clock(), clock)
+        audit = parts.audit
+        self.alerts = AlertActs(record, audit.with_file, self._config, clock)
+        self.backups = BackupActs(record, audit.with_file, self._config, has_stack, clock(), clock)
         self.people = PeopleActs(parts.ledger, online, parts.settings.city_map, clock)
         self.figures = Figures(parts.ledger, clock)
         self.settings = SettingsCatalogue(

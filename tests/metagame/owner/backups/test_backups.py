@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from twisted.internet.defer import Deferred
 
 from svcserver.kernel import backups, host_state
 from svcserver.kernel.backups import Backup, Backups, BackupStep
@@ -22,6 +23,8 @@ from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
     new_factor,
 )
+from svcserver.metagame.owner import backups as backup_module
+from svcserver.metagame.owner.backups import ScheduleWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.game import START
@@ -129,6 +132,22 @@ class BackupTests(BackupCase):
         row = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"][0]
         self.assertEqual((row["before"]["at"], row["after"]["at"]), ("04:00", "03:30"))
         self.assertEqual(self.post(SCHEDULE, {**DAILY, "At": "off"}).json["schedule"]["at"], "off")
+
+    @proves("POST DashboardBackupSchedule")
+    def test_a_crash_after_the_file_changed_leaves_an_audit_row(self) -> None:
+        change = backup_module.change
+
+        def crash(path: Path, lines: Mapping[str, str]) -> None:
+            change(path, lines)
+            raise ZeroDivisionError
+
+        self.patch(backup_module, "change", crash)
+        schedule = self.acts.schedule("Olga", ScheduleWish("03:30", 3, 2, 0), proven=True)
+        self.failureResultOf(Deferred.fromCoroutine(schedule), ZeroDivisionError)
+        self.assertIn("BACKUP_AT=03:30", (self.folder / "stack.env").read_text())
+        rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
+        self.assertEqual({row["action"] for row in rows[:2]}, {"backup schedule"})
+        self.assertEqual(rows[1]["after"], {"begun": True})
 
     @proves("POST DashboardBackupSchedule")
     def test_a_bad_schedule_is_refused_and_changes_nothing(self) -> None:

@@ -36,7 +36,8 @@ export async function settings(root, live) {
 
 function drawn(section, rows, stack, again) {
   if (!rows) return card(section.title, [], nothing(`The metagame may not read ${section.file}.`));
-  const restart = stack && ROLLING.includes(section.component) ? "run svcctl restart --rolling" : `restart svc-${section.component}`;
+  const rolling = stack && ROLLING.includes(section.component);
+  const restart = rolling ? "run svcctl restart --rolling" : `restart svc-${stack ? "stack" : section.component}`;
   const made = card(section.title, [], el("p", { class: "names" }, "Edit ", el("code", {}, section.file), `, then ${restart}.`),
     section.restart ? el("p", { class: "names" }, state("warn", `The file has changed since svc-${section.component} started: ${restart}.`)) : "",
     table(section.title, [["Setting"], ["Value"], ["Set by"], ["", "end"]], rows.map((row) => [
