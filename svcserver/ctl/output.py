@@ -117,3 +117,8 @@ class Out:
         widths = [max(len(row[at]) for row in lines) for at in range(len(heads))]
         for row in lines:
             click.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """Return a number with its noun, such as ``1 party`` or ``2 parties``."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

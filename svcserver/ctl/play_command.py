@@ -17,12 +17,12 @@ from twisted.logger import globalLogBeginner
 from svcserver.ctl import database
 from svcserver.ctl.blueprint import program as stand_in
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.output import Failed, Out, fail
+from svcserver.ctl.output import Failed, Out, counted, fail
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.cleaning import clean
 from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed, Story, counted
+from svcserver.ctl.play.story import PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
 from svcserver.kernel.descriptors import raise_file_limit
 from svcserver.kernel.digits import whole_in

@@ -11,8 +11,7 @@ import click
 
 from svcserver.ctl.as_owner import by_key, owner_of
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.output import Failed, Out, fail
-from svcserver.ctl.play.story import counted
+from svcserver.ctl.output import Failed, Out, counted, fail
 from svcserver.kernel.foreign_text import cell
 
 EVERY_S = 2.0

@@ -87,8 +87,8 @@ def test_two_hosts_run_on_one_machine(tmp_path: Path) -> None:
             for base in sorted(bases[:2])
         ]
         for evening in evenings:  # at the same time, each with its host's relay port
-            told, _ = evening.communicate(timeout=PATIENCE_S)
-            assert evening.returncode == 0, told
+            output, _ = evening.communicate(timeout=PATIENCE_S)
+            assert evening.returncode == 0, output
         words = ["up", str(tmp_path / "third"), "--yes", "--public-host", "127.0.0.1"]
         words += ["--base-port", str(bases[0])]
         third = subprocess.run([SVCCTL, *words], capture_output=True, check=False, text=True)

@@ -11,8 +11,7 @@ from svcserver.ctl.doctor import files, live, matching, places, reading, storage
 from svcserver.ctl.doctor.case import Case, Check, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host, host_command
-from svcserver.ctl.output import Out, fail
-from svcserver.ctl.play.story import counted
+from svcserver.ctl.output import Out, counted, fail
 
 CHECKS: tuple[Check, ...] = (
     reading.settings,  # fills the Case for the other checks

@@ -13,9 +13,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
+from svcserver.ctl.output import counted
 from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed, counted
+from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.players.chat import ANSWER_S, ChatClient, Line
 from svcserver.players.websocket import connect

@@ -13,6 +13,7 @@ from twisted.internet.task import deferLater
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host
 from svcserver.ctl.init import holder_name
+from svcserver.ctl.output import counted
 from svcserver.ctl.play import checks, datagram, together
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.chat import Chat
@@ -20,7 +21,7 @@ from svcserver.ctl.play.crowd import WIDE, gather, some_of
 from svcserver.ctl.play.looting import HuntServer
 from svcserver.ctl.play.party_evening import PartyEvening, named
 from svcserver.ctl.play.player import Player
-from svcserver.ctl.play.story import PlayFailed, Story, and_more, counted
+from svcserver.ctl.play.story import PlayFailed, Story, and_more
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play.wire import HttpWire
 from svcserver.kernel.secrets import hex_token

@@ -66,11 +66,6 @@ class Story:
         self.tell(f"{self.wall_clock() - self._began:6.1f} s  {line}")
 
 
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """Return a number with its noun, such as ``1 party`` or ``2 parties``."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
 def and_more(number: int, singular: str = "", plural: str = "") -> str:
     """Return the end of a shortened list, such as `` and 3 more pairs``; empty for 0."""
     if number <= 0:
