@@ -386,6 +386,12 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
     )
 
 
+def missing_image(docker: Docker, node: str) -> bool:
+    """Return whether a game server did not start on the machine, because it has no image."""
+    errors = docker.run("node", "ps", node, "--no-trunc", "--format", "{{.Error}}")
+    return "No such image" in errors
+
+
 def _named(docker: Docker, word: str) -> FleetMachine:
     """Return the machine with this name, or whose id begins like this; raises Failed."""
     docker.swarm()

@@ -38,6 +38,23 @@ class GameServerRecord(TypedDict):
     startedAt: str
 
 
+class MachineRecord(TypedDict):
+    """A machine that runs game servers.
+
+    ``state`` is ready, draining, drained or down. ``players`` are those expected in its hunts.
+    """
+
+    id: str
+    name: str
+    address: str
+    state: str
+    memoryBytes: int
+    reservedBytes: int
+    hunts: int
+    players: int
+    version: str
+
+
 @frozen
 class GameServer:
     """A running game server and the values of its launch."""

@@ -21,7 +21,10 @@ class OwnerActions:
     supervisor: Supervisor
 
     async def act(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start a kind of server, or restart or stop a server; return a started server's id."""
+        """Start a kind of server, restart or stop a server, or drain a machine.
+
+        Returns the id of a started server.
+        """
         match act:
             case "start":
                 return (await self.start(kind)).id
@@ -30,8 +33,13 @@ class OwnerActions:
             case "stop":
                 await self.stop(server_id)
                 return None
+            case "drain" | "undrain":
+                if self.supervisor.drain is None:
+                    raise Conflict("game servers run only on this machine")
+                await self.supervisor.drain(server_id, act == "drain")
+                return None
             case _:
-                raise Malformed("Act must be start, stop or restart")
+                raise Malformed("Act must be start, stop, restart, drain or undrain")
 
     async def start(self, kind: str) -> GameServer:
         """Start the city or the dojo, unless it already runs."""

@@ -11,7 +11,7 @@ from attrs import field, frozen
 from twisted.logger import Logger
 
 from svcserver.deploy.console import OutputPart
-from svcserver.deploy.fleet import GameServerRecord, NoCapacity
+from svcserver.deploy.fleet import GameServerRecord, MachineRecord, NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.launch_history import PastLaunch
 from svcserver.deploy.owner_actions import OwnerActions
@@ -123,6 +123,12 @@ class ListedLaunch(PastLaunch):
     """A launch of the history; ``hasOutput`` is true if its last output can be read."""
 
     hasOutput: bool
+
+
+class MachineList(TypedDict):
+    """The machines that run game servers; none if all run on the deploy server's own."""
+
+    machines: list[MachineRecord]
 
 
 class Launches(TypedDict):
@@ -257,7 +263,7 @@ class Deploy:
         refuse=refuse_with_message,
     )
     async def handle(self, call: WebCall[OwnerActionBody]) -> Answer:
-        """Start, stop or restart one game server, for the owner."""
+        """Start, stop or restart one game server, or drain a machine, for the owner."""
         body = call.body
         server_id = await self.actions.act(body.act, body.id, body.kind)
         reply: OwnerActionReply = {"id": server_id}
@@ -305,6 +311,12 @@ class Deploy:
             ],
             "launches": self.supervisor.history.count,
         }
+        return Answer(200, reply)
+
+    @routes.row("GET", "/gameservers/machines", access=OWNER, reply=MachineList, quiet=True)
+    async def machines(self, call: WebCall) -> Answer:
+        """List the machines of the swarm, with their memory and hunts."""
+        reply: MachineList = {"machines": self.supervisor.machines()}
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/history", access=OWNER, reply=Launches)

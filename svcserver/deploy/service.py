@@ -273,6 +273,7 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
     supervisor.fleet.avoids = engine.suspects
     supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
     supervisor.look = engine.wake
+    supervisor.machines, supervisor.drain = engine.machines, engine.drain
     supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
     supervisor.program = evolve(supervisor.program, output=None)
 

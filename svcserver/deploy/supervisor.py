@@ -6,7 +6,7 @@ one launch. A dead server is noticed when it exits, by the watchdog, and before 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ from svcserver.deploy.fleet import (
     Fleet,
     GameServer,
     GameServerRecord,
+    MachineRecord,
     MemoryGuard,
     NoCapacity,
 )
@@ -103,6 +104,9 @@ class Supervisor:
     liveness: bool = True
     saved: SavedServers | None = None
     look: Callable[[], object] = lambda: None  # the engine lists its game servers now
+    machines: Callable[[], list[MachineRecord]] = list  # none if all run on this machine
+    # starts no more hunts on a machine, or does so again
+    drain: Callable[[str, bool], Awaitable[None]] | None = None
     history: LaunchHistory = field(factory=LaunchHistory)
     # creates the family for a server's id, port and leader
     family: Callable[[str, int, int], Family] | None = None

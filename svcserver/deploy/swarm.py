@@ -26,12 +26,13 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.docker_api import DockerApi, EngineError
-from svcserver.deploy.fleet import PERSISTENT, GameServer, NoCapacity
+from svcserver.deploy.fleet import PERSISTENT, GameServer, MachineRecord, NoCapacity
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.saved_servers import fields_of, server_from
 from svcserver.kernel import json
+from svcserver.kernel.refusals import Missing, Unavailable
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
@@ -51,6 +52,7 @@ KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
 MB = 1024 * 1024
 LONGEST_ERROR = 300
+LONGEST_NAME = 64
 ENDED = frozenset(("complete", "failed", "rejected", "shutdown", "orphaned", "remove"))
 WAITING = frozenset(("new", "pending"))  # no machine is chosen yet
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)  # errors of malformed replies
@@ -113,6 +115,7 @@ class Machines:
 
     addresses: Mapping[str, str] = field(factory=dict)
     down: frozenset[str] = frozenset()
+    records: tuple[MachineRecord, ...] = ()  # without what runs there
 
     def has_lost(self, node: str) -> bool:
         """Return whether the machine is lost, or was removed from the swarm."""
@@ -124,7 +127,7 @@ class Machines:
 
         The label ``svc.address`` of a machine takes precedence.
         """
-        addresses, down = {}, set()
+        addresses, down, records = {}, set(), []
         for node in nodes:
             node_id, status = str(node["ID"]), node.get("Status", {})
             manager = str((node.get("ManagerStatus") or {}).get("Addr", ""))
@@ -137,7 +140,26 @@ class Machines:
             addresses[node_id] = next(filter(_is_address, candidates), "")
             if status.get("State") == "down":
                 down.add(node_id)
-        return cls(addresses, frozenset(down))
+            records.append(_record(node, addresses[node_id]))
+        return cls(addresses, frozenset(down), tuple(records))
+
+
+def _record(node: Any, address: str) -> MachineRecord:
+    description, availability = node.get("Description") or {}, node["Spec"].get("Availability")
+    state = str(node["Status"].get("State", "unknown"))
+    if state == "ready":
+        state = {"pause": "draining", "drain": "drained"}.get(availability, state)
+    return {
+        "id": str(node["ID"]),
+        "name": str(description.get("Hostname", ""))[:LONGEST_NAME],
+        "address": address,
+        "state": state,
+        "memoryBytes": int((description.get("Resources") or {}).get("MemoryBytes", 0)),
+        "reservedBytes": 0,
+        "hunts": 0,
+        "players": 0,
+        "version": str((description.get("Engine") or {}).get("EngineVersion", ""))[:LONGEST_NAME],
+    }
 
 
 def _is_address(text: str) -> bool:
@@ -475,6 +497,41 @@ class SwarmEngine:
         began, self._began = self._began, []
         for waiting in began:
             waiting.callback(None)
+
+    def machines(self) -> list[MachineRecord]:
+        """Return the machines, with the game servers that run there."""
+        return [self._machine(record) for record in self._machines.records]
+
+    def _machine(self, record: MachineRecord) -> MachineRecord:
+        servers = [
+            service.server for service in self.services.values() if service.node == record["id"]
+        ]
+        hunts = [server.launch for server in servers if server.launch.kind not in PERSISTENT]
+        return {
+            **record,
+            "reservedBytes": sum(self.memory_mb(server.launch.kind) * MB for server in servers),
+            "hunts": len(hunts),
+            "players": sum(len(launch.players) for launch in hunts),
+        }
+
+    async def drain(self, machine: str, on: bool) -> None:
+        """Start no more hunts on a machine, which is drained after its last hunt; or undo this.
+
+        Raises Missing or Unavailable.
+        """
+        if machine not in self._machines.addresses:
+            raise Missing("no such machine is in the swarm")
+        try:
+            node = await self.api.call("GET", f"/nodes/{machine}")
+            labels = {**(node["Spec"].get("Labels") or {}), DRAIN: "1"}
+            if not on:
+                del labels[DRAIN]
+            spec = {**node["Spec"], "Labels": labels, "Availability": "pause" if on else "active"}
+            version = str(node["Version"]["Index"])
+            await self.api.call("POST", f"/nodes/{machine}/update", spec, version=version)
+        except (EngineError, *UNREADABLE) as error:
+            raise Unavailable(f"the container engine refused: {error}") from None
+        self.wake()
 
     async def _drain(self, nodes: Iterable[Any], hunting: Collection[str]) -> None:
         """Drain the machines whose last hunt has ended: their city and dojo move."""

@@ -70,6 +70,8 @@ class FakeSwarm:
     def _answer(self, method: str, path: str, body: Json) -> Any:
         words = path.strip("/").split("/")
         match method, words:
+            case "GET", ["nodes", node]:
+                return next(sent for sent in self._listed("nodes") if sent["ID"] == node)
             case "GET", [what]:
                 return self._listed(what)
             case "DELETE", ["secrets", name] if name in self.secrets_in_use:
@@ -83,6 +85,8 @@ class FakeSwarm:
                 return None
             case "POST", ["nodes", node, "update"]:
                 self.availability[node] = body["Availability"]
+                labels = body["Labels"]
+                self.leaving = self.leaving | {node} if labels else self.leaving - {node}
                 return None
             case "POST", ["secrets", "create"]:
                 return self._create(self.secrets, body["Name"], body)
@@ -104,6 +108,11 @@ class FakeSwarm:
                         "Availability": self.availability.get(name, "active"),
                     },
                     "Version": {"Index": 1},
+                    "Description": {
+                        "Hostname": f"host of {name}",
+                        "Engine": {"EngineVersion": "20.10.24"},
+                        "Resources": {"MemoryBytes": self.machines[name] * MB},
+                    },
                     "Status": {
                         "State": "down" if name in self.down else "ready",
                         "Addr": f"10.0.0.{number}",

@@ -15,8 +15,8 @@ from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import TRUSTED, Machines, State, SwarmEngine, Task, observe
 from svcserver.kernel.secrets import Secret, fingerprint
-from tests.deploy.fake_swarm import FakeSwarm
-from tests.deploy.supervised import CITY, HUNT, SupervisorCase
+from tests.deploy.fake_swarm import MB, FakeSwarm
+from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 
 MATCH = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 WORKER = Machines({"node1": "10.0.0.1"}, frozenset({"node2"}))
@@ -178,6 +178,32 @@ class SwarmTests(SwarmCase):
         self.running.end(hunt)
         self.pass_s(6)
         self.assertEqual(self.running.availability, {"node1": "drain"})
+
+    def test_machines_are_listed_with_their_hunts_and_drained(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        browse = owners_browser(self, supervisor)
+        expected = {
+            "id": "node1",
+            "name": "host of node1",
+            "address": "203.0.113.9",
+            "state": "ready",
+            "memoryBytes": 1024 * MB,
+            "reservedBytes": 400 * MB,
+            "hunts": 1,
+            "players": 1,
+            "version": "20.10.24",
+        }
+        self.assertEqual(browse("GET", "/gameservers/machines").json, {"machines": [expected]})
+        for act, state in (("drain", "draining"), ("undrain", "ready")):
+            page = browse("POST", "/gameservers/handle", json={"Act": act, "Id": "node1"})
+            self.assertEqual(page.json, {"id": None})
+            self.pass_s(1)
+            [machine] = browse("GET", "/gameservers/machines").json["machines"]
+            self.assertEqual(machine["state"], state)
+        page = browse("POST", "/gameservers/handle", json={"Act": "drain", "Id": "node9"})
+        self.assertEqual(page.status, 404)
 
     def test_city_of_a_lost_machine_gets_the_new_address(self) -> None:
         supervisor = self.on_swarm()

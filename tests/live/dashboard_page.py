@@ -39,6 +39,7 @@ PAGES = (
     "chat",
     "moderation",
     "game servers",
+    "machines",
     "backups",
     "alerts",
     "settings",

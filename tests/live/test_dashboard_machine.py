@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, Locator, Route, expect
 
 from svcserver.ctl.backup.making import STAMP
 from svcserver.kernel import backups
@@ -127,6 +127,52 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
         expect(row_of(tab, "city")).to_have_count(1)
         expect(tab.page.get_by_role("button", name="Start the city")).to_have_count(0)
         assert city_of(here)
+
+
+@proves("GET DashboardMachines")
+def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, Told]) -> None:
+    here, _ = town
+    gigabyte = 1 << 30
+    machine = {
+        "id": "n1",
+        "name": "<b>second</b>",
+        "address": "10.0.0.2",
+        "state": "ready",
+        "memoryBytes": 8 * gigabyte,
+        "reservedBytes": 3 * gigabyte,
+        "hunts": 2,
+        "players": 7,
+        "version": "20.10.24",
+    }
+    orders = []
+
+    def drain(route: Route) -> None:
+        orders.append(route.request.post_data_json)
+        machine["state"] = "draining" if len(orders) == 1 else "ready"
+        route.fulfill(json={"id": None})
+
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Machines")
+        expect(tab.page.get_by_text("Game servers run only on this machine.")).to_be_visible()
+        tab.page.route(
+            "**/DashboardMachines", lambda route: route.fulfill(json={"machines": [machine]})
+        )
+        tab.page.route("**/DashboardGameServer", drain)
+        tab.go("Game servers")
+        tab.go("Machines")
+        row = tab.page.get_by_role("table", name="Machines").get_by_role("row").nth(1)
+        for text in ("<b>second</b>", "ready", "5.0 GB free", "3.0 GB reserved", "2 hunts"):
+            expect(row).to_contain_text(text)
+        row.get_by_role("button", name="Drain").click()
+        tab.confirm("Drain")
+        tab.told("<b>second</b> starts no more hunts")
+        expect(row).to_contain_text("draining")
+        tab.picture("machines")
+        row.get_by_role("button", name="Use again").click()
+        tab.confirm("Use again")
+        tab.told("<b>second</b> is used again")
+        assert [order["Act"] for order in orders] == ["drain", "undrain"]
 
 
 HOSTILE = b"\xff\x00binary\x1b[2J\x1b]0;x\x07" + b"\x1b[31mlong" * 99 + b"y" * 9_000 + b"\n"

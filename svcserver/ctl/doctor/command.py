@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from svcserver.ctl.database import user_name
-from svcserver.ctl.doctor import files, live, matching, places, reading, storage
+from svcserver.ctl.doctor import files, live, matching, places, reading, storage, swarm
 from svcserver.ctl.doctor.case import Case, Check, Finding, Level
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.host import Host, host_command
@@ -23,6 +23,7 @@ CHECKS: tuple[Check, ...] = (
     matching.games,
     files.certificate,
     files.game_server,
+    swarm.fleet,
     files.game_files,
     files.launcher,
     files.owners,

@@ -83,8 +83,8 @@ def _names(pem: bytes, host: str) -> bool:
 
 def game_server(case: Case) -> Iterator[Finding]:
     """Check the program that the deploy server starts."""
-    if case.deploy is None or not case.deploy.binary:
-        return
+    if case.deploy is None or not case.deploy.binary or case.deploy.engine == "swarm":
+        return  # a swarm's game server is in its image
     path = case.folder / case.deploy.binary
     cure = "put the path of your game server in GAMESERVER_BINARY_PATH of deploy.env"
     if not path.is_file():

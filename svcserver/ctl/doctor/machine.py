@@ -195,6 +195,14 @@ class Machine:
                 return PortState(why.errno == errno.EADDRINUSE, why.errno == errno.EACCES)
         return PortState()
 
+    def connects(self, host: str, port: int) -> bool:
+        """Return whether a program at the address accepts TCP connections."""
+        try:
+            with socket.create_connection((host, port), ANSWER_S):
+                return True
+        except OSError:
+            return False
+
     def holder(
         self, host: str, port: int, component: str = "", *, udp: bool = False
     ) -> PortHolder | None:

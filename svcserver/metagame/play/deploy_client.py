@@ -220,6 +220,13 @@ class DeployClient:
                 return records, usage, launches
         return None
 
+    async def machines(self) -> list[dict[str, Any]]:
+        """Return the machines that run game servers; raises Refusal."""
+        match await self._owners("GET", "/gameservers/machines", LIST_TIMEOUT_S):
+            case {"machines": list(machines)}:
+                return [entry for entry in machines if _is_machine(entry)]
+        return []
+
     async def history(self) -> list[dict[str, Any]]:
         """Return the last launches that have ended, the latest end first; raises Refusal."""
         match await self._owners("GET", "/gameservers/history", LIST_TIMEOUT_S):
@@ -302,6 +309,23 @@ def _is_record(record: object) -> bool:
     """Return whether a record has the fields that ``owner/management/instances.py`` needs."""
     match record:
         case {"id": str(), "map": str(), "expectedPlayers": list()}:
+            return True
+    return False
+
+
+def _is_machine(entry: object) -> bool:
+    match entry:
+        case {
+            "id": str(),
+            "name": str(),
+            "address": str(),
+            "state": str(),
+            "memoryBytes": int(),
+            "reservedBytes": int(),
+            "hunts": int(),
+            "players": int(),
+            "version": str(),
+        }:
             return True
     return False
 

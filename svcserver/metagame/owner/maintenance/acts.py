@@ -105,20 +105,23 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Start, stop or restart a game server; return the id of the one that runs afterwards.
+        """Change a game server or drain a machine; return the id of the server that then runs.
 
         Raises a Refusal, which is Unanswered if the operation may have succeeded.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
             by,
-            ("start game server", "stop game server", "restart game server")[ACTS.index(act)],
+            ACTS[act],
             kind or server_id,
             reason,
         )
 
         async def handle(trace: Trace) -> str | None:
             made = await self.deploy.handle(act, server_id, kind)
+            if act in ("drain", "undrain"):
+                trace.after = {"drains": act == "drain"}
+                return made
             now = kind or (was or {}).get("kind", "")
             trace.after = {"id": made or server_id, "kind": now, "runs": made is not None}
             return made

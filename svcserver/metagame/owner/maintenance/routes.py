@@ -62,11 +62,19 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
-        """Start, stop or restart one game server."""
+        """Start, stop or restart one game server; or drain a machine, or undo this."""
         sent, by = call.body, staff_of(call).name
         made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind, sent.reason)
         reply: wire.HandledReply = {"id": made}
         return Answer(200, reply, NO_STORE)
+
+    @routes.row(
+        "GET", "/svc/api/DashboardMachines", role=Role.HELPER, reply=wire.MachineEntries, quiet=True
+    )
+    async def machines(self, call: Call) -> Answer:
+        """List the machines of the fleet; 409 if the deploy server does not answer."""
+        machines = await self.maintenance.deploy.machines()
+        return Answer(200, {"machines": machines}, NO_STORE)
 
     @routes.row(
         "GET",

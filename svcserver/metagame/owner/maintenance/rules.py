@@ -6,7 +6,13 @@ from attrs import frozen
 
 from svcserver.metagame.play.drain import Drain, Then, Until
 
-ACTS = ("start", "stop", "restart")  # operations on a game server
+ACTS = {  # operations on a game server or machine, and their names in the audit log
+    "start": "start game server",
+    "stop": "stop game server",
+    "restart": "restart game server",
+    "drain": "fleet drain",
+    "undrain": "fleet drain",
+}
 WORLDS = ("city", "dojo")  # kinds of game servers that never end
 
 

@@ -75,9 +75,12 @@ class DrainReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class GameServerWish:
-    """The game server to start (``city`` or ``dojo``), or the id of the one to stop or restart."""
+    """The game server to start (``city`` or ``dojo``), or the id of the one to stop or restart.
 
-    act: Annotated[str, text_where(ACTS.__contains__, "start, stop or restart")]
+    For draining and its end, the id of a machine.
+    """
+
+    act: Annotated[str, text_where(ACTS.__contains__, "start, stop, restart, drain or undrain")]
     id: Annotated[str, text(0, 64)] = ""
     kind: Word = ""
     reason: Reason = ""
@@ -97,6 +100,26 @@ class GameServerList(TypedDict):
     """The game servers that the deploy server runs."""
 
     servers: list[GameServerEntry]
+
+
+class MachineEntry(TypedDict):
+    """A machine that runs game servers; ``state`` is ready, draining, drained or down."""
+
+    id: str
+    name: str
+    address: str
+    state: str
+    memoryBytes: int
+    reservedBytes: int
+    hunts: int
+    players: int
+    version: str
+
+
+class MachineEntries(TypedDict):
+    """The machines of the fleet; none if all game servers run on the host's own machine."""
+
+    machines: list[MachineEntry]
 
 
 class HandledReply(TypedDict):

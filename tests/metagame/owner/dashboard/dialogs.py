@@ -49,6 +49,8 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Allow new hunts again?": ("test_dashboard_machine.py", "Allow"),
     "Restart the * on port *?": ("test_dashboard_machine.py", "Restart"),
     "Stop the * on port *?": ("test_dashboard_machine.py", "Stop"),
+    "Drain *?": ("test_dashboard_machine.py", "Drain"),
+    "Use * again?": ("test_dashboard_machine.py", "Use again"),
     "Back up now?": ("test_dashboard_host.py", "Back up"),
     "Schedule of backups": ("test_dashboard_host.py", "Change"),
     "Download the backup of *": ("test_dashboard_host.py", "Download"),

@@ -297,6 +297,30 @@ class MaintenanceTests(SynchronousTestCase):
         self.deploy.kinds = None
         self.assertEqual(read("DashboardGameServers").status, 409)
 
+    @proves("GET DashboardMachines", "POST DashboardGameServer")
+    def test_drain_of_a_machine_is_recorded(self) -> None:
+        machine = {
+            "id": "n1",
+            "name": "<b>",
+            "address": "10.0.0.1",
+            "state": "ready",
+            "memoryBytes": 2048,
+            "reservedBytes": 1024,
+            "hunts": 1,
+            "players": 4,
+            "version": "20.10.24",
+        }
+        self.deploy.answer = Reply(200, {"machines": [machine, {"id": "damaged"}]})
+        page = self.game.browse("GET", "/svc/api/DashboardMachines", key=self.olga.key)
+        self.assertEqual(page.json, {"machines": [machine]})
+        self.deploy.answer = Reply(200, {"id": None})
+        for act, drains in (("drain", True), ("undrain", False)):
+            body = {"Act": act, "Id": "n1"}
+            page = self.game.browse("POST", GAME_SERVER, json=body, key=self.olga.key)
+            self.assertEqual((page.status, page.json), (200, {"id": None}))
+            newest = self.game_server_acts()[0]
+            self.assertEqual(newest, ("fleet drain", {"drains": drains}, None))
+
     def game_server_acts(self) -> list[Any]:
         """Return (action, after, refused) for each audit row, newest first."""
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]

@@ -17,6 +17,7 @@ import { health } from "./health.js";
 import { icon } from "./icons.js";
 import { invites } from "./invites.js";
 import { log } from "./log.js";
+import { machines } from "./machines.js";
 import { moderation } from "./moderation.js";
 import { overview } from "./overview.js";
 import { servers } from "./servers.js";
@@ -29,7 +30,7 @@ import { may, signedIn } from "./staff.js";
 const PAGES = [
   ["overview", "Overview", overview, "overview"], ["health", "Health", health, "health"], ["accounts", "Accounts", accounts, "accounts"],
   ["invites", "Invites", invites, "invites", "owner"], ["guilds", "Guilds", guilds, "guilds"], ["chat", "Chat", chat, "chat"],
-  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["settings", "Settings", settings, "settings", "owner"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
+  ["moderation", "Moderation", moderation, "moderation"], ["servers", "Game servers", servers, "servers"], ["machines", "Machines", machines, "beat"], ["backups", "Backups", backups, "backups", "owner"], ["alerts", "Alerts", alerts, "alerts"], ["settings", "Settings", settings, "settings", "owner"], ["audit", "Audit", audit, "audit"], ["log", "Log", log, "log", "owner"],
 ];
 const HEADS = { accounts: "Players", servers: "Host" }; // the heading before a page's link
 

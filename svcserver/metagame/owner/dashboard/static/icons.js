@@ -11,6 +11,7 @@ const PATHS = {
   chat: "M4 5h16v11H10l-5 4v-4H4z",
   moderation: "M12 3l8 3v6c0 4.5-3.3 7.8-8 9-4.7-1.2-8-4.5-8-9V6z",
   servers: "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01",
+  machines: "M3 5h18v11H3zM8 20h8M12 16v4",
   backups: "M4 7c0-1.7 3.6-3 8-3s8 1.3 8 3-3.6 3-8 3-8-1.3-8-3M4 7v10c0 1.7 3.6 3 8 3s8-1.3 8-3V7M4 12c0 1.7 3.6 3 8 3s8-1.3 8-3",
   alerts: "M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4",
   settings: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4",

@@ -1,0 +1,66 @@
+// Machines: those of the fleet that run game servers, with their memory and hunts.
+
+import { inTurn, read, send } from "./api.js";
+import { REASON, act, ask } from "./dialog.js";
+import { card, el, head, nothing, redraw, table } from "./dom.js";
+import { state } from "./icons.js";
+import { owners } from "./staff.js";
+import { count, size } from "./words.js";
+
+const KINDS = { ready: "good", draining: "busy", drained: "off" };
+const EVERY_MS = 5000;
+
+export async function machines(root, live) {
+  let timer = null;
+  const [again] = inTurn(async () => {
+    clearTimeout(timer);
+    const { machines: all } = await read("DashboardMachines");
+    if (!live.shown()) return;
+    redraw(root, head("Machines", all.length ? summary(all) : null), card("Fleet", [], listed(all, again)));
+    timer = setTimeout(() => live.shown() && again().catch(() => live.again()), EVERY_MS);
+  });
+  await again();
+}
+
+function summary(all) {
+  const hunts = all.reduce((sum, machine) => sum + machine.hunts, 0);
+  return `${count(all.length, "machine")} · ${count(hunts, "hunt")}`;
+}
+
+function listed(all, again) {
+  if (!all.length) return nothing("Game servers run only on this machine. To use more machines, run svcctl fleet init.");
+  const rows = all.map((machine) => [
+    el("div", {}, el("strong", {}, named(machine)), el("p", { class: "names" }, machine.address)),
+    state(KINDS[machine.state] ?? "bad", machine.state),
+    el("div", {}, `${size(Math.max(0, machine.memoryBytes - machine.reservedBytes))} free`, el("p", { class: "names" }, `${size(machine.reservedBytes)} reserved`)),
+    el("div", {}, count(machine.hunts, "hunt"), el("p", { class: "names" }, count(machine.players, "player"))),
+    machine.version, el("div", { class: "actions" }, ...controls(machine, again))]);
+  return table("Machines", [["Machine"], ["State"], ["Memory"], ["Hunts"], ["Docker", "wide-only"], ["", "end"]], rows, all.map((machine) => machine.id));
+}
+
+function controls(machine, again) {
+  if (machine.state === "ready") return [owners("Drain", () => drain(machine, again))];
+  if (machine.state === "draining" || machine.state === "drained") return [owners("Use again", () => undrain(machine, again))];
+  return [];
+}
+
+async function drain(machine, again) {
+  const input = await ask({
+    title: `Drain ${named(machine)}?`, confirm: "Drain",
+    text: "No more hunts start there. Its city moves when the last hunt has ended.", fields: [REASON],
+  });
+  if (input) await change("drain", machine, input.reason, "starts no more hunts", again);
+}
+
+async function undrain(machine, again) {
+  const input = await ask({ title: `Use ${named(machine)} again?`, confirm: "Use again", text: "Hunts start there again.", fields: [REASON] });
+  if (input) await change("undrain", machine, input.reason, "is used again", again);
+}
+
+function change(what, machine, reason, result, again) {
+  return act(() => send("DashboardGameServer", { Act: what, Id: machine.id, Reason: reason }), () => `${named(machine)} ${result}`, again);
+}
+
+function named(machine) {
+  return machine.name || machine.id;
+}

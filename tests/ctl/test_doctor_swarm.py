@@ -1,0 +1,81 @@
+"""``svcctl doctor`` on a host whose game servers run in a Docker Swarm."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from svcserver.ctl import fleet
+from svcserver.ctl.doctor import swarm
+from svcserver.ctl.doctor.machine import Machine
+from svcserver.ctl.fleet import Docker, FleetMachine
+from svcserver.ctl.output import Failed
+from svcserver.kernel.envfile import change
+from tests.ctl.test_accounts import HostCase
+
+OWN = FleetMachine(
+    "own1", "first", "10.0.0.1", "10.0.0.1", "ready", "active", "20.10.24", 8000, 0, 0, False
+)
+
+
+def second(**changes: Any) -> FleetMachine:
+    fields = {"id": "other1", "name": "second", "has_agent": True, **changes}
+    return FleetMachine(**{**{name: getattr(OWN, name) for name in FIELDS}, **fields})
+
+
+FIELDS = [field.name for field in FleetMachine.__attrs_attrs__]
+
+
+class SwarmTests(HostCase):
+    def findings(
+        self,
+        *machines: FleetMachine,
+        error: str = "",
+        reachable: bool = True,
+        swarm_of: Any = lambda docker: {"NodeID": "own1"},
+    ) -> list[str]:
+        change(
+            self.folder / "deploy.env",
+            {"GAMESERVER_ENGINE": "swarm", "GAMESERVER_IMAGE": "game:1"},
+        )
+
+        def run(docker: Docker, *words: str, sent: bytes | None = None) -> str:
+            return error
+
+        patches: tuple[Any, ...] = (
+            mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
+            mock.patch.object(Docker, "swarm", swarm_of),
+            mock.patch.object(Docker, "run", run),
+            mock.patch.object(swarm, "machines_of", lambda docker: [OWN, *machines]),
+            mock.patch.object(Machine, "connects", lambda *_: reachable),
+        )
+        for patch in patches:
+            self.enterContext(patch)
+        findings = self.ctl("doctor", "--json").data["findings"]
+        return [finding["what"] for finding in findings if finding["component"] == "fleet"]
+
+    def test_fleet_in_order_has_no_finding(self) -> None:
+        self.assertEqual(self.findings(second()), [])
+
+    def test_machine_that_is_down_is_findings(self) -> None:
+        self.assertEqual(self.findings(second(state="down")), ["second is down"])
+
+    def test_machine_without_an_agent_or_port_is_findings(self) -> None:
+        findings = self.findings(second(has_agent=False), reachable=False)
+        self.assertIn("second has no agent", findings[0])
+        self.assertIn("port 7946 of second", findings[1])
+
+    def test_different_version_is_noted(self) -> None:
+        [finding] = self.findings(second(version="28.0.0"))
+        self.assertEqual(finding, "second has Docker 28.0.0, and this machine 20.10.24")
+
+    def test_missing_image_is_findings(self) -> None:
+        findings = self.findings(second(), error="No such image: game:1")
+        self.assertEqual(findings[-1], "second has no image game:1")
+
+    def test_machine_that_manages_no_swarm_is_findings(self) -> None:
+        def refuse(docker: Docker) -> Any:
+            raise Failed("This machine is no manager of a swarm. Run svcctl fleet init first.")
+
+        [finding] = self.findings(swarm_of=refuse)
+        self.assertEqual(finding, "This machine is no manager of a swarm")
