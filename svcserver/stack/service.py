@@ -101,13 +101,13 @@ class Settings:
     alerts_every_s: int = env("ALERTS_EVERY_SECONDS", whole(5, 3600), default=60)
 
 
-def overridden(environ: Mapping[str, str]) -> dict[str, str | None]:
+def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str | None]:
     """Return the settings of ``stack.env`` that ``environ`` overrides, with None for a secret."""
     return {
         attribute.metadata["name"]: None
         if attribute.metadata["read"] is secret
         else environ[attribute.metadata["name"]]
-        for shape in (Settings, BackupSettings)
+        for shape in shapes
         for attribute in fields(shape)
         if attribute.metadata["name"] in environ
     }
@@ -218,7 +218,7 @@ def _alerting(
         poll_s=options.settings.alerts_every_s,
         reports_crashes=True,
         backs_up=options.backups.at is not None,
-        environment=overridden(os.environ),
+        environment=overridden(os.environ, Settings, BackupSettings),
     )
     watch.on_start(STACK, epoch())
     children.on_crash = watch.on_crash

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.stack.alerts.service import alerting
 from svcserver.stack.probes import Probes
-from svcserver.stack.service import HostOptions, overridden
+from svcserver.stack.service import HostOptions, Settings, overridden
 from svcserver.web.serving import TopService, top_service
 
 log = Logger()
@@ -48,7 +48,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         probe=probes.probe_all,
         poll_s=options.settings.alerts_every_s,
         backs_up=options.backups.at is not None,
-        environment=overridden(os.environ),
+        environment=overridden(os.environ, Settings),  # svc-backup has an environment of its own
     )
     service.setServiceParent(top)
     Ready([component.name for component in options.components]).setServiceParent(top)

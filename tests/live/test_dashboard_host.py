@@ -152,6 +152,7 @@ def test_a_backup_is_made_downloaded_and_scheduled(
         tab.press("Change")
         tab.answer("Change", Days="8")
         expect(tab.fault()).to_contain_text("the next backup deletes older ones")
+        tab.picture("backup-schedule")
         tab.answer("Change", Key=here.key)
         tab.told("Schedule changed")
         expect(tab.fact("Kept")).to_contain_text("8 days")

@@ -34,6 +34,7 @@ def test_a_setting_is_changed_refused_and_reset(
         tab.go("Settings")
         expect(row(tab, "SERVER_NAME")).to_contain_text("Evening Hunters")
         expect(row(tab, "SERVER_NAME").get_by_role("button")).to_have_count(0)
+        expect(tab.page.get_by_text("No svc-stack runs these services")).to_be_visible()
         expect(row(tab, "METAGAME_API_KEY")).to_contain_text("set, hidden")
         tab.picture("settings")
         tab.look_over("settings")

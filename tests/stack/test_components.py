@@ -8,6 +8,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json
+from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.processes import PROCESSES, started_at
 from svcserver.stack.backups import Nightly
 from svcserver.stack.children import Children
@@ -107,7 +108,7 @@ class ComponentTests(SynchronousTestCase):
         self.assertEqual(environment({**there, "PORT": "1"}, SCRATCH), there)
         there |= {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": "a long passphrase"}
         shown = {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": None}
-        self.assertEqual(overridden(there), shown)
+        self.assertEqual(overridden(there, BackupSettings), shown)
         self.host("metagame")
         self.patch(os, "environ", there)
         options = Options()

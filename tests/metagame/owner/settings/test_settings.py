@@ -180,6 +180,9 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(self.mode(), self.game.settings.registration_mode)
         order("OPEN")
         self.assertEqual(self.mode(), "OPEN")
+        registration = self.game.parts.registration
+        self.game.ledger.run(lambda tx: registration.keep(tx, "NONE"))  # killed before it begins
+        self.assertEqual(self.mode(), self.game.settings.registration_mode)
 
     @proves("POST DashboardSetting")
     def test_limits_that_players_meet_change_at_once(self) -> None:
