@@ -28,6 +28,7 @@ from svcserver.metagame.owner.backups import ScheduleWish
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.game import START
+from tests.support.isolates import isolates
 from tests.support.proves import proves
 
 LISTED, NOW = "/svc/api/DashboardBackups", "/svc/api/DashboardBackup"
@@ -214,6 +215,7 @@ class BackupTests(BackupCase):
         self.game.clock.advance(host_state.FRESH_S + 1)  # the stack has stopped
         self.assertEqual(self.listed().json["schedule"]["at"], "03:00")
 
+    @isolates("accounts/audit: with_file")
     @proves("POST DashboardBackupSchedule")
     def test_a_schedule_changed_meanwhile_is_refused(self) -> None:
         mark = self.listed().json["schedule"]["mark"]
