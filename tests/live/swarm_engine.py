@@ -23,6 +23,8 @@ from tests.support.requirements import skip
 ENTRYPOINT = Path(__file__).parents[2] / "svcserver/deploy/data/gameserver-entrypoint.sh"
 BUSYBOX = Path("/bin/busybox")  # Debian's busybox-static
 IMAGE = "game:1"
+SPACE = f"svc-{os.getpid() % 100_000}"  # several processes may run such tests
+WIRE = f"{SPACE}-wire"
 # prints its arguments to the first TCP client, and then ends
 GAME = """#!/bin/sh
 echo "$@" > /tmp/arguments
@@ -75,7 +77,7 @@ class SwarmMachine:
 
     def connect(self, state: str) -> None:
         """Set the machine's cable ``up`` or ``down``."""
-        _run("ip", "-n", "svc-wire", "link", "set", f"{self.namespace}-w", state)
+        _run("ip", "-n", WIRE, "link", "set", f"{self.namespace}-w", state)
 
     def hunts(self) -> list[str]:
         """Return the matches of the hunts whose containers run on this machine."""
@@ -154,14 +156,14 @@ def fleet(count: int, joined: int) -> Iterator[list[SwarmMachine]]:
     """Start engines, each in its own network; the first ``joined`` form a swarm."""
     check_requirements()
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder, ExitStack() as ends:
-        ends.callback(_remove_namespace, "svc-wire")
-        _run("ip", "netns", "add", "svc-wire")
-        _run("ip", "-n", "svc-wire", "link", "add", "wire", "type", "bridge")
-        _run("ip", "-n", "svc-wire", "link", "set", "wire", "up")
+        ends.callback(_remove_namespace, WIRE)
+        _run("ip", "netns", "add", WIRE)
+        _run("ip", "-n", WIRE, "link", "add", "wire", "type", "bridge")
+        _run("ip", "-n", WIRE, "link", "set", "wire", "up")
         machines = []
         for number in range(1, count + 1):
             machine = SwarmMachine(
-                Path(folder) / str(number), f"10.99.0.{number}", f"svc-m{number}"
+                Path(folder) / str(number), f"10.99.0.{number}", f"{SPACE}-{number}"
             )
             machines.append(machine)
             ends.callback(_remove, machine)
@@ -187,8 +189,8 @@ def _add_namespace(machine: SwarmMachine) -> None:
     name, cable = machine.namespace, f"{machine.namespace}-w"
     _run("ip", "netns", "add", name)
     _run("ip", "link", "add", "eth0", "netns", name, "type", "veth", "peer", cable,
-         "netns", "svc-wire")  # fmt: skip
-    _run("ip", "-n", "svc-wire", "link", "set", cable, "master", "wire", "up")
+         "netns", WIRE)  # fmt: skip
+    _run("ip", "-n", WIRE, "link", "set", cable, "master", "wire", "up")
     _run("ip", "-n", name, "address", "add", f"{machine.address}/24", "dev", "eth0")
     for device in ("lo", "eth0"):
         _run("ip", "-n", name, "link", "set", device, "up")
