@@ -9,14 +9,17 @@ from sqlalchemy import Engine, MetaData, Table, insert, select
 from sqlalchemy.types import Boolean, Float, Integer, LargeBinary, Numeric
 
 
-def fill(engine: Engine, tables: MetaData | None = None) -> dict[str, list[tuple[Any, ...]]]:
+def fill(
+    engine: Engine, tables: MetaData | None = None, number: int = 1
+) -> dict[str, list[tuple[Any, ...]]]:
     """Insert a row into each table, parents first, and return the contents of each table.
 
-    ``tables`` is the result of ``shape``, if the caller already has it.
+    ``tables`` is the result of ``shape``, if the caller already has it. Rows of another ``number``
+    have other keys.
     """
     held = {}
     with engine.begin() as tx:
-        for table, row in rows(tables or shape(engine)):
+        for table, row in rows(tables or shape(engine), number):
             tx.execute(insert(table), row)
             held[table.name] = sorted(tuple(row) for row in tx.execute(select(table)).all())
     return held
@@ -29,14 +32,14 @@ def shape(engine: Engine) -> MetaData:
     return tables
 
 
-def rows(tables: MetaData) -> Iterator[tuple[Table, dict[str, Any]]]:
+def rows(tables: MetaData, number: int = 1) -> Iterator[tuple[Table, dict[str, Any]]]:
     """Return a row for each table, parents first, with a value for every existing column."""
     for table in tables.sorted_tables:
         if table.name != "alembic_version":
-            yield table, {column.name: _value(column) for column in table.columns}
+            yield table, {column.name: _value(column, number) for column in table.columns}
 
 
-def _value(column: Any) -> Any:
+def _value(column: Any, number: int) -> Any:
     if column.foreign_keys:
         [reference] = column.foreign_keys
         column = reference.column
@@ -45,7 +48,8 @@ def _value(column: Any) -> Any:
     if isinstance(column.type, Boolean):
         return True
     if isinstance(column.type, Integer):
-        return 1
+        return number
     if isinstance(column.type, Float | Numeric):
         return 1.5
-    return f"{column.name}-1"[: getattr(column.type, "length", None) or 64]
+    length = getattr(column.type, "length", None) or 64
+    return f"{column.name[: length - 3]}-{number}"
