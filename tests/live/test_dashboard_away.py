@@ -9,13 +9,15 @@ import json
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
+from svcserver.web.eventstream import BEAT, FULL, SHARE
 from tests.live.dashboard_page import (
     NAMES,
     Host,
@@ -148,6 +150,8 @@ def test_an_error_in_a_page_is_shown_in_place(browser: Browser, here: Host) -> N
         errors = [text for text in tab.faults if "Failed to load" not in text]
         assert len(errors) == 1 and "TypeError" in errors[0], errors
         tab.faults.clear()
+        tab.page.goto(f"{tab.address}/svc/dashboard#/accounts/%E0")  # no valid address
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("No such account")
 
 
 VISIBILITY = """(state) => {
@@ -189,6 +193,22 @@ def test_a_page_without_a_stream_says_why_and_resumes_when_looked_at(
         assert not [url for url in tab.requested if "DashboardEvents" in url]
         with page.expect_request(stream):
             page.evaluate(VISIBILITY, "visible")
+
+
+@proves("GET DashboardEvents")
+def test_the_ninth_stream_of_an_account_ends_its_oldest(here: Host) -> None:
+    headers = {"x-svc-user-api-key": here.key, "Accept": "text/event-stream"}
+    with ExitStack() as connections:
+        streams = []
+        for _ in range(SHARE + 1):
+            connection = connections.enter_context(
+                closing(HTTPConnection("127.0.0.1", here.service.port, timeout=20))
+            )
+            connection.request("GET", "/svc/api/DashboardEvents?page=beat", headers=headers)
+            streams.append(connection.getresponse())
+        assert [stream.status for stream in streams] == [200] * (SHARE + 1)
+        assert streams[0].read().endswith(FULL)
+        assert streams[1].read(len(BEAT)) == BEAT
 
 
 @proves("the dashboard while its server is away")

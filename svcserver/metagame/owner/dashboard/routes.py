@@ -252,7 +252,8 @@ class LiveRoutes:
 
         The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
         whose name or id is ``?Account=``. The page about output, which only owners see, shows the
-        output of the game server ``?Server=`` after the cursor ``?After=``.
+        output of the game server ``?Server=`` after the cursor ``?After=``. A ninth stream of an
+        account ends its oldest one, with an event called full.
         """
         _check_stream(call)
         page, who, server, cursor = (

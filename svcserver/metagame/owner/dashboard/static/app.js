@@ -68,7 +68,8 @@ async function enter(me) {
   connection.watch(true);
   if (!location.hash) location.hash = "#/overview";
   go();
-  const status = await read("ServerStatus");
+  const status = await read("ServerStatus").catch(connection.unread);
+  if (!status) return;
   at("server-name").textContent = status.name;
   document.title = `${status.name} – dashboard`;
 }
@@ -98,7 +99,7 @@ async function resume() {
 function go() {
   if (at("shell").hidden) return;
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  const [name, ...rest] = path.split("/").map(decoded);
   const entry = PAGES.find(([id]) => id === name) ?? PAGES[0];
   unfold(false);
   for (const link of at("nav").querySelectorAll("a")) {
@@ -109,6 +110,14 @@ function go() {
   else if (entry[0] === "servers" && rest[0] && may("owner")) start("Console", (root, live) => gameConsole(root, live, rest[0]), (live) => output(rest[0].slice(0, 64), live));
   else if (may(entry[4] ?? "helper")) start(entry[1], entry[2], entry[3], new URLSearchParams(query));
   else start(entry[1], (root) => root.replaceChildren(...refused(entry[1], "Only an owner sees this page.")));
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch { // typed by hand
+    return part;
+  }
 }
 
 function start(title, page, stream = "beat", query = new URLSearchParams()) {
