@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tarfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import IO, Any
 import click
 from attrs import asdict, field, frozen
 
+from svcserver.ctl.as_owner import NobodyListens, owner_of
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
@@ -44,6 +45,7 @@ GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"
 AGENT = "svc-agent-"
 AGENT_IMAGE = "localhost/svcserver"
+ALLOW_FROM = "GAMESERVER_ALLOW_FROM"
 MB = 1024 * 1024
 WINE = """\
 RUN apt-get update && apt-get install -y --no-install-recommends wine wine64 \\
@@ -296,13 +298,35 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
         "--secret", f"source={name},target=svc-node", image, "twistd", "--nodaemon", "svc-agent",
     )  # fmt: skip
-    allowed = settings.gameserver_allow_from
-    if machine.engine_address not in allowed:
-        _allow(home, [*allowed, machine.engine_address])
+    allow(host, machine.engine_address, allowed=True)
 
 
-def _allow(home: Path, addresses: Iterable[str]) -> None:
-    change(home / "metagame.env", {"GAMESERVER_ALLOW_FROM": ",".join(addresses)})
+def allow(host: Host, address: str, *, allowed: bool) -> None:
+    """Add an address to GAMESERVER_ALLOW_FROM, or remove it; a running metagame applies it now."""
+    owner = owner_of(host)
+    try:
+        current = _live_value(owner.get("DashboardSettings"))
+        if (value := _changed(current, address, allowed=allowed)) != current:
+            owner.post("DashboardSetting", {"Name": ALLOW_FROM, "Value": value})
+    except NobodyListens:
+        current = host.variables("metagame").get(ALLOW_FROM, "")
+        if (value := _changed(current, address, allowed=allowed)) != current:
+            change(host.need_folder() / "metagame.env", {ALLOW_FROM: value})
+
+
+def _live_value(reply: Any) -> str:
+    return next(
+        str(setting["value"] or "")
+        for section in reply["sections"]
+        for setting in section["settings"] or ()
+        if setting["name"] == ALLOW_FROM
+    )
+
+
+def _changed(current: str, address: str, *, allowed: bool) -> str:
+    """Return the comma-separated addresses with ``address``, or without it."""
+    rest = [word for word in map(str.strip, current.split(",")) if word not in ("", address)]
+    return ",".join([*rest, address] if allowed else rest)
 
 
 def _remove_agent(docker: Docker, name: str) -> None:
@@ -444,10 +468,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
         except BadFleet as error:
             fail(str(error))
         _remove_agent(docker, f"{AGENT}{machine.id}")
-        settings = host.settings("metagame", MetagameSettings)
-        if machine.engine_address in settings.gameserver_allow_from:
-            allowed = settings.gameserver_allow_from
-            _allow(home, [address for address in allowed if address != machine.engine_address])
+        allow(host, machine.engine_address, allowed=False)
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
     out.text(f"{machine.name} is removed. Run there: docker swarm leave")

@@ -1,0 +1,73 @@
+"""``svcctl fleet`` without a container engine; tests/live/test_swarm_fleet.py has one."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from svcserver.ctl import fleet
+from svcserver.ctl.as_owner import Owner
+from svcserver.ctl.fleet import dockerfile, write_context
+from svcserver.ctl.host import Host
+from svcserver.kernel.settings import parse_env_file
+from tests.ctl.test_accounts import HostCase
+
+NAME = "GAMESERVER_ALLOW_FROM"
+
+
+class ImageTests(SynchronousTestCase):
+    def test_windows_program_gets_wine_in_its_image(self) -> None:
+        self.assertIn("wine", dockerfile("debian:12-slim", windows=True))
+        self.assertNotIn("wine", dockerfile("debian:12-slim", windows=False))
+
+    def test_context_has_the_game_and_its_entry_point(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "bin").mkdir()
+        (folder / "bin/server").write_bytes(b"MZ")
+        context = io.BytesIO()
+        write_context(context, dockerfile("scratch", windows=True), folder)
+        context.seek(0)
+        with tarfile.open(fileobj=context) as archive:
+            names = archive.getnames()
+        self.assertLess({"Dockerfile", "gameserver-entrypoint.sh", "game/bin/server"}, {*names})
+
+
+class InitTests(HostCase):
+    def test_program_that_is_not_in_the_folder_is_named(self) -> None:
+        (self.folder / "game").mkdir(exist_ok=True)
+        for binary in ("server", "../owner.key"):
+            ran = self.ctl("fleet", "init", "--program", self.folder / "game", "--binary", binary)
+            self.assertIn(f"has no file {binary}", ran.err)
+
+    def test_without_docker_the_cure_is_named(self) -> None:
+        self.patch(fleet.shutil, "which", lambda name: None)
+        self.assertIn("apt install docker.io", self.ctl("fleet", "nodes").err)
+
+
+class AllowTests(HostCase):
+    def test_without_a_metagame_the_file_has_the_address(self) -> None:
+        host = Host(self.folder)
+        for address in ("10.0.0.2", "10.0.0.3", "10.0.0.2"):
+            fleet.allow(host, address, allowed=True)
+        fleet.allow(host, "10.0.0.3", allowed=False)
+        values = parse_env_file((self.folder / "metagame.env").read_text())
+        self.assertEqual(values[NAME], "10.0.0.2")
+
+    def test_running_metagame_applies_the_address_at_once(self) -> None:
+        settings = {"settings": [{"name": NAME, "value": "10.0.0.1"}]}
+        posts: list[Any] = []
+        with (
+            mock.patch.object(Owner, "get", lambda *_: {"sections": [settings]}),
+            mock.patch.object(Owner, "post", lambda _, *sent: posts.append(sent)),
+        ):
+            fleet.allow(Host(self.folder), "10.0.0.2", allowed=True)
+            fleet.allow(Host(self.folder), "10.0.0.9", allowed=False)
+        self.assertEqual(
+            posts, [("DashboardSetting", {"Name": NAME, "Value": "10.0.0.1,10.0.0.2"})]
+        )
