@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disks, show
+from svcserver.ctl.fleet import Docker, FleetMachine, machines
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.fleet import PERSISTENT
@@ -19,6 +20,7 @@ from svcserver.deploy.process import MAX_OUTPUT
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
 from svcserver.deploy.settings import Settings, numbers
+from svcserver.deploy.swarm import RESERVED_CORES
 from svcserver.kernel.processes import PROCESSES, started_at
 
 SAMPLE_S = 2.0
@@ -127,7 +129,7 @@ def idle_ticks(processes: Path = PROCESSES) -> int:
 def capacity(host: Host, out: Out) -> None:
     """Measure running hunts and estimate how many more fit.
 
-    While no hunt runs, the memory figures in deploy.env are used.
+    While no hunt runs, and in a Docker Swarm, the memory figures in deploy.env are used.
     """
     home = host.need_folder()
     if not PROCESSES.is_dir():
@@ -135,6 +137,41 @@ def capacity(host: Host, out: Out) -> None:
     settings = host.settings("deploy", Settings)
     stack = host.variables("stack") if (home / "stack.env").is_file() else {}
     folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged
+    in_swarm = settings.engine == "swarm"
+    if in_swarm:
+        cost, left, running = _of_fleet(machines(Docker.of(host)), settings)
+    else:
+        cost, left, running = _measured(settings, folder)
+    filled, days = disks(host, folder)
+    own = filled[0]
+    left = evolve(left, disk_mb=(own.usable - own.gains(HORIZON_DAYS)) / (1 << 20))
+    limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda limit: limit.more)
+    _show(out, cost, left, limits, running, as_data(filled, days), in_swarm=in_swarm)
+    show(out, filled, days)
+
+
+def _of_fleet(fleet: Sequence[FleetMachine], settings: Settings) -> tuple[Cost, Left, int]:
+    """Return what a hunt reserves, what the fleet's machines have left, and the running hunts."""
+    cost = Cost(_assumed(settings), settings.cpus * RESERVED_CORES, 0)
+    usable = [machine for machine in fleet if machine.status == "ready"]
+    memory = sum(
+        _times(machine.memory_mb - machine.reserved_mb, cost.memory_mb) for machine in usable
+    )
+    running = sum(machine.hunts for machine in fleet)
+    cores = sum(machine.cores - machine.hunts * cost.cores for machine in usable)
+    return cost, Left(memory * cost.memory_mb, _ports(settings) - running, cores, 0.0), running
+
+
+def _assumed(settings: Settings) -> float:
+    return float(_number(settings.hunt_startup_mb or settings.startup_mb))
+
+
+def _ports(settings: Settings) -> int:
+    return max(0, settings.last_port - 2 - settings.first_port + 1)
+
+
+def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
+    """Return what a hunt uses, what this machine has left, and the running hunts."""
     hunts, worlds = _running(folder)
     measured = hunts or worlds
     begun, before, idle = time.monotonic(), usage(measured), idle_ticks()
@@ -142,18 +179,11 @@ def capacity(host: Host, out: Out) -> None:
     seconds = time.monotonic() - begun
     cost = cost_of(before, usage(measured), seconds)
     cores = (idle_ticks() - idle) / os.sysconf("SC_CLK_TCK") / seconds
-    assumed = float(_number(settings.hunt_startup_mb or settings.startup_mb))
     if cost is None or not hunts:
-        cost = Cost(assumed, cost.cores if cost is not None else 0.0, 0)
+        cost = Cost(_assumed(settings), cost.cores if cost is not None else 0.0, 0)
     reserve = float(_number(settings.min_free_mb)) if settings.memory_guard else 0.0
-    ports = max(0, settings.last_port - 2 - settings.first_port + 1) - len(hunts)
-    filled, days = disks(host, folder)
-    own = filled[0]
-    disk = (own.usable - own.gains(HORIZON_DAYS)) / (1 << 20)
-    left = Left(_free_mb() - reserve, ports, cores, disk)
-    limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda limit: limit.more)
-    _show(out, cost, left, limits, len(hunts), as_data(filled, days))
-    show(out, filled, days)
+    left = Left(_free_mb() - reserve, _ports(settings) - len(hunts), cores, 0.0)
+    return cost, left, len(hunts)
 
 
 def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
@@ -172,6 +202,8 @@ def _show(
     limits: Sequence[Limit],
     running: int,
     filled: Mapping[str, object],
+    *,
+    in_swarm: bool,
 ) -> None:
     first = limits[0]
     out.data(
@@ -185,8 +217,13 @@ def _show(
             **filled,
         }
     )
-    assumed = "the running hunts have just begun" if running else "no hunt runs"
-    how = f"measured on {cost.measured}" if cost.measured else f"assumed, because {assumed}"
+    if cost.measured:
+        how = f"measured on {cost.measured}"
+    elif in_swarm:
+        how = "reserved in the swarm"
+    else:
+        reason = "the running hunts have just begun" if running else "no hunt runs"
+        how = f"assumed, because {reason}"
     out.text(f"a hunt takes {cost.memory_mb:.0f} MB and {cost.cores:.3f} cores ({how})")
     run = "1 hunt runs" if running == 1 else f"{running} hunts run"
     more = f"{first.more or 'no'} more {'fits' if first.more == 1 else 'fit'}"

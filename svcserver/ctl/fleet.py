@@ -66,6 +66,7 @@ class FleetMachine:
     state: str
     availability: str
     version: str
+    cores: float
     memory_mb: int
     reserved_mb: int
     hunts: int
@@ -403,6 +404,7 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
         str(status.get("State", "")),
         str(spec.get("Availability", "")),
         str((description.get("Engine") or {}).get("EngineVersion", "")),
+        int((description.get("Resources") or {}).get("NanoCPUs", 0)) / 1e9,
         int((description.get("Resources") or {}).get("MemoryBytes", 0)) // MB,
         sum(reserved.get(name, 0) for name in services),
         len(hunts),

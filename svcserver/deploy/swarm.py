@@ -50,6 +50,7 @@ TRUSTED = "node.labels.svc.trusted==1"  # the constraint of GAMESERVER_TRUSTED
 DRAIN = "svc.drain"  # the label of a paused machine that is drained when its hunts have ended
 KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
+RESERVED_CORES = 0.25  # part of the limit
 MB = 1024 * 1024
 LONGEST_ERROR = 300
 LONGEST_NAME = 64
@@ -403,7 +404,7 @@ class SwarmEngine:
                 "Resources": {
                     "Reservations": {
                         "MemoryBytes": memory,
-                        "NanoCPUs": int(self.cpus * 0.25e9),
+                        "NanoCPUs": int(self.cpus * RESERVED_CORES * 1e9),
                     },
                     "Limits": {"MemoryBytes": memory, "NanoCPUs": int(self.cpus * 1e9)},
                 },

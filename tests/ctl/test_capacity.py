@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from unittest import mock
 
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import capacity
 from svcserver.ctl.capacity import Cost, Left, ResourceUsage, bars, cost_of, forecast, usage
+from svcserver.ctl.fleet import FleetMachine
 from svcserver.deploy.fleet import GameServer
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
+from svcserver.kernel.envfile import change
 from tests.ctl.test_accounts import HostCase
 from tests.support.proves import proves
 
@@ -97,3 +100,29 @@ class CommandTests(HostCase):
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("assumed, because no hunt runs", ran.out)
         self.assertIn("█", ran.out)
+
+    def test_capacity_counts_the_machines_of_a_swarm(self) -> None:
+        change(
+            self.folder / "deploy.env",
+            {
+                "GAMESERVER_ENGINE": "swarm",
+                "GAMESERVER_HUNT_STARTUP_MB": "1000",
+                "PORT_RANGE_BEGIN": "8700",
+            },
+        )
+        first = FleetMachine(
+            "a", "a", "", "", "ready", "active", "20.10", 16.0, 8000, 6500, 6, True
+        )
+        fleet = [
+            first,
+            evolve(first, id="b", reserved_mb=7500, hunts=7),
+            evolve(first, id="c", availability="pause", reserved_mb=1000, hunts=1),
+        ]
+        with (
+            mock.patch.object(capacity, "machines", lambda docker: fleet),
+            mock.patch.object(capacity.Docker, "of", lambda host: None),
+        ):
+            ran = self.ctl("capacity", "--json")
+        self.assertEqual(
+            (ran.data["running"], ran.data["first"], ran.data["more"]), (14, "memory", 1)
+        )

@@ -14,7 +14,7 @@ from svcserver.kernel.envfile import change
 from tests.ctl.test_accounts import HostCase
 
 OWN = FleetMachine(
-    "own1", "first", "10.0.0.1", "10.0.0.1", "ready", "active", "20.10.24", 8000, 0, 0, False
+    "own1", "first", "10.0.0.1", "10.0.0.1", "ready", "active", "20.10.24", 4.0, 8000, 0, 0, False
 )
 
 
