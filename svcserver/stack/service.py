@@ -103,14 +103,12 @@ class Settings:
 
 def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str | None]:
     """Return the settings of ``stack.env`` that ``environ`` overrides, with None for a secret."""
-    return {
-        attribute.metadata["name"]: None
-        if attribute.metadata["read"] is secret
-        else environ[attribute.metadata["name"]]
-        for shape in shapes
-        for attribute in fields(shape)
-        if attribute.metadata["name"] in environ
-    }
+    values: dict[str, str | None] = {}
+    for attribute in (attribute for shape in shapes for attribute in fields(shape)):
+        name, is_secret = attribute.metadata["name"], attribute.metadata["read"] is secret
+        if name in environ:
+            values[name] = None if is_secret and environ[name].strip() else environ[name]
+    return values
 
 
 class HostOptions(usage.Options):

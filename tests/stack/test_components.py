@@ -109,6 +109,8 @@ class ComponentTests(SynchronousTestCase):
         there |= {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": "a long passphrase"}
         shown = {"BACKUP_KEEP_DAYS": "30", "BACKUP_PASSPHRASE": None}
         self.assertEqual(overridden(there, BackupSettings), shown)
+        blank = {"BACKUP_PASSPHRASE": ""}
+        self.assertEqual(overridden(blank, BackupSettings), blank)
         self.host("metagame")
         self.patch(os, "environ", there)
         options = Options()

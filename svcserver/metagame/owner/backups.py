@@ -323,7 +323,7 @@ class BackupActs:
             "drill": settings.drill,
             "encrypted": bool(settings.recipients)
             or settings.passphrase is not None
-            or "BACKUP_PASSPHRASE" in overridden,
+            or overridden.get("BACKUP_PASSPHRASE", "") is None,
             "folder": str((self.folder / settings.folder).absolute()),
             "sources": {
                 "at": source("at"),
