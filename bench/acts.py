@@ -28,7 +28,7 @@ from twisted.internet.threads import deferToThread
 
 from svcserver.board.address import EngineAddress
 from svcserver.board.board import Board
-from svcserver.board.engine import Engine
+from svcserver.board.engine import BoardEngine
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.social.parties.store import LiveParties, near
@@ -181,7 +181,7 @@ def main() -> None:
         sys.stdout.flush()
 
     async def work() -> None:
-        engine = Engine(reactor, EngineAddress.parse(url))
+        engine = BoardEngine(reactor, EngineAddress.parse(url))
         engine.startService()
         crowd = Crowd(ValkeyBoard(engine), number, count)
         await crowd.come()

@@ -19,7 +19,7 @@ from twisted.internet.defer import Deferred, gatherResults
 
 from bench.meters import cpu_s
 from svcserver.board.address import EngineAddress
-from svcserver.board.engine import Engine
+from svcserver.board.engine import BoardEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.scripts import LOAD
 from svcserver.board.valkey import ValkeyBoard
@@ -68,7 +68,7 @@ async def measure(instance: Instance) -> None:
     """Print a line for each figure."""
     assert instance.process is not None
     pid = instance.process.pid
-    engine = Engine(reactor, EngineAddress.parse(instance.url))
+    engine = BoardEngine(reactor, EngineAddress.parse(instance.url))
     engine.startService()
     boards = {"in memory": MemoryBoard(time.time), "on the engine": ValkeyBoard(engine)}
     for name, board in boards.items():

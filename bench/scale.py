@@ -35,7 +35,7 @@ from bench.scale_runs import CALM_RATE, gateway_us, mixed, of, talk_in_a_room, w
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from svcserver.board.address import EngineAddress
 from svcserver.board.board import Board
-from svcserver.board.engine import Engine
+from svcserver.board.engine import BoardEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
@@ -82,7 +82,7 @@ async def live_state(table: Table) -> None:
     instance = Instance.make()
     instance.start()
     assert instance.process is not None
-    engine = Engine(reactor, EngineAddress.parse(instance.url))
+    engine = BoardEngine(reactor, EngineAddress.parse(instance.url))
     engine.startService()
     try:
         await polls(

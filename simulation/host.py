@@ -37,7 +37,7 @@ from svcserver.allowlist.routes import AllowlistHandler
 from svcserver.allowlist.scripts import PortRange
 from svcserver.allowlist.service import HelperService
 from svcserver.board.address import EngineAddress
-from svcserver.board.engine import Engine
+from svcserver.board.engine import BoardEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.board.valkey import ValkeyBoard
@@ -250,7 +250,7 @@ class SimHost:
         if not self.shared:
             self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
-        engine = Engine(reactor, EngineAddress(ENGINE, VALKEY))
+        engine = BoardEngine(reactor, EngineAddress(ENGINE, VALKEY))
         return ValkeyBoard(engine), (engine,)
 
     def _deploy(self, reactor: Process) -> Service:

@@ -51,7 +51,7 @@ class BoardAway(Unavailable):
 
 
 @define(eq=False, slots=False)
-class Engine(Service):
+class BoardEngine(Service):
     """The live-state engine over TCP or TLS; methods fail with BoardAway while disconnected."""
 
     reactor: Any

@@ -175,11 +175,11 @@ class LiveUrl:
             snapshot = BoardSnapshot(board, wall_clock, folder.absolute() / FILE)
             snapshot.load()
             return board, (snapshot,)
-        from svcserver.board.engine import Engine  # a memory board does not need it
+        from svcserver.board.engine import BoardEngine  # a memory board does not need it
         from svcserver.board.engine_transaction import Seal
         from svcserver.board.valkey import ValkeyBoard
 
-        engine = Engine(reactor, self.address)
+        engine = BoardEngine(reactor, self.address)
         return ValkeyBoard(engine, seal=Seal(derived_key(secret, PURPOSE))), (engine,)
 
 

@@ -20,7 +20,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.delivery import InOrder, deliver
-from svcserver.board.engine import BoardAway, Engine
+from svcserver.board.engine import BoardAway, BoardEngine
 from svcserver.board.kinds import decode, encode
 from svcserver.board.scripts import MOST_LATELY
 from svcserver.kernel.throttle import Throttle
@@ -46,7 +46,7 @@ class Lately:
 class NewsFeed:
     """The sender and receiver of a board's events."""
 
-    engine: Engine
+    engine: BoardEngine
     channel: bytes = field(init=False)
     _listeners: dict[str, tuple[type, list[Callable[[Any], None]]]] = field(
         factory=dict, init=False

@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from svcserver.board.board import EngineInfo, Key, Work
-from svcserver.board.engine import Ask, Engine
+from svcserver.board.engine import Ask, BoardEngine
 from svcserver.board.engine_transaction import (
     PREFIX,
     EngineTransaction,
@@ -72,7 +72,7 @@ class ValkeyBoard:
     """
 
     shared = True
-    engine: Engine
+    engine: BoardEngine
     time_of: Callable[[float], float] = float
     seal: Seal = field(factory=lambda: Seal(b""))
 

@@ -67,7 +67,7 @@ class Memberships(Protocol):
         """Return the id of the account's current party."""
 
 
-class Game(Proofs, Accounts, Memberships, Protocol):
+class GameAccess(Proofs, Accounts, Memberships, Protocol):
     """Everything that the chat needs from the game."""
 
 

@@ -35,7 +35,7 @@ from svcserver.chat.effects import (
 from svcserver.chat.eviction import Crowd
 from svcserver.chat.messages import Messages, not_acceptable
 from svcserver.chat.people import People, Person
-from svcserver.chat.ports import Game, Wire
+from svcserver.chat.ports import GameAccess, Wire
 from svcserver.chat.presence import Friendships, Presences
 from svcserver.chat.rates import Rates
 from svcserver.chat.readings import Readings, pause
@@ -74,7 +74,7 @@ class ChatServer:
     """All sessions and their shared state. ``clock`` gives seconds and runs the timeouts."""
 
     settings: Settings
-    game: Game
+    game: GameAccess
     board: Board
     clock: IReactorTime
     wall_clock: Callable[[], float]  # epoch seconds

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board
 from svcserver.chat.adapter import CUT_S, ChatFactory
-from svcserver.chat.ports import Game
+from svcserver.chat.ports import GameAccess
 from svcserver.chat.server import ChatServer
 from svcserver.chat.settings import Settings
 from svcserver.kernel.counters import Counters
@@ -29,7 +29,7 @@ LOOK_S = 0.05
 
 def chat_service(
     settings: Settings,
-    game: Game,
+    game: GameAccess,
     board: Board,
     reactor: Any,
     wall_clock: Callable[[], float],

@@ -36,7 +36,7 @@ WARN_EVERY_S = 60.0
 
 
 @frozen
-class KeyHolder:
+class KeyOwner:
     """The account that a valid key belongs to: its id and username."""
 
     account: str
@@ -56,18 +56,18 @@ class KeyCheck:
     base: str
     accepted_s: float = 300.0
     counters: Counters = field(factory=Counters)
-    _cache: TLRUCache[str, KeyHolder | None] = field(init=False)
-    _asking: dict[str, list[Deferred[KeyHolder | None]]] = field(factory=dict, init=False)
+    _cache: TLRUCache[str, KeyOwner | None] = field(init=False)
+    _asking: dict[str, list[Deferred[KeyOwner | None]]] = field(factory=dict, init=False)
     _warned_at: float | None = field(default=None, init=False)
 
     @_cache.default
-    def _empty_cache(self) -> TLRUCache[str, KeyHolder | None]:
+    def _empty_cache(self) -> TLRUCache[str, KeyOwner | None]:
         return TLRUCache(MAX_KEPT, self._until, self.clock.seconds)
 
-    def _until(self, mark: str, player: KeyHolder | None, now: float) -> float:
+    def _until(self, mark: str, player: KeyOwner | None, now: float) -> float:
         return now + (REFUSED_S if player is None else self.accepted_s)
 
-    async def player_of(self, key: str | None) -> KeyHolder:
+    async def player_of(self, key: str | None) -> KeyOwner:
         """Return the key's account; raises Unauthenticated or, without an answer, Unavailable."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
@@ -81,7 +81,7 @@ class KeyCheck:
             raise Unauthenticated(code="unauthorized")
         return player
 
-    def _join(self, mark: str, key: str) -> Deferred[KeyHolder | None]:
+    def _join(self, mark: str, key: str) -> Deferred[KeyOwner | None]:
         """Wait for the running query about this key, or start one."""
         waiting = self._asking.get(mark)
         first = waiting is None
@@ -89,7 +89,7 @@ class KeyCheck:
             if len(self._asking) >= MAX_ASKING:
                 raise Unavailable(code="auth_unavailable", retry_after_s=RETRY_S)
             waiting = self._asking[mark] = []
-        mine: Deferred[KeyHolder | None] = Deferred(waiting.remove)
+        mine: Deferred[KeyOwner | None] = Deferred(waiting.remove)
         waiting.append(mine)
         if first:
             reply = Deferred.fromCoroutine(self._ask(key))
@@ -97,7 +97,7 @@ class KeyCheck:
             reply.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
         return mine
 
-    def _answered(self, result: KeyHolder | Failure | None, mark: str) -> None:
+    def _answered(self, result: KeyOwner | Failure | None, mark: str) -> None:
         """Cache the answer and pass it to every waiting request."""
         if isinstance(result, Failure):
             self._warn(result)
@@ -123,7 +123,7 @@ class KeyCheck:
         if not why.check(UnusableAnswer):
             log.failure("a key check failed unexpectedly", why)
 
-    async def _ask(self, key: str) -> KeyHolder | None:
+    async def _ask(self, key: str) -> KeyOwner | None:
         """Return the key's player, or None if the key is invalid; raises NoAnswer."""
         try:
             reply = Deferred.fromCoroutine(self._get(key))
@@ -157,7 +157,7 @@ def is_key_shaped(key: str) -> bool:
     return 1 <= len(key) <= 256 and all("!" <= character <= "~" for character in key)
 
 
-def _player(body: bytes) -> KeyHolder | None:
+def _player(body: bytes) -> KeyOwner | None:
     try:
         value: Any = json.parse(body)
     except json.BadJson:
@@ -165,5 +165,5 @@ def _player(body: bytes) -> KeyHolder | None:
     match value:
         case {"UserId": str(account)} if account:
             name = value.get("Username")
-            return KeyHolder(account, name if isinstance(name, str) else "")
+            return KeyOwner(account, name if isinstance(name, str) else "")
     return None

@@ -22,7 +22,7 @@ from svcserver.content import paths
 from svcserver.content.branding import URL as BRANDING
 from svcserver.content.branding import Branding
 from svcserver.content.game_files import ServedGameFiles
-from svcserver.content.keycheck import KeyCheck, KeyHolder
+from svcserver.content.keycheck import KeyCheck, KeyOwner
 from svcserver.content.launcher_files import URL as LAUNCHER
 from svcserver.content.launcher_files import LauncherFiles
 from svcserver.content.manifest import ManifestEntry, body_etag
@@ -324,7 +324,7 @@ class ContentHandler:
         return entry
 
     def _file_answer(
-        self, request: HttpRequest, entry: ManifestEntry, player: KeyHolder, file: BinaryIO
+        self, request: HttpRequest, entry: ManifestEntry, player: KeyOwner, file: BinaryIO
     ) -> ContentReply:
         headers = {**NOSNIFF, "ETag": entry.etag, "Cache-Control": "private"}
         if (answer := _without_content(request, entry.etag, headers)) is not None:
@@ -366,7 +366,7 @@ class _Ending:
 
     totals: Totals
     slot: DownloadSlot
-    player: KeyHolder
+    player: KeyOwner
     path: str
     span: Span
     status: int

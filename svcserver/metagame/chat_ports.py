@@ -66,7 +66,7 @@ _BLOCKED_BY = select(BLOCKS.c.blocker).where(BLOCKS.c.blocked == bindparam("me")
 
 @frozen
 class ChatGame:
-    """The implementation of ``chat.ports.Game``: reads the game data that chat needs."""
+    """The implementation of ``chat.ports.GameAccess``: reads the game data that chat needs."""
 
     tokens: Tokens
     ledger: Ledger

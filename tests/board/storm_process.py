@@ -22,7 +22,7 @@ from twisted.internet.task import react
 
 from svcserver.board import engine, scripts, valkey
 from svcserver.board.address import EngineAddress
-from svcserver.board.engine import Engine
+from svcserver.board.engine import BoardEngine
 from svcserver.board.scripts import Script
 from svcserver.board.valkey import ValkeyBoard
 from tests.board.storm import LANES, OPERATIONS, Done, Lane, LaneBoard
@@ -49,7 +49,7 @@ class Over:
 
 
 @define(eq=False, slots=False)
-class HeldEngine(Engine):
+class HeldEngine(BoardEngine):
     """An engine that delays some commits; ``overtaken`` counts those that then had a conflict."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it

@@ -11,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.address import EngineAddress
 from svcserver.board.connection import EngineReplyError
-from svcserver.board.engine import BoardAway, Engine
+from svcserver.board.engine import BoardAway, BoardEngine
 
 
 @define
@@ -31,7 +31,7 @@ class RefusingWire:
 class StaleTests(SynchronousTestCase):
     def cuts(self, why: str) -> tuple[int, int]:
         """Let a command fail with this error; return how often each connection is aborted."""
-        engine: Any = Engine(Clock(), EngineAddress.parse("valkey://127.0.0.1:1"))
+        engine: Any = BoardEngine(Clock(), EngineAddress.parse("valkey://127.0.0.1:1"))
         asking, listening = (RefusingWire(why) for _ in range(2))
         engine._asking.wire, engine._listening.wire = asking, listening
         self.failureResultOf(engine.ask("SET", "a", "b"), BoardAway)

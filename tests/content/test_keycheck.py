@@ -6,13 +6,13 @@ from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred
 
 from svcserver.content import keycheck
-from svcserver.content.keycheck import KeyCheck, KeyHolder
+from svcserver.content.keycheck import KeyCheck, KeyOwner
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Unauthenticated, Unavailable
 from tests.content.support import ANN, BOB, DeskCase
 from tests.support.proves import proves
 
-PLAYER = KeyHolder("UID-ann", "ann")
+PLAYER = KeyOwner("UID-ann", "ann")
 
 
 class KeyCheckTests(DeskCase):
@@ -20,7 +20,7 @@ class KeyCheckTests(DeskCase):
         super().setUp()
         self.keys: KeyCheck = self.desk.keys
 
-    def player_of(self, key: str | None = ANN) -> Deferred[KeyHolder]:
+    def player_of(self, key: str | None = ANN) -> Deferred[KeyOwner]:
         requests = Deferred.fromCoroutine(self.keys.player_of(key))
         self.flush()
         return requests

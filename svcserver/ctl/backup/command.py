@@ -21,7 +21,7 @@ from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.making import NAME, STAMP, Wanted, make, remembered
 from svcserver.ctl.backup.proving import Proof, prove
 from svcserver.ctl.backup.restoring import into_folder, into_place
-from svcserver.ctl.backup.sealing import Lock, is_closed
+from svcserver.ctl.backup.sealing import BackupLock, is_closed
 from svcserver.ctl.database_commands import copy_database
 from svcserver.ctl.host import Host, as_owner_of, host_command
 from svcserver.ctl.host_creation import whole_path
@@ -421,13 +421,13 @@ def _there(file: Path) -> None:
         fail(f"there is no backup {file}")
 
 
-def _lock(host: Host, identity: Path | None, file: Path) -> Lock:
+def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup; asks for the passphrase if the host may be lost."""
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):
-        return Lock(passphrase=Secret(os.environ.get("BACKUP_PASSPHRASE") or _asked()))
-    return Lock(identity=identity)
+        return BackupLock(passphrase=Secret(os.environ.get("BACKUP_PASSPHRASE") or _asked()))
+    return BackupLock(identity=identity)
 
 
 def _asked() -> str:

@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL
 from svcserver.ctl import database
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, DatabaseCounts
-from svcserver.ctl.backup.sealing import SUFFIX, CannotSeal, Lock
+from svcserver.ctl.backup.sealing import SUFFIX, BackupLock, CannotSeal
 from svcserver.ctl.bundle import is_secret, secrets_of
 from svcserver.ctl.database_commands import (
     copy_sqlite,
@@ -62,14 +62,14 @@ class Wanted:
     settings: BackupSettings
 
     @property
-    def lock(self) -> Lock:
+    def lock(self) -> BackupLock:
         """Return the encryption of the backup: age recipients, a passphrase, or none."""
         settings = self.settings
         identity = self.host.path(settings.identity) if settings.identity else None
-        return Lock(settings.recipients, settings.passphrase, identity)
+        return BackupLock(settings.recipients, settings.passphrase, identity)
 
 
-def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
+def make(wanted: Wanted, now: float) -> tuple[Backup, BackupLock]:
     """Write a backup; return it, and the keys with which the restore test can open its file."""
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
@@ -108,14 +108,14 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, Lock]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _lock(wanted: Wanted) -> Lock:
+def _lock(wanted: Wanted) -> BackupLock:
     try:
         return wanted.lock.proving()
     except CannotSeal as why:
         fail(str(why))
 
 
-def _finish(clear: Path, final: Path, lock: Lock, scratch: Path) -> Path:
+def _finish(clear: Path, final: Path, lock: BackupLock, scratch: Path) -> Path:
     """Encrypt the archive if necessary; return the file to move to its final place."""
     made = scratch / final.name
     if lock:

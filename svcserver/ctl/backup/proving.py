@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL
 from svcserver.ctl.backup.archive import Contents, DamagedBackup
 from svcserver.ctl.backup.restoring import DUMP, opened, restored, same
 from svcserver.ctl.backup.scratch import database, scratch
-from svcserver.ctl.backup.sealing import CannotSeal, Lock
+from svcserver.ctl.backup.sealing import BackupLock, CannotSeal
 from svcserver.ctl.backup.throwaway import ThrowAway
 from svcserver.ctl.database import file_of, url_of
 from svcserver.ctl.database_commands import migrate
@@ -131,7 +131,7 @@ class Proof:
     contents: Contents | None = None
 
 
-def prove(source: Path, lock: Lock, live: URL) -> Proof:
+def prove(source: Path, lock: BackupLock, live: URL) -> Proof:
     """Restore a backup file into a scratch folder, and run a simulated session on it.
 
     ``live`` is the database of the running host. A PostgreSQL dump is restored into a new database

@@ -19,7 +19,7 @@ from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, DamagedBackup
 from svcserver.ctl.backup.making import count
 from svcserver.ctl.backup.scratch import scratch
-from svcserver.ctl.backup.sealing import CannotSeal, Lock, is_closed
+from svcserver.ctl.backup.sealing import BackupLock, CannotSeal, is_closed
 from svcserver.ctl.begun import Begun
 from svcserver.ctl.blueprint import LAUNCHER
 from svcserver.ctl.bundle import is_secret
@@ -48,7 +48,7 @@ from svcserver.kernel.settings import BadSetting, parse_env_file
 from svcserver.metagame.accounts.store import add_game_server_key
 
 
-def opened(source: Path, lock: Lock, into: Path) -> Contents:
+def opened(source: Path, lock: BackupLock, into: Path) -> Contents:
     """Decrypt and unpack a backup; raises DamagedBackup, CannotSeal or OSError."""
     into.mkdir(mode=0o700)
     if not is_closed(source):
@@ -80,7 +80,7 @@ MOST_TOLD = 10  # maximum number of files that are listed
 HOST = "host"  # in the work folder, until the host is complete
 
 
-def into_place(source: Path, lock: Lock, host: Host, out: Out, *, stop: bool = False) -> None:
+def into_place(source: Path, lock: BackupLock, host: Host, out: Out, *, stop: bool = False) -> None:
     """Replace the host's database with the database of a backup; the previous one is kept.
 
     Raises Failed if the host is running. With ``stop`` the host is stopped instead, after the
@@ -119,7 +119,7 @@ class RestoreOutcome:
     left_out: tuple[str, ...]  # files that the backup left out and nothing else created
 
 
-def into_folder(source: Path, lock: Lock, folder: Path, out: Out) -> None:
+def into_folder(source: Path, lock: BackupLock, folder: Path, out: Out) -> None:
     """Restore the host of a backup into ``folder``, which must be empty.
 
     Secrets that the backup does not contain are created anew. Players keep their keys, but need a
@@ -162,7 +162,7 @@ def _claim(folder: Path, note: Begun) -> bool:
     return before is None
 
 
-def _made(source: Path, lock: Lock, folder: Path) -> RestoreOutcome:
+def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
     """Restore the backup into the work folder."""
     begun.clear(folder, note=False)
     parts, at = folder / begun.WORK / "parts", folder / begun.WORK / HOST
@@ -238,7 +238,7 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 
 
 @contextmanager
-def _parts(source: Path, lock: Lock, url: URL) -> Iterator[tuple[Contents, Path]]:
+def _parts(source: Path, lock: BackupLock, url: URL) -> Iterator[tuple[Contents, Path]]:
     """Yield the unpacked backup; raises Failed before anything is changed.
 
     Leftovers of killed restores and restore tests are removed first.

@@ -29,7 +29,7 @@ class CannotSeal(Exception):
 
 
 @frozen
-class Lock:
+class BackupLock:
     """The encryption of a backup: public keys, a passphrase, or none."""
 
     recipients: Sequence[str] = ()
@@ -41,7 +41,7 @@ class Lock:
     def __bool__(self) -> bool:
         return bool(self.recipients) or self.passphrase is not None
 
-    def proving(self) -> Lock:
+    def proving(self) -> BackupLock:
         """Return a lock that can decrypt what it encrypts, even if the private key is elsewhere.
 
         The file is encrypted for one additional key, which exists only in this object. So the

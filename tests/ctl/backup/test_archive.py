@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, DamagedBackup, DatabaseCounts
-from svcserver.ctl.backup.sealing import CannotSeal, Lock, identities, is_closed
+from svcserver.ctl.backup.sealing import BackupLock, CannotSeal, identities, is_closed
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
 from tests.support import cheap_age
@@ -117,11 +117,11 @@ class SealingTests(ArchiveCase):
         closed = self.folder / "closed"
         closed.write_bytes(head + rest)
         with self.assertRaisesRegex(CannotSeal, "too slow or too busy"):
-            Lock(passphrase=Secret("correct horse")).open(closed, self.folder / "clear")
+            BackupLock(passphrase=Secret("correct horse")).open(closed, self.folder / "clear")
 
     def test_a_header_without_end_and_a_huge_file_are_not_read(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
-        lock = Lock(passphrase=Secret("correct horse"))
+        lock = BackupLock(passphrase=Secret("correct horse"))
         for head, why in (
             (CHEAP[:60], "has no end"),
             (CHEAP, "too large for a backup with a passphrase"),
@@ -137,7 +137,7 @@ class SealingTests(ArchiveCase):
         # the library's own closing, seconds of work: tests/live/test_backup.py
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         closed, clear = self.folder / "closed", self.folder / "clear"
-        lock = Lock(passphrase=Secret("correct horse"))
+        lock = BackupLock(passphrase=Secret("correct horse"))
         lock.close(self.file, closed)
         self.assertTrue(is_closed(closed))
         self.assertFalse(is_closed(self.file))
@@ -149,10 +149,14 @@ class SealingTests(ArchiveCase):
     def test_no_other_passphrase_opens_it(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
         closed.write_bytes(CHEAP)
-        for lock in (Lock(passphrase=Secret("wrong")), Lock(), Lock(identity=self.folder / "no")):
+        for lock in (
+            BackupLock(passphrase=Secret("wrong")),
+            BackupLock(),
+            BackupLock(identity=self.folder / "no"),
+        ):
             self.assertRaises(CannotSeal, lock.open, closed, clear)
             self.assertFalse(clear.exists())
-        Lock(passphrase=Secret("correct horse")).open(closed, clear)
+        BackupLock(passphrase=Secret("correct horse")).open(closed, clear)
         self.assertEqual(clear.read_bytes(), b"a host")
 
     @proves("svcctl backup: encrypted with age or a passphrase")
@@ -162,7 +166,7 @@ class SealingTests(ArchiveCase):
         key.write_text(f"# created by age-keygen\n{own}\n")
         self.assertEqual(len(identities(key)), 1)
         closed, clear = self.folder / "closed", self.folder / "clear"
-        lock = Lock([str(own.to_public())], None, key)
+        lock = BackupLock([str(own.to_public())], None, key)
         lock.close(self.file, closed)
         lock.open(closed, clear)
         self.assertEqual(clear.read_bytes(), self.file.read_bytes())
@@ -174,5 +178,5 @@ class SealingTests(ArchiveCase):
 
     def test_what_is_no_key_is_said(self) -> None:
         closed = self.folder / "closed"
-        why = self.assertRaises(CannotSeal, Lock(["age1xyz"]).close, self.file, closed)
+        why = self.assertRaises(CannotSeal, BackupLock(["age1xyz"]).close, self.file, closed)
         self.assertIn("BACKUP_RECIPIENTS", str(why))

@@ -10,15 +10,15 @@ import pyrage
 
 from svcserver.ctl.backup import proving
 from svcserver.ctl.backup.archive import unpack
-from svcserver.ctl.backup.sealing import Lock
+from svcserver.ctl.backup.sealing import BackupLock
 from tests.ctl.backup.test_command import BackupCase
 from tests.ctl.command import Ran
 from tests.support.proves import proves
 
-CLOSE = Lock.close
+CLOSE = BackupLock.close
 
 
-def rotten(lock: Lock, source: Path, target: Path) -> None:
+def rotten(lock: BackupLock, source: Path, target: Path) -> None:
     """Encrypt the file, then flip one bit of the result."""
     CLOSE(lock, source, target)
     data = bytearray(target.read_bytes())
@@ -44,7 +44,7 @@ class ProofOfTheKeptTests(BackupCase):
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_one_that_was_damaged_as_it_was_encrypted_is_not_proven(self) -> None:
-        with mock.patch.object(Lock, "close", rotten):
+        with mock.patch.object(BackupLock, "close", rotten):
             ran = self.proven()
         self.assertIn("damaged", ran.err)
         [backup] = self.ctl("backup", "list", "--json").data["backups"]
@@ -59,9 +59,9 @@ class ProofOfTheKeptTests(BackupCase):
         self.assertIn("private key", self.ctl("backup", "prove").line)
         key, clear = self.folder / "owners", self.folder / "clear"
         key.write_text(f"{self.owner}\n")
-        Lock(identity=key).open(Path(ran.data["file"]), clear)
+        BackupLock(identity=key).open(Path(ran.data["file"]), clear)
         self.assertEqual(unpack(clear, self.folder / "parts").kind, "sqlite")
         self.assertEqual([*Path(ran.data["file"]).parent.glob(".making-*")], [])
 
     def test_the_key_of_the_proof_is_shown_nowhere(self) -> None:
-        self.assertNotIn("Identity", repr(Lock([str(self.owner.to_public())]).proving()))
+        self.assertNotIn("Identity", repr(BackupLock([str(self.owner.to_public())]).proving()))

@@ -16,7 +16,7 @@ from attrs import evolve
 from svcserver.ctl import begun
 from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.restoring import opened
-from svcserver.ctl.backup.sealing import Lock
+from svcserver.ctl.backup.sealing import BackupLock
 from svcserver.kernel.secrets import Secret
 from tests.ctl.backup.test_command import BackupCase
 from tests.ctl.command import Ran, nowhere, svcctl
@@ -38,7 +38,7 @@ class KilledTests(BackupCase):
         parts = nowhere(self)
         parts.parent.mkdir(exist_ok=True)
         made = Path(self.made().data["file"])
-        contents = opened(made, Lock(passphrase=Secret(WORDS)), parts)
+        contents = opened(made, BackupLock(passphrase=Secret(WORDS)), parts)
         shutil.rmtree(made.parent)  # another one may be made in the same second
         (self.folder / STATE).unlink()
         file = parts.with_name("one.tar.gz")
