@@ -40,6 +40,7 @@ _REFUSALS = {
 _INVITE_STATES = {
     "valid": "",
     "used_up": words.INVITE_USED_UP,
+    "expired": words.INVITE_EXPIRED,
     "unknown": words.INVITE_UNKNOWN,
 }
 

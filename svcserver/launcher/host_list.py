@@ -14,6 +14,7 @@ from svcserver.kernel import json
 from svcserver.launcher.private_files import write_private
 
 MOST_HOSTS = 64
+YES, NO = "yes", "no"
 _OWN = re.compile(r"[a-z0-9-]{1,80}\Z")
 
 
@@ -37,6 +38,7 @@ class HostRecord:
     program: str = ""  # a path below the folder, from the owner's list; empty: the default
     runner: str = ""  # a program in front of the game, such as wine
     speed_limit: int = 0  # bytes per second; 0: no limit
+    updates: str = ""  # YES or NO: whether the player takes launcher updates; empty: not asked yet
     content_port: int = 0  # port of a private host's content server
 
     @property
@@ -71,14 +73,18 @@ def id_at(host: str, port: int) -> str:
 
 
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
-    """Return the host's record with the invite's name and certificate; settings are kept."""
+    """Return the host's record with the invite's name and certificate; settings are kept.
+
+    A new certificate may belong to somebody else, so the player is asked again about updates.
+    """
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
-    return evolve(
+    new = evolve(
         old,
         name=invite.name,
         fingerprint=invite.fingerprint,
         next_fingerprint=invite.next_fingerprint,
     )
+    return new if old.trusts(new) else evolve(new, updates="")
 
 
 @define

@@ -30,6 +30,18 @@ def unlink(path: Path) -> None:
     patiently(lambda: path.unlink(missing_ok=True), path)
 
 
+def do_all(*steps: Callable[[], object]) -> None:
+    """Take all steps, even if some fail; then raise one OSError with the reasons."""
+    reasons = []
+    for step in steps:
+        try:
+            step()
+        except OSError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise OSError("; ".join(reasons))
+
+
 def patiently(
     work: Callable[[], object],
     target: Path,

@@ -41,10 +41,10 @@ from svcserver.launcher.console import Console, console_here, restoring
 from svcserver.launcher.crashes import write_report
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
-from svcserver.launcher.locked_files import unlink
+from svcserver.launcher.locked_files import do_all, unlink
 from svcserver.launcher.own_program import (
     WINDOW,
-    PackedProgram,
+    OwnProgram,
     WindowsProgram,
     own_program,
     packed_program,
@@ -158,38 +158,69 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> int:
     """Do what the command line says; return the exit status."""
-    installed = windows_program(places, VERSION)
     if options.what == "remove":
-        return _remove(places, installed)
-    program = installed or (packed_program(places) if _wants_entry(options, places) else None)
-    if program is not None and (newer := _settle(program)):
-        return _start([*newer, *line])
+        return _remove(places, windows_program(places, VERSION))
+    program = own_program(places, VERSION, copied=_wants_entry(options, places))
+    notice = _install(program) if program is not None else ""
     state = Path(places.state)
     make_private_folder(state)
-    reactor = monotonic_reactor()
     try:
         lock = one_instance.lock_or_hand_over(state, options.what)
         if isinstance(lock, str):
+            if program is not None:
+                program.give_way()
             return _show_running(lock, options)
-        _begin_log(state)
-        running_now = Program.make(reactor, places, options)
     except one_instance.Busy:
         tell(words.RUNS_SILENTLY, error=True)
         return 1
-    except (json.BadJson, OSError) as error:
+    except OSError as error:
         tell(words.OWN_FILES.format(folder=state, why=error), error=True)
         return 1
+    try:
+        after = _run_alone(line, options, places, program, notice)
+    finally:
+        lock.release()  # also before the dialog about a crash
+    if isinstance(after, str):
+        tell(after, error=True)
+        return 1
+    return _start(after) if after else 0
+
+
+def _run_alone(
+    line: Sequence[str],
+    options: argparse.Namespace,
+    places: Places,
+    program: OwnProgram | None,
+    notice: str,
+) -> list[str] | str:
+    """Run the launcher; return the command to run afterwards, or why it cannot run, as a text."""
+    state, reactor = Path(places.state), monotonic_reactor()
+    try:
+        if program is not None and (newer := _newer_command(program)):
+            return [*newer, *line]  # before the log is opened, which Windows would lock
+        _begin_log(state)
+        running_now = Program.make(reactor, places, options, program, notice)
+    except (json.BadJson, OSError) as error:
+        return words.OWN_FILES.format(folder=state, why=error)
     reactor.callWhenRunning(running_now.try_start)
     reactor.addSystemEventTrigger("before", "shutdown", running_now.stop)
     _end_with_the_terminal(reactor)
     reactor.run()
     if running_now.fault is not None:
         raise running_now.fault
-    lock.release()
-    if running_now.successor:
-        running_now.restore()
-        return _start([*running_now.successor, *(word for word in line if word[:2] == "--")])
-    return 0
+    if not running_now.successor:
+        return []
+    running_now.restore()
+    return [*running_now.successor, *(word for word in line if word[:2] == "--")]
+
+
+def _newer_command(program: OwnProgram) -> list[str]:
+    """Return the command of the version to run instead of this one; empty if there is none."""
+    try:
+        return program.newer_command()
+    except OSError as error:
+        log.warn("the installed version cannot be started: {why}", why=error)
+        return []
 
 
 def _show_running(link: str, options: argparse.Namespace) -> int:
@@ -210,13 +241,13 @@ def _wants_entry(options: argparse.Namespace, places: Places) -> bool:
     return bool(options.links) or LinkChoice(Path(places.state)).wanted()
 
 
-def _settle(program: WindowsProgram | PackedProgram) -> list[str]:
-    """Install this program for the user; return the command of a version to run instead, or []."""
+def _install(program: OwnProgram) -> str:
+    """Install this program for the user; return why that is impossible, for the player, or ""."""
     try:
         program.install()
     except OSError as error:
-        say(f"The launcher runs from its folder, because it could not be copied: {error}")
-    return program.newer_command()
+        return words.NOT_COPIED.format(why=error)
+    return ""
 
 
 def _start(command: Sequence[str]) -> int:
@@ -264,27 +295,31 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     if running is not None and not running.end():
         tell(words.END_GAME_FIRST, error=True)
         return 1
-    try:
-        if program is None:
-            say(links.remove())
-            if (packed := packed_program(places)) is not None:
-                packed.remove()
-            if choice.state.is_dir():
-                choice.keep(wanted=False)
-            return 0
-        scheme_of(sys.platform, places, program.opening()).remove()
+    steps: list[Callable[[], object]] = [lambda: say(links.remove())]
+    if program is None:
+        packed = packed_program(places, VERSION)
+        steps += [packed.remove] if packed is not None else []
+        if state.is_dir():
+            steps.append(lambda: choice.keep(wanted=False))
+    else:
+        steps = [scheme_of(sys.platform, places, program.opening()).remove]
         if places.menu is not None:
-            StartMenu(Path(places.menu), user_registry()).remove()
-        unlink(choice.state / FILE)
+            steps.append(StartMenu(Path(places.menu), user_registry()).remove)
+        steps.append(lambda: unlink(state / FILE))
         if not program.installed:
-            program.remove()
+            steps.append(program.remove)
+    status = 0
+    try:
+        do_all(*steps)
     except OSError as error:
+        status = 1
         tell(words.NOT_REMOVED.format(why=error), error=True)
-        return 1
-    tell(words.REMOVED.format(folder=state.parent))
-    if program.installed:
-        program.remove()  # begins when the dialog is closed and this program ends
-    return 0
+    if program is not None:
+        if status == 0:
+            tell(words.REMOVED.format(folder=state.parent))
+        if program.installed:
+            program.remove()  # begins when the dialog is closed and this program ends
+    return status
 
 
 def _begin_log(state: Path) -> None:
@@ -314,16 +349,26 @@ class Program:
     launcher: Launcher
     page: Page
     places: Places
+    program: OwnProgram | None  # None if this launcher cannot update itself
+    notice: str  # why the program could not be installed, or ""
     server: PageServer = field(init=False)
     updates: Updates | None = field(default=None, init=False)
     successor: list[str] = field(factory=list, init=False)  # the command to run after the end
     fault: Exception | None = field(default=None, init=False)  # why it could not start
     parts: MultiService = field(factory=MultiService, init=False)
     is_quitting: bool = field(default=False, init=False)
+    _is_confirmed: bool = field(default=False, init=False)
     restore: Callable[[], object] = field(default=lambda: None, init=False)  # the terminal
 
     @classmethod
-    def make(cls, reactor: Any, places: Places, options: argparse.Namespace) -> Program:
+    def make(
+        cls,
+        reactor: Any,
+        places: Places,
+        options: argparse.Namespace,
+        program: OwnProgram | None,
+        notice: str,
+    ) -> Program:
         """Return a program with these options that is not started yet."""
         state = Path(places.state)
         launcher = Launcher(
@@ -335,33 +380,40 @@ class Program:
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, Sessions(), Path.home(), downloads_here(os.environ, Path.home()))
-        return cls(reactor, state, options, launcher, page, places)
+        return cls(reactor, state, options, launcher, page, places, program, notice)
 
     def __attrs_post_init__(self) -> None:
         self.server = PageServer(self.reactor, self.page.answer)
         self.page.link = self.link
         # after the page has received its reply
         self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self._stop_reactor)
-        program = own_program(self.places, VERSION)
-        if program is not None:
+        if self.program is not None:
             # in a Windows console, this program would still read the new one's first line
             stays = self.options.no_browser and sys.platform == "win32"
             restart = None if stays else self.restart
-            self.updates = Updates(self.launcher, program, VERSION, restart)
+            self.updates = Updates(self.launcher, self.program, VERSION, restart, self.notice)
             self.page.update_text = self.updates.shown
             self.page.restart = self.restart
+            self.page.served = self._confirm
 
     def _stop_reactor(self) -> None:
         """Stop the launcher; a second request while it stops has no effect."""
         if self.reactor.running:
             self.reactor.stop()
 
-    def restart(self) -> None:
-        """End this launcher and start its newest version, unless a game or a download runs."""
-        program = own_program(self.places, VERSION)
-        if program is not None and not self.launcher.busy:
-            self.successor = program.command()
-            self.page.quit()
+    def restart(self) -> str:
+        """End this launcher and start its newest version; return why that is impossible, or ""."""
+        if self.program is None or self.launcher.busy:
+            return words.RESTART_LATER
+        self.successor = self.program.command()
+        self.page.quit()
+        return ""
+
+    def _confirm(self) -> None:
+        """Record that this version works, once it has served its page or a prompt."""
+        if self.program is not None and not self._is_confirmed:
+            self._is_confirmed = True
+            deferToThread(self.program.confirm).addErrback(_not_confirmed)
 
     def try_start(self) -> None:
         """Start; on an error, save the error and stop, because the reactor would only log it."""
@@ -405,8 +457,11 @@ class Program:
         if self.options.what:
             self.launcher.open_link(self.options.what)
         self._register()
+        if self.notice:
+            log.warn("{why}", why=self.notice)
         if self.options.no_browser:
             self._read_lines(terminal, console)
+            self._confirm()
             return
         link = self.link()
         # a Windows program without a console cannot print
@@ -415,7 +470,10 @@ class Program:
             self.reactor.callInThread(webbrowser.open, link)
 
     def _notice(self) -> str:
-        return self.updates.text if self.updates is not None else ""
+        if self.updates is None:
+            return ""
+        hint = ' Type "updates yes" or "updates no".' if self.updates.question is not None else ""
+        return f"{self.updates.text}{hint}"
 
     def _end_unused(self) -> None:
         """End the launcher after a minute without a page, a game or a download."""
@@ -458,6 +516,7 @@ class Program:
     def _read_lines(self, terminal: Terminal, console: Console | None) -> None:
         """Read the player's lines in a daemon thread."""
         say(self.launcher.keys.where, "Type help for a list of commands.")
+        terminal.look()
         if console is not None:
             self.restore = restoring()
             atexit.register(self.restore)
@@ -479,6 +538,11 @@ class Program:
         """
         one_instance.withdraw(self.state)
         return self.parts.stopService()
+
+
+def _not_confirmed(why: Failure) -> None:
+    """Log that a working version could not be recorded; the next start may return to the old."""
+    log.warn("this version is not recorded as working: {why}", why=why.getErrorMessage())
 
 
 def _not_registered(why: Failure) -> None:

@@ -452,7 +452,12 @@ class Membership:
     @property
     def needs_code(self) -> bool:
         """True if the host refuses the invite's code."""
-        faults = (words.INVITE_USED_UP, words.INVITE_UNKNOWN, words.INVITE_INVALID)
+        faults = (
+            words.INVITE_USED_UP,
+            words.INVITE_EXPIRED,
+            words.INVITE_UNKNOWN,
+            words.INVITE_INVALID,
+        )
         return self.is_joining and self.invite_fault in faults
 
     async def _check_invite(self) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from attrs import field, frozen
 
@@ -36,20 +37,20 @@ class Busy(Exception):
 class Lock:
     """The lock of the running launcher; ``release`` lets another launcher run."""
 
-    descriptor: int
+    file: BinaryIO
 
     def release(self) -> None:
-        """Release the lock."""
-        os.close(self.descriptor)
+        """Release the lock, unless that is done."""
+        self.file.close()
 
 
 def try_lock(state: Path) -> Lock | None:
     """Return the lock, or None if another launcher holds it; raises OSError."""
-    descriptor = os.open(state / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    if _is_held(descriptor):
-        os.close(descriptor)
+    file = (state / LOCK).open("ab")
+    if _is_held(file.fileno()):
+        file.close()
         return None
-    return Lock(descriptor)
+    return Lock(file)
 
 
 def _is_held(descriptor: int) -> bool:

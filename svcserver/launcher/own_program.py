@@ -1,8 +1,11 @@
-"""The launcher's own program: its copy in the user's folder on Windows, and its newer versions.
+"""The launcher's own program: its copy in the user's folder, and its newer versions.
 
-Each version has a folder of its own, because Windows does not replace a program that runs. A
-version is complete once its folder has its final name. An older version starts the newest one, so
-an old shortcut still works, and an update that fails changes nothing.
+On Windows each version has a folder of its own, because Windows does not replace a program that
+runs. Beside these folders are the two programs that shortcuts and links start. They always have the
+same path, and start the version that a small file names.
+
+A new version is on trial until it has served its page once. If it never does, the next start
+returns to the version before, and the new version is not installed again.
 """
 
 from __future__ import annotations
@@ -10,29 +13,57 @@ from __future__ import annotations
 import filecmp
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from attrs import define, frozen
 
-from svcserver.edge.launcher_update import BadOffer, is_newer, numbers, packed_version
-from svcserver.launcher.locked_files import long_path, patiently, replace, unlink
+from svcserver.kernel.system import epoch
+from svcserver.launcher.locked_files import do_all, long_path, patiently, replace, unlink
 from svcserver.launcher.places import Places
 
 WINDOW, CONSOLE = "svc-launcher.exe", "svc-launcher-cli.exe"
 PARTS = (WINDOW, CONSOLE, "app")  # of the program's folder; the rest is the player's, or unused
 FOLDER = "svc-launcher"  # of the zip
 PACKED = "svc-launcher.pyz"
+# the files that name a version; svc-launcher.c reads them
+CURRENT = "current.txt"  # the version that works
+NEXT = "next.txt"  # a new version, which the next start tries
+TRIED = "tried.txt"  # a new version on trial, or one that has failed
+NEXT_FILE, TRIED_FILE = "-next.pyz", "-tried.pyz"  # end the names of the same for a single file
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes
 TRIAL_S = 60.0  # how long a new version may take to print its version
 STAGING = ".new"  # ends the name of an incomplete version
 _FOLDER = "SVC_LAUNCHER_FOLDER"  # the variable with the folder that the shell deletes
+STALE_S = 3600.0  # after this time, nobody completes an incomplete version
 _NO_WINDOW = 0x08000000  # a console program of Windows opens no window
+_VERSION = re.compile(r"(\d{1,6}(?:\.\d{1,6}){0,3})(?:\.?(dev|a|b|rc)(\d{1,6}))?(?:\+[a-z0-9.]+)?")
+_KINDS = ("dev", "a", "b", "rc", None)
+_METADATA = re.compile(r"(?:.*/)?svc_launcher-([^-/]+)\.dist-info/METADATA")
+
+
+def order(version: str) -> tuple[tuple[int, ...], int, int]:
+    """Return a sort key for a version, which may be a pre-release; unknown versions are lowest."""
+    match = _VERSION.fullmatch(version)
+    if match is None or len(version) > 64:
+        return (), 0, 0
+    numbers = [int(part) for part in match[1].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return (*numbers,), _KINDS.index(match[2]), int(match[3] or 0)
+
+
+def is_version(text: str) -> bool:
+    """Return whether a text is a version that can be compared with others."""
+    return order(text) != ((), 0, 0)
 
 
 class UpdateFailed(Exception):
@@ -51,6 +82,25 @@ class OwnProgram(Protocol):
 
     def command(self) -> list[str]:
         """Return the command that starts the newest version."""
+
+    @property
+    def failed(self) -> str:
+        """The version that has failed on this PC, or ""."""
+
+    def install(self) -> None:
+        """Copy the running program for this user, or repair its copy; raises OSError."""
+
+    def newer_command(self) -> list[str]:
+        """Return the command of the version to run instead of this one; empty if there is none."""
+
+    def confirm(self) -> None:
+        """End the trial of this version, which has served its page; raises OSError."""
+
+    def give_way(self) -> None:
+        """Put the trial of this version off, because another launcher runs; raises OSError."""
+
+    def remove(self) -> None:
+        """Delete the copies of the program; raises OSError."""
 
 
 Run = Callable[[Sequence[str]], str]
@@ -100,8 +150,14 @@ class WindowsProgram:
         return _is_same(self.source.parent, self.root)
 
     def install(self) -> None:
-        """Copy the running program for this user, or repair its copy; raises OSError."""
-        if self.installed:
+        """Copy the running program for this user, or repair its copy; raises OSError.
+
+        A program that is newer than the current version is tried first.
+        """
+        current = self._named(CURRENT)
+        if self.installed or not is_version(self.version):
+            return
+        if order(current) > order(self.version):
             return
         target = self.root / self.version
         if not target.exists():
@@ -109,21 +165,59 @@ class WindowsProgram:
             try:
                 self._copy_to(staging)
                 patiently(lambda: staging.rename(target), staging)
+            except OSError:
+                if not target.exists():  # another start was faster
+                    raise
             finally:
                 _remove_folder(staging)
         elif not self._runs_from(target):
             self._copy_to(target)
+        if current in ("", self.version):
+            self._copy_starters(target)
+            self._name(CURRENT, self.version)
+        elif order(current) < order(self.version) and self._text(TRIED) != self.version:
+            self._name(NEXT, self.version)
+
+    def _copy_starters(self, source: Path) -> None:
+        """Copy the programs with a fixed path; one that runs is kept, as it still works."""
+        for name in (WINDOW, CONSOLE):
+            starter = self.root / name
+            if not starter.exists() or not filecmp.cmp(source / name, starter, shallow=False):
+                fresh = starter.with_name(f"{name}-{os.getpid()}{STAGING}")
+                shutil.copyfile(source / name, fresh)
+                try:
+                    replace(fresh, starter)
+                except PermissionError:
+                    unlink(fresh)
+
+    def _text(self, name: str) -> str:
+        """Return the version that a file names, or ""."""
+        try:
+            text = (self.root / name).read_text("ascii", "replace")
+        except OSError:
+            return ""
+        return text if is_version(text) else ""
+
+    def _named(self, name: str) -> str:
+        """Return the version that a file names, if it is installed, or ""."""
+        version = self._text(name)
+        return version if (self.root / version / WINDOW).is_file() else ""
+
+    def _name(self, name: str, version: str) -> None:
+        fresh = self.root / f"{name}{STAGING}"
+        fresh.write_text(version, "ascii")
+        replace(fresh, self.root / name)
 
     def _copy_to(self, target: Path) -> None:
         """Copy the program's files that ``target`` lacks, without attributes such as read-only."""
         for source in self._files():
             copy = long_path(target / source.relative_to(self.source))
-            if copy.exists() and copy.stat().st_size == source.stat().st_size:
+            if copy.exists() and filecmp.cmp(long_path(source), copy, shallow=False):
                 continue
             copy.parent.mkdir(parents=True, exist_ok=True)
-            partial = copy.with_name(copy.name + STAGING)
-            shutil.copyfile(long_path(source), partial)
-            replace(partial, copy)
+            fresh = copy.with_name(copy.name + STAGING)
+            shutil.copyfile(long_path(source), fresh)
+            replace(fresh, copy)
 
     def _files(self) -> list[Path]:
         parts = [self.source / part for part in PARTS]
@@ -145,27 +239,51 @@ class WindowsProgram:
     def versions(self) -> list[Path]:
         """Return the folders of all complete versions, the newest first."""
         try:
-            folders = [folder for folder in self.root.iterdir() if numbers(folder.name)]
+            folders = [folder for folder in self.root.iterdir() if is_version(folder.name)]
         except OSError:
             return []
         usable = [folder for folder in folders if (folder / WINDOW).is_file()]
-        return sorted(usable, key=lambda folder: numbers(folder.name), reverse=True)
-
-    def newest(self) -> Path:
-        """Return the folder of the newest version, or of the running one if none is installed."""
-        return next(iter(self.versions()), self.source)
+        return sorted(usable, key=lambda folder: order(folder.name), reverse=True)
 
     def newer_command(self) -> list[str]:
-        """Return the command of the version to run instead of this one; empty if there is none."""
-        newest = self.newest()
-        return [] if _is_same(newest, self.source) else [str(newest / self.name)]
+        """Return the command of the version to run instead of this one; starts its trial."""
+        upcoming = self._named(NEXT)
+        version = upcoming or self._named(CURRENT)
+        is_this = self.installed and version == self.version
+        if not version or is_this or order(version) < order(self.version):
+            return []
+        if upcoming:
+            replace(self.root / NEXT, self.root / TRIED)
+        return [str(self.root / version / self.name)]
 
     def command(self) -> list[str]:
-        return [str(self.newest() / self.name)]
+        return [str(self._starter(self.name))]
 
     def opening(self) -> list[str]:
         """Return the command for links and the Start menu, which opens no console."""
-        return [str(self.newest() / WINDOW)]
+        return [str(self._starter(WINDOW))]
+
+    def _starter(self, name: str) -> Path:
+        starter = self.root / name
+        return starter if starter.is_file() and self._named(CURRENT) else self.source / name
+
+    @property
+    def failed(self) -> str:
+        tried = self._text(TRIED)
+        return "" if tried == self.version else tried
+
+    def confirm(self) -> None:
+        if not self.installed:
+            return
+        if self._text(CURRENT) != self.version:
+            self._name(CURRENT, self.version)
+        if self._text(TRIED) == self.version:
+            unlink(self.root / TRIED)
+        self._copy_starters(self.source)
+
+    def give_way(self) -> None:
+        if self.installed and self._text(TRIED) == self.version and not self._text(NEXT):
+            replace(self.root / TRIED, self.root / NEXT)
 
     def add(self, version: str, content: bytes) -> None:
         staging, target = self.root / f"{version}{STAGING}", self.root / version
@@ -178,14 +296,18 @@ class WindowsProgram:
                 raise UpdateFailed("the new version is incomplete")
             _remove_folder(target)
             patiently(lambda: folder.rename(target), folder)
+            self._name(NEXT, version)
         finally:
             _remove_folder(staging)
 
     def tidy(self) -> None:
-        """Delete incomplete versions, and all versions but the newest two."""
-        current = self.versions()[:2]
+        """Delete failed and incomplete versions, and all working versions but the newest two."""
+        working = [folder for folder in self.versions() if folder.name != self.failed]
+        needed = {*working[:2], self.root / self._text(CURRENT), self.root / self._text(NEXT)}
         for folder in self.root.iterdir() if self.root.is_dir() else ():
-            if folder not in current and not _is_same(folder, self.source):
+            is_fresh = folder.name.endswith(STAGING) and not _is_stale(folder)
+            is_needed = folder in needed or _is_same(folder, self.source)
+            if folder.is_dir() and not is_needed and not is_fresh:
                 _remove_folder(folder)
 
     def remove(self) -> None:
@@ -193,13 +315,25 @@ class WindowsProgram:
         if self.installed:
             remove_later(self.root)
         elif self.root.exists():
-            patiently(lambda: shutil.rmtree(long_path(self.root)), self.root)
+            try:
+                patiently(lambda: shutil.rmtree(long_path(self.root)), self.root)
+            except OSError:
+                _remove_folder(self.root)
+                raise
 
 
 def _is_same(folder: Path, other_name: Path) -> bool:
     """Return whether two paths name one existing folder; Windows also has short names for it."""
     try:
         return os.path.samefile(folder, other_name)
+    except OSError:
+        return False
+
+
+def _is_stale(folder: Path) -> bool:
+    """Return whether an incomplete version is so old that no running launcher completes it."""
+    try:
+        return epoch() - folder.stat().st_mtime > STALE_S
     except OSError:
         return False
 
@@ -211,7 +345,8 @@ def _unpack(content: bytes, folder: Path) -> None:
             if sum(entry.file_size for entry in packed.infolist()) > MOST_UNPACKED:
                 raise UpdateFailed("the new version is too large")
             packed.extractall(long_path(folder))
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, ValueError):
+        # RuntimeError: encrypted, or compressed in an unknown way
         raise UpdateFailed("the new version is damaged") from None
 
 
@@ -247,71 +382,135 @@ class PackedProgram:
     """The launcher as a single file that runs on any Python, with a copy for the user on Linux."""
 
     file: Path
+    version: str
     run: Run = first_line
     copy: Path | None = None  # what the desktop entry starts
+    is_trial: bool = False  # this version runs from the file beside ``file``
 
     @property
     def file_name(self) -> str:
         return PACKED
 
+    @property
+    def _base(self) -> Path:
+        """The file that is updated."""
+        return self.copy or self.file
+
+    @property
+    def _next(self) -> Path:
+        return self._base.with_name(self._base.stem + NEXT_FILE)
+
+    @property
+    def _tried(self) -> Path:
+        return self._base.with_name(self._base.stem + TRIED_FILE)
+
+    @property
+    def _fresh(self) -> Path:
+        return self._base.with_name(self._base.stem + "-new.pyz")
+
+    @property
+    def _is_copy(self) -> bool:
+        return self.copy is None or _is_same(self.file, self.copy)
+
     def install(self) -> None:
-        """Copy this file for the user, unless the copy is newer; raises OSError."""
-        if self.copy is None or self._is_copy(self.copy):
+        """Copy this file for the user, unless the copy is newer; raises OSError.
+
+        A file that is newer than the copy is tried first.
+        """
+        if self._is_copy:
             return
-        if self.copy.exists():
-            is_old = is_newer(_packed_version(self.copy), _packed_version(self.file))
-            if is_old or filecmp.cmp(self.file, self.copy, shallow=False):
-                return
-        self.copy.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.copy.with_name(self.copy.name + STAGING)
-        shutil.copyfile(self.file, partial)
-        partial.chmod(0o755)
-        replace(partial, self.copy)
+        current = file_version(self._base)
+        is_known = any(map(self._is_same_as, (self._base, self._next, self._tried)))
+        if not is_version(current):
+            self._put(self._base)
+        elif order(current) <= order(self.version) and not is_known:
+            self._put(self._next)
+
+    def _is_same_as(self, file: Path) -> bool:
+        return file.exists() and filecmp.cmp(self.file, file, shallow=False)
+
+    def _put(self, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(target.name + STAGING)
+        shutil.copyfile(self.file, fresh)
+        fresh.chmod(0o755)
+        replace(fresh, target)
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts the copy; empty if this file is the copy."""
-        if self.copy is None or not self.copy.exists() or self._is_copy(self.copy):
+        """Return the command of the version to run instead of this one; starts its trial."""
+        if self.is_trial:
             return []
-        return [sys.executable, str(self.copy)]
+        if self._next.exists() and order(file_version(self._next)) >= order(self.version):
+            replace(self._next, self._tried)
+            return [sys.executable, str(self._tried)]
+        if self._is_copy or order(file_version(self._base)) < order(self.version):
+            return []
+        return [sys.executable, str(self._base)]
 
-    def _is_copy(self, copy: Path) -> bool:
-        return copy.exists() and os.path.samefile(self.file, copy)
+    @property
+    def failed(self) -> str:
+        return "" if self.is_trial else file_version(self._tried)
+
+    def confirm(self) -> None:
+        if self.is_trial and self._tried.exists():
+            replace(self._tried, self._base)
+
+    def give_way(self) -> None:
+        if self.is_trial and self._tried.exists():
+            replace(self._tried, self._next)
 
     def remove(self) -> None:
         """Delete the copy; raises OSError."""
         if self.copy is not None:
-            self.copy.unlink(missing_ok=True)
+            files = (self.copy, self._next, self._tried, self._fresh)
+            do_all(*(partial(unlink, file) for file in files))
 
     def add(self, version: str, content: bytes) -> None:
-        fresh = self.file.with_name(self.file.name + STAGING)
+        fresh = self._fresh
         try:
             fresh.write_bytes(content)
-            fresh.chmod(self.file.stat().st_mode)
+            fresh.chmod(self._base.stat().st_mode)
             try_version([sys.executable, str(fresh)], version, self.run)
-            replace(fresh, self.file)
+            replace(fresh, self._next)
         finally:
             unlink(fresh)
 
     def command(self) -> list[str]:
-        return [sys.executable, str(self.file)]
+        return [sys.executable, str(self._base)]
 
 
-def _packed_version(file: Path) -> str:
-    """Return the version of a packed launcher; "" if it is no released version."""
+def file_version(file: Path) -> str:
+    """Return the version of a packed launcher; "" if the file is missing or damaged."""
     try:
-        return packed_version(file)
-    except BadOffer:
+        with zipfile.ZipFile(file) as packed:
+            matches = [_METADATA.fullmatch(name) for name in packed.namelist()]
+    except (OSError, zipfile.BadZipFile):
         return ""
+    return next((match[1] for match in matches if match is not None), "")
 
 
-def packed_program(places: Places) -> PackedProgram | None:
-    """Return the running single file, or None if the launcher was started in another way."""
+def fixed_file(started: Path) -> Path:
+    """Return the file that is started the next time; a version on trial runs from another one."""
+    name = started.name
+    return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
+
+
+def is_trial(name: str) -> bool:
+    """Return whether this is the name of a packed launcher on trial."""
+    return name.endswith(TRIED_FILE)
+
+
+def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
+    """Return the running single file, or None if the launcher was started in another way.
+
+    ``copied`` says whether the user has a copy of it, on Linux.
+    """
     started = Path(sys.argv[0]).absolute()
     if started.suffix != ".pyz" or not started.is_file():
         return None
-    if sys.platform == "win32" or places.program is None:
-        return PackedProgram(started)
-    return PackedProgram(started, copy=Path(places.program, PACKED))
+    has_copy = copied and sys.platform != "win32" and places.program is not None
+    copy = Path(places.program, PACKED) if has_copy and places.program is not None else None
+    return PackedProgram(fixed_file(started), version, copy=copy, is_trial=is_trial(started.name))
 
 
 def windows_program(places: Places, version: str) -> WindowsProgram | None:
@@ -324,6 +523,6 @@ def windows_program(places: Places, version: str) -> WindowsProgram | None:
     return WindowsProgram(Path(places.program), program.parent, version, program.name.lower())
 
 
-def own_program(places: Places, version: str) -> OwnProgram | None:
+def own_program(places: Places, version: str, *, copied: bool = True) -> OwnProgram | None:
     """Return this launcher's program if it can update itself, else None."""
-    return packed_program(places) or windows_program(places, version)
+    return packed_program(places, version, copied=copied) or windows_program(places, version)

@@ -20,6 +20,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import one_instance, words
 from svcserver.launcher.choices import FASTEST, LONGEST_PATH, Choices, choose
 from svcserver.launcher.command import LONGEST
+from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.page_guard import OpenPages, Sessions
@@ -60,7 +61,8 @@ class Page:
     downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
     quit: Callable[[], None] = lambda: None  # ends the launcher
-    restart: Callable[[], None] = lambda: None  # starts the launcher's new version
+    restart: Callable[[], str] = str  # starts the launcher's new version, or says why not
+    served: Callable[[], None] = lambda: None  # called when a browser has got the page's content
     update_text: Callable[[], dict[str, Any]] = dict  # what the page shows of an update
     secret: Secret | None = None  # a second start needs the secret to hand over its invite
     _files: dict[str, PageReply] = field(factory=read_files)
@@ -133,6 +135,7 @@ class Page:
         _, _, *parts = request.path.split("/")
         match request.method, parts:
             case "GET", ["state"]:
+                self.served()
                 return PageReply.of(self._state())
             case "GET", ["hosts", host, "pictures", number]:
                 return self._picture(host, number)
@@ -157,7 +160,7 @@ class Page:
         if command == "closed":
             self.pages.close(session)
         elif command == "restart":
-            self.restart()
+            return PageReply.of({"sentence": self.restart()})
         else:
             self.quit()
         return PageReply.of({})
@@ -216,6 +219,9 @@ _ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = 
     "choose": lambda page, member, body: member.choose(_text(body, "name", 64).strip()),
     "correct-code": lambda page, member, body: page.launcher.correct_code(
         member, _text(body, "code", 4096).strip()
+    ),
+    "updates": lambda page, member, body: member.change(
+        updates=YES if body.get("take") is True else NO
     ),
     "try-name": lambda page, member, body: member.try_name(_text(body, "name", 64).strip()),
     "check": lambda page, member, body: member.inputs.check(body.get("thorough") is True),

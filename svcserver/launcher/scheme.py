@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define
 
+from svcserver.launcher.locked_files import do_all
+from svcserver.launcher.own_program import fixed_file
 from svcserver.launcher.places import Places
 
 SCHEME = "svc"
@@ -31,7 +34,7 @@ _DESKTOP = """\
 Type=Application
 Name=svc launcher
 Comment=Join a host and play
-Exec={command} %u
+Exec={command} -- %u
 Icon=svc-launcher
 Terminal=false
 Categories=Game;
@@ -88,10 +91,9 @@ class LinuxScheme:
         return f"Links that begin with {SCHEME}: now open the launcher ({file})."
 
     def remove(self) -> str:
-        (self.programs / DESKTOP_FILE).unlink(missing_ok=True)
-        self.icon.unlink(missing_ok=True)
-        self._forget_choice()
-        self._refresh()
+        written = (self.programs / DESKTOP_FILE, self.icon)
+        deletions = (partial(file.unlink, missing_ok=True) for file in written)
+        do_all(*deletions, self._forget_choice, self._refresh)
         return f"Links that begin with {SCHEME}: no longer open the launcher."
 
     def _forget_choice(self) -> None:
@@ -143,11 +145,13 @@ class UserRegistry:
             return None
 
     def delete(self, key: str) -> None:
-        """Delete a registry key without sub-keys; does nothing if it does not exist."""
+        """Delete a registry key if it exists; raises OSError if it has sub-keys."""
         try:
             self.winreg.DeleteKey(self.winreg.HKEY_CURRENT_USER, key)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise OSError(rf"the registry key HKEY_CURRENT_USER\{key} ({error})") from error
 
 
 @define
@@ -163,7 +167,8 @@ class WindowsScheme:
 
     @property
     def _line(self) -> str:
-        return " ".join(f'"{part}"' for part in (*self.command, "%1"))
+        """The command line; after ``--``, no link is read as an option."""
+        return " ".join([*(f'"{part}"' for part in self.command), '-- "%1"'])
 
     def _is_ours(self, line: str) -> bool:
         return line in (self._line, self.registry.get(_WRITTEN))
@@ -183,10 +188,9 @@ class WindowsScheme:
     def remove(self) -> str:
         there = self.registry.get(_OPENING)
         ours = not there or self._is_ours(there)
-        if ours:
-            for below in (r"\shell\open\command", r"\shell\open", r"\shell", ""):
-                self.registry.delete(_KEY + below)
-        self.registry.delete(_WRITTEN)
+        below = (r"\shell\open\command", r"\shell\open", r"\shell", "") if ours else ()
+        keys = (*(_KEY + name for name in below), _WRITTEN)
+        do_all(*(partial(self.registry.delete, key) for key in keys))
         if not ours:
             return f"Links that begin with {SCHEME}: open another program ({there}), and still do."
         return f"Links that begin with {SCHEME}: no longer open the launcher."
@@ -207,7 +211,7 @@ def own_command() -> list[str]:
     """Return the command line that starts this program again."""
     program = sys.argv[0]
     if program.endswith((".pyz", ".py")):
-        return [sys.executable, str(Path(program).absolute())]
+        return [sys.executable, str(fixed_file(Path(program).absolute()))]
     installed = shutil.which(program)
     return (
         [str(Path(installed).absolute())]

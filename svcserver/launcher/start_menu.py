@@ -9,7 +9,7 @@ from typing import Protocol
 from attrs import define
 
 from svcserver.launcher import windows
-from svcserver.launcher.locked_files import unlink
+from svcserver.launcher.locked_files import do_all, unlink
 
 TITLE = "svc launcher"
 PROGRAMS = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
@@ -37,12 +37,11 @@ class StartMenu:
         return self.menu / f"{TITLE}.lnk"
 
     def add(self, program: Path, version: str) -> None:
-        """Add the entries for ``program`` unless they are there; raises OSError."""
+        """Add the entries for ``program``, with its version; raises OSError."""
         line = f'"{program}" remove'
-        if self.shortcut.is_file() and self.registry.get(PROGRAMS) == line:
-            return
-        self.menu.mkdir(parents=True, exist_ok=True)
-        self.make_shortcut(self.shortcut, program, "Join a host and play")
+        if not self.shortcut.is_file() or self.registry.get(PROGRAMS) != line:
+            self.menu.mkdir(parents=True, exist_ok=True)
+            self.make_shortcut(self.shortcut, program, "Join a host and play")
         for name, value in (
             ("DisplayName", TITLE),
             ("DisplayVersion", version),
@@ -55,5 +54,4 @@ class StartMenu:
 
     def remove(self) -> None:
         """Remove the entries; raises OSError."""
-        unlink(self.shortcut)
-        self.registry.delete(PROGRAMS)
+        do_all(lambda: unlink(self.shortcut), lambda: self.registry.delete(PROGRAMS))

@@ -18,6 +18,7 @@ from svcserver.kernel.digits import whole_in
 from svcserver.kernel.foreign_text import visible
 from svcserver.launcher import words
 from svcserver.launcher.choices import Choices, choose
+from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import BUSY, Stage
@@ -107,6 +108,7 @@ COMMANDS = {  # name -> arguments, explanation
     "news": ("", "Show the owner's news."),
     "people": ("", "Show who is online, and how to meet friends."),
     "hunter": ("", "Show your progress."),
+    "updates": ("YES|NO", "Take the launcher's updates from this host, or not."),
     "hosts": ("", "List all hosts."),
     "use": ("NUMBER", "Switch to another host of the list."),
     "set": ("SETTING VALUE", "Change folder, command, runner or limit (MB per second)."),
@@ -329,6 +331,7 @@ class Terminal:
             "renew-key": member.renew_key,
             "passport": lambda: member.save_passport(self.downloads),
             "leave": lambda: self.launcher.leave(member),
+            "updates": lambda: _take_updates(member, rest.lower()),
             "status": lambda: self._printed.clear(),
             "news": lambda: self._quote_host(member, "news", "No news from the owner."),
             "people": lambda: self._quote_host(member, "people", "Nobody is online at the moment."),
@@ -389,6 +392,14 @@ class Terminal:
             "announced": shown["announced"],
             "stage": f"{text} {more}" if more else text,
         }
+
+
+def _take_updates(member: Membership, answer: str) -> str:
+    """Save whether the player takes the launcher's updates from a host; return a text."""
+    if answer not in (YES, NO):
+        return "Usage: updates YES|NO"
+    member.change(updates=answer)
+    return f"Launcher updates from {member.record.name}: {answer}."
 
 
 def _values(shown: dict[str, object]) -> dict[str, object]:

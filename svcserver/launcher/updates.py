@@ -1,6 +1,7 @@
 """The launcher's updates: newer versions that the owner of a host has signed.
 
-Only a host with a pinned certificate can offer an update. The new version is installed while no
+Only a host with a pinned certificate can offer an update, and the player is asked once for each
+host whether to take its updates. The new version is installed while no
 game runs. It replaces the old version after the next game, or when the launcher starts again.
 """
 
@@ -20,6 +21,7 @@ from svcserver.edge.launcher_update import BadOffer, LauncherOffer, is_newer, ve
 from svcserver.kernel.every import Every
 from svcserver.launcher import words
 from svcserver.launcher.host_client import NoReply
+from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.own_program import OwnProgram, UpdateFailed
 from svcserver.launcher.program import Launcher
@@ -40,17 +42,20 @@ class Updates(MultiService):
     launcher: Launcher
     program: OwnProgram
     version: str
-    restart: Callable[[], None] | None  # ends this launcher and starts the newest version
-    text: str = field(default="", init=False)  # for the player
+    restart: Callable[[], object] | None  # ends this launcher and starts the newest version
+    text: str = ""  # for the player
     ready: bool = field(default=False, init=False)  # a new version is installed
     _failed: set[str] = field(factory=set, init=False)  # hashes of files that cannot be used
     _offer: tuple[LauncherOffer, Membership] | None = field(default=None, init=False)
+    question: Membership | None = field(default=None, init=False)  # whose updates may be taken?
     _played: bool = field(default=False, init=False)  # while a new version was there
     _job: Deferred[Any] | None = field(default=None, init=False)
     _looked_at: float = field(default=-LOOK_S, init=False)
 
     def __attrs_post_init__(self) -> None:
         MultiService.__init__(self)
+        if failed := self.program.failed:
+            self.text = words.UPDATE_UNDONE.format(version=failed, current=self.version)
         tick = Every(self.launcher.clock, TICK_S, self._tick, "the look for an update")
         tick.setServiceParent(self)
 
@@ -61,11 +66,20 @@ class Updates(MultiService):
 
     def shown(self) -> dict[str, Any]:
         """Return the part of the page's data that is about an update."""
-        return {"text": self.text, "ready": self.ready}
+        return {
+            "text": self.text,
+            "ready": self.ready,
+            "can_restart": self.ready and not self.launcher.busy,
+            "host": self.question.record.id if self.question is not None else "",
+        }
 
     def _tick(self) -> None:
         if self._job is not None:
             return
+        member = self.question
+        is_known = member is not None and self.launcher.members.get(member.record.id) is member
+        if member is not None and (member.record.updates or not is_known):
+            self.question, self.text, self._looked_at = None, "", -LOOK_S
         pending = self.ready or self._offer is not None
         if not pending and self.launcher.clock.seconds() - self._looked_at >= LOOK_S:
             self._looked_at = self.launcher.clock.seconds()
@@ -90,18 +104,47 @@ class Updates(MultiService):
         self._job = None
 
     async def _look(self) -> None:
-        """Find the newest version that a host offers with a valid signature."""
-        best = None
+        """Find the newest version that a host offers with a valid signature.
+
+        It is used if the player takes updates from this host; otherwise the player is asked.
+        """
+        best: tuple[LauncherOffer, Membership] | None = None
+        asking: tuple[LauncherOffer, Membership] | None = None
         for member in tuple(self.launcher.members.values()):
-            if member.record.username and member.record.public and member.before is None:
-                for offer in await self._offers(member):
-                    newest = best[0].version if best is not None else self.version
-                    if is_newer(offer.version, newest) and offer.sha256 not in self._failed:
-                        best = offer, member
+            if not (member.record.username and member.record.public and member.before is None):
+                continue
+            if member.record.updates == NO:
+                continue
+            for offer in await self._usable_offers(member):
+                if member.record.updates != YES:
+                    asking = asking or (offer, member)
+                elif best is None or is_newer(offer.version, best[0].version):
+                    best = offer, member
         if best is not None:
-            self._offer = best
+            self._offer, self.question = best, None
             offer, member = best
             self.text = words.UPDATE_OFFERED.format(version=offer.version, host=member.record.name)
+        elif asking is not None:
+            offer, self.question = asking
+            name = self.question.record.name
+            self.text = words.UPDATE_ASKED.format(version=offer.version, host=name)
+
+    async def _usable_offers(self, member: Membership) -> list[LauncherOffer]:
+        """Return the host's offers of newer versions that have not failed on this PC."""
+        try:
+            offers = await self._offers(member)
+        except CancelledError:
+            raise
+        except Exception:
+            log.failure("the offers of {host} cannot be read", host=member.record.name)
+            return []
+        return [
+            offer
+            for offer in offers
+            if is_newer(offer.version, self.version)
+            and offer.sha256 not in self._failed
+            and offer.version != self.program.failed
+        ]
 
     async def _offers(self, member: Membership) -> list[LauncherOffer]:
         """Return the host's valid offers of this launcher's file."""

@@ -21,8 +21,9 @@ NAME_FREE = "This name is free."
 NAME_UNTOLD = "The host checks whether this name is free when you make your account."
 NAME_INVALID = "A name has 3 to 16 letters, digits or underscores, and nothing else."
 INVITE_INVALID = "This invite has been used or withdrawn. Ask the owner for a new one."
+INVITE_EXPIRED = "This invite has expired. Ask the owner for a new one."
 INVITE_USED_UP = (
-    "This invite has been used up or has expired. If you have an account here, import its key; "
+    "This invite has been used up. If you have an account here, import its key; "
     "otherwise ask the owner for a new invite."
 )
 INVITE_UNKNOWN = (
@@ -131,6 +132,16 @@ UPDATE_FAILED = (
     "Version {version} of the launcher could not be installed ({why}). You keep the current "
     "version."
 )
+UPDATE_ASKED = (
+    "{host} offers version {version} of the launcher. Take launcher updates from {host}? Its owner "
+    "can then replace this program."
+)
+UPDATE_UNDONE = (
+    "Version {version} of the launcher did not work on this PC. The launcher has returned to "
+    "version {current}."
+)
+RESTART_LATER = "The launcher cannot restart while a game, a check or a download runs."
+NOT_COPIED = "The launcher runs from its folder, because it could not be copied: {why}"
 CRASHED = (
     "The launcher has crashed. The cause is in the file {path}. Start the launcher again; if it "
     "crashes again, send that file to the owner of your host."
@@ -141,7 +152,7 @@ REMOVED = (
     "folder if you do not need them."
 )
 END_GAME_FIRST = "End the game first, then remove the launcher."
-NOT_REMOVED = "The launcher could not be removed completely ({why}). Close it, then try again."
+NOT_REMOVED = "Some parts of the launcher could not be removed: {why}. Close it, then try again."
 RUNS_ALREADY = (
     "The launcher already runs, but refused the link. Open its page, and paste the invite."
 )

@@ -107,10 +107,12 @@ class SchemeTests(SynchronousTestCase):
         command = module.registry.get(r"Software\Classes\svc\shell\open\command")
         assert command is not None
         self.assertTrue(command.startswith('"C:\\Python\\python.exe" "'), command)
-        self.assertTrue(command.endswith('svc-launcher.pyz" "%1"'), command)
+        self.assertTrue(command.endswith('svc-launcher.pyz" -- "%1"'), command)
         module.registry.set(r"Software\Classes\svc\shell\other", "", "of another program")
-        with self.assertRaises(OSError):
+        with self.assertRaisesRegex(OSError, r"svc\\shell .*; .*svc \("):
             scheme.remove()
+        for key in (r"Software\Classes\svc\shell\open", r"Software\svc-launcher"):
+            self.assertNotIn(key, module.registry.keys)
         module.DeleteKey(7, r"Software\Classes\svc\shell\other")
         scheme.remove()
         self.assertEqual([key for key in module.registry.keys if "svc" in key], [])
@@ -144,7 +146,7 @@ class SchemeTests(SynchronousTestCase):
         self.assertEqual(registry.keys[r"Software\Classes\svc"]["URL Protocol"], "")
         self.assertEqual(
             registry.get(r"Software\Classes\svc\shell\open\command"),
-            r'"C:\Program Files\py.exe" "C:\l.pyz" "%1"',
+            r'"C:\Program Files\py.exe" "C:\l.pyz" -- "%1"',
         )
         scheme.remove()
         scheme.remove()
@@ -152,7 +154,7 @@ class SchemeTests(SynchronousTestCase):
 
     def test_windows_registration_of_another_program_stays(self) -> None:
         registry, opening = Registered(), r"Software\Classes\svc\shell\open\command"
-        ours, foreign = r'"C:\old\l.pyz" "%1"', r'"C:\other.exe" "%1"'
+        ours, foreign = r'"C:\old\l.pyz" -- "%1"', r'"C:\other.exe" "%1"'
         WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
         moved = WindowsScheme(registry, [r"C:\new\l.pyz"])
         self.assertIn("now open the launcher", moved.add())  # it was ours, from where it was
@@ -186,6 +188,7 @@ class SchemeTests(SynchronousTestCase):
             )
         with self.assertRaises(SystemExit):
             arguments(["--links", "--no-links"])
+        self.assertEqual(arguments(["--", "--links"]).what, "--links")  # a link is no option
 
     def test_linux_registration_is_written_and_undone(self) -> None:
         folder, desktop = new_folder(self), Desktop()
@@ -198,7 +201,7 @@ class SchemeTests(SynchronousTestCase):
         icon = folder / "icons/hicolor/scalable/apps/svc-launcher.svg"
         self.assertIn("<svg", icon.read_text())
         self.assertIn("Icon=svc-launcher\n", text)
-        self.assertIn('Exec="/opt/my py" "/l.pyz" %u\n', text)
+        self.assertIn('Exec="/opt/my py" "/l.pyz" -- %u\n', text)
         self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
         self.assertEqual(desktop.changes, ["default", "update"])
         self.assertIn(": open the launcher", scheme.add())

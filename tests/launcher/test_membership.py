@@ -45,6 +45,7 @@ class JoiningTests(LauncherCase):
         for status, reply, sentence, needs_code in (
             (200, {"invite": "valid"}, "", False),
             (200, {"invite": "used_up"}, words.INVITE_USED_UP, True),
+            (200, {"invite": "expired"}, words.INVITE_EXPIRED, True),
             (200, {"invite": "unknown"}, words.INVITE_UNKNOWN, True),
             (400, {"error": "registration_closed"}, words.CLOSED, False),
             (200, {"invite": "of another kind"}, "", False),

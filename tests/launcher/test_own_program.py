@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 
+from attrs import evolve
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -27,11 +29,13 @@ from svcserver.launcher.own_program import (
     PackedProgram,
     UpdateFailed,
     WindowsProgram,
+    order,
     own_program,
     windows_program,
 )
 from svcserver.launcher.page_guard import SILENT_S, OpenPages
 from svcserver.launcher.places import places_of
+from svcserver.launcher.scheme import own_command
 from svcserver.launcher.start_menu import StartMenu
 from tests.launcher.around import new_folder
 from tests.launcher.test_links import Registered
@@ -46,6 +50,17 @@ def packed(files: Mapping[str, bytes], folder: str = "svc-launcher/") -> bytes:
         for name, content in files.items():
             made.writestr(folder + name, content)
     return file.getvalue()
+
+
+def altered(content: bytes, *, flags: int = 0, method: int = 0) -> bytes:
+    """Return a zip with these flags and this compression method for all its files."""
+    changed = bytearray(content)
+    for mark, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        place = changed.find(mark)
+        while place >= 0:
+            changed[place + at : place + at + 4] = struct.pack("<HH", flags, method)
+            place = changed.find(mark, place + 1)
+    return bytes(changed)
 
 
 def lay(folder: Path, files: Mapping[str, bytes] = FILES) -> None:
@@ -74,13 +89,28 @@ class WindowsProgramTests(SynchronousTestCase):
         )
 
     def names(self) -> list[str]:
-        return sorted(path.name for path in self.root.iterdir())
+        return sorted(path.name for path in self.root.iterdir() if path.is_dir())
+
+    def text(self, name: str) -> str:
+        """Return the version that a file names, "" without the file."""
+        file = self.root / name
+        return file.read_text() if file.exists() else ""
+
+    @property
+    def starter(self) -> list[str]:
+        """The command with the path that never changes."""
+        return [str(self.root / "svc-launcher.exe")]
+
+    def try_next(self) -> None:
+        """Do what the program with the fixed path does before it starts a version on trial."""
+        (self.root / "next.txt").replace(self.root / "tried.txt")
 
     def test_first_start_copies_the_program_alone(self) -> None:
         program = self.program()
         self.assertEqual(program.command(), [str(self.source / "svc-launcher.exe")])
         program.install()
         self.assertEqual(self.names(), ["0.2.0"])
+        self.assertEqual(self.text("current.txt"), "0.2.0")
         copy = self.root / "0.2.0"
         files = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
         self.assertEqual(files, set(FILES))
@@ -107,15 +137,80 @@ class WindowsProgramTests(SynchronousTestCase):
         self.assertEqual(missing.read_bytes(), b"code")
         self.assertEqual(self.names(), ["0.2.0"])
 
-    def test_older_program_starts_the_newest_version(self) -> None:
-        for version in ("0.2.0", "0.10.0", "0.9.9"):
-            lay(self.root / version)
-        (self.root / "0.11.0").mkdir()  # without a program
-        (self.root / "0.12.0.new").mkdir()
-        newest = str(self.root / "0.10.0" / "svc-launcher.exe")
-        self.assertEqual(self.program().newer_command(), [newest])
-        self.assertEqual(self.program(source=self.root / "0.2.0").newer_command(), [newest])
-        self.assertEqual(self.program(source=self.root / "0.10.0").newer_command(), [])
+    def test_changed_file_of_the_same_size_is_repaired(self) -> None:
+        self.program().install()
+        changed = self.root / "0.2.0" / "app" / "a" / "b.py"
+        changed.write_bytes(b"cade")
+        self.program().install()
+        self.assertEqual(changed.read_bytes(), b"code")
+
+    def test_older_program_starts_the_installed_version(self) -> None:
+        self.program("0.10.0").install()
+        for version in ("0.9.9", "0.10.0.dev3", "0.10.0rc1"):
+            command = [str(self.root / "0.10.0" / "svc-launcher.exe")]
+            self.assertEqual(self.program(version).newer_command(), command)
+            self.program(version).install()
+        self.assertEqual(self.names(), ["0.10.0"])
+        installed = self.program("0.10.0", self.root / "0.10.0")
+        self.assertEqual(installed.newer_command(), [])
+
+    def test_newer_program_starts_no_older_version(self) -> None:
+        self.program("0.2.0").install()
+        for version in ("0.2.1.dev1", "0.2.1", "0.3.0rc2"):
+            self.assertEqual(self.program(version).newer_command(), [])  # it could not be copied
+
+    def test_development_versions_are_installed_once(self) -> None:
+        self.program("0.3.0.dev1").install()
+        self.program("0.3.0.dev1").tidy()
+        self.assertEqual(self.names(), ["0.3.0.dev1"])
+        self.program("0.3.0.dev2").install()
+        self.assertEqual(
+            (self.text("current.txt"), self.text("next.txt")), ("0.3.0.dev1", "0.3.0.dev2")
+        )
+        self.program("unknown").install()
+        self.assertEqual(self.names(), ["0.3.0.dev1", "0.3.0.dev2"])
+
+    def test_versions_are_ordered_as_their_numbers_and_kinds(self) -> None:
+        versions = ["odd", "0.2", "0.9.9", "0.10.0.dev2", "0.10.0a1", "0.10.0rc1", "0.10.0"]
+        self.assertEqual(sorted(reversed(versions), key=order), versions)
+        self.assertEqual(order("1.0"), order("1.0.0+local"))
+
+    def update(self) -> WindowsProgram:
+        """Install an update, and let the next start try it; return the new version."""
+        self.program().install()
+        self.program(source=self.root / "0.2.0").add("0.3.0", packed(FILES))
+        self.try_next()
+        return self.program("0.3.0", self.root / "0.3.0")
+
+    def test_version_that_has_served_its_page_replaces_the_old_one(self) -> None:
+        new = self.update()
+        self.assertEqual(
+            (new.newer_command(), new.failed, self.text("current.txt")), ([], "", "0.2.0")
+        )
+        new.confirm()
+        self.assertEqual((self.text("current.txt"), self.text("tried.txt")), ("0.3.0", ""))
+        old = self.program(source=self.root / "0.2.0")
+        command = [str(self.root / "0.3.0" / "svc-launcher.exe")]
+        self.assertEqual((old.newer_command(), old.failed), (command, ""))
+        self.assertEqual(new.opening(), self.starter)
+
+    def test_version_that_serves_no_page_is_given_up(self) -> None:
+        self.update()
+        old = self.program(source=self.root / "0.2.0")
+        self.assertEqual((old.newer_command(), old.failed), ([], "0.3.0"))
+        old.confirm()
+        old.tidy()
+        self.assertEqual((self.names(), old.failed), (["0.2.0"], "0.3.0"))
+        again = self.program("0.3.0")  # the player has unzipped it
+        again.install()
+        self.assertEqual((self.text("next.txt"), again.newer_command()), ("", []))
+
+    def test_trial_is_put_off_while_another_launcher_runs(self) -> None:
+        new = self.update()
+        new.give_way()
+        self.assertEqual((self.text("next.txt"), self.text("tried.txt")), ("0.3.0", ""))
+        new.give_way()
+        self.assertEqual(self.program(source=self.root / "0.2.0").failed, "")
 
     def test_update_is_tried_before_it_is_installed(self) -> None:
         self.program().install()
@@ -124,7 +219,11 @@ class WindowsProgramTests(SynchronousTestCase):
         self.assertEqual(self.names(), ["0.2.0", "0.3.0"])
         [[tried, option]] = self.tried
         self.assertEqual((Path(tried).name, option), ("svc-launcher-cli.exe", "--version"))
-        self.assertEqual(program.newer_command(), [str(self.root / "0.3.0" / "svc-launcher.exe")])
+        self.assertEqual((self.text("next.txt"), program.command()), ("0.3.0", self.starter))
+        command = [str(self.root / "0.3.0" / "svc-launcher.exe")]
+        for expected in (command, []):  # once, or a broken version would be tried for ever
+            self.assertEqual(program.newer_command(), expected)
+        self.assertEqual(self.text("tried.txt"), "0.3.0")
 
     def test_unusable_update_leaves_the_old_version_working(self) -> None:
         self.program().install()
@@ -133,6 +232,10 @@ class WindowsProgramTests(SynchronousTestCase):
         for content, line in (
             (b"no zip", self.line),
             (packed(FILES)[:-40], self.line),
+            (packed(FILES).replace(b"code", b"cade"), self.line),
+            (altered(packed(FILES), flags=1), self.line),  # encrypted
+            (altered(packed(FILES), method=99), self.line),
+            (altered(packed(FILES), method=8), self.line),  # no compressed data
             (packed(without_window), self.line),
             (packed(FILES), "svc-launcher 0.1.0"),
             (packed(FILES), ""),
@@ -151,8 +254,10 @@ class WindowsProgramTests(SynchronousTestCase):
     def test_old_and_incomplete_versions_are_deleted(self) -> None:
         for version in ("0.1.0", "0.2.0", "0.3.0", "0.4.0.new", "0.2.0-77.new"):
             lay(self.root / version)
+        os.utime(self.root / "0.4.0.new", (0, 0))
         self.program(source=self.root / "0.3.0").tidy()
-        self.assertEqual(self.names(), ["0.2.0", "0.3.0"])
+        # another start may be completing the fresh one
+        self.assertEqual(self.names(), ["0.2.0", "0.2.0-77.new", "0.3.0"])
 
     def test_remove_from_another_folder_deletes_all_versions(self) -> None:
         self.program().install()
@@ -183,56 +288,83 @@ class WindowsProgramTests(SynchronousTestCase):
 
 
 class PackedProgramTests(SynchronousTestCase):
-    def test_new_file_replaces_the_old_one_only_if_it_starts(self) -> None:
-        file = new_folder(self) / "svc-launcher.pyz"
-        file.write_bytes(b"old")
-        file.chmod(0o755)
-        program = PackedProgram(file, lambda command: "svc-launcher 0.3.0")
-        for version, content in (("0.4.0", b"old"), ("0.3.0", b"new")):
-            try:
-                program.add(version, b"new")
-            except UpdateFailed:
-                self.assertEqual(version, "0.4.0")
-            self.assertEqual(file.read_bytes(), content)
-            self.assertEqual(list(file.parent.iterdir()), [file])
-        self.assertTrue(os.access(file, os.X_OK))
-        self.patch(sys, "argv", [str(file)])
-        started = own_program(places_of("linux", {}, "/home/bo"), "0.3.0")
-        assert started is not None
-        self.assertEqual(started.command(), [sys.executable, str(file)])
+    def setUp(self) -> None:
+        self.folder = new_folder(self)
 
-    def packed(self, name: str, version: str, more: str = "") -> PackedProgram:
-        """Return a packed launcher of this version, whose copy belongs into the folder ``own``."""
+    def packed(
+        self, name: str, version: str, more: str = "", *, copied: bool = True
+    ) -> PackedProgram:
+        """Write and return a packed launcher, whose copy belongs into the folder ``own``."""
         file = self.folder / name
         with zipfile.ZipFile(file, "w") as packed:
             packed.writestr(f"site-packages/svc_launcher-{version}.dist-info/METADATA", more)
-        return PackedProgram(file, copy=self.folder / "own" / "svc-launcher.pyz")
+        copy = self.folder / "own" / "svc-launcher.pyz" if copied else None
+        return PackedProgram(file, version, lambda command: f"svc-launcher {version}", copy)
+
+    def trial(self, base: Path, version: str) -> PackedProgram:
+        return PackedProgram(base, version, is_trial=True)
+
+    def test_new_file_is_used_only_if_it_starts_and_serves_its_page(self) -> None:
+        old = self.packed("svc-launcher.pyz", "0.2.0", copied=False)
+        file, tried = old.file, self.folder / "svc-launcher-tried.pyz"
+        file.chmod(0o755)
+        content = self.packed("new", "0.3.0").file.read_bytes()
+        (self.folder / "new").unlink()
+        with self.assertRaises(UpdateFailed):
+            old.add("0.4.0", content)
+        self.assertEqual(list(self.folder.iterdir()), [file])
+        for ending in ("fails", "gives way", "works"):
+            evolve(old, run=lambda command: "svc-launcher 0.3.0").add("0.3.0", content)
+            self.assertEqual(old.newer_command(), [sys.executable, str(tried)])
+            self.assertTrue(os.access(tried, os.X_OK))
+            new = self.trial(file, "0.3.0")
+            self.assertEqual((new.newer_command(), new.failed), ([], ""))
+            if ending == "fails":
+                self.assertEqual((old.newer_command(), old.failed), ([], "0.3.0"))
+            elif ending == "gives way":
+                new.give_way()
+                self.assertEqual(old.failed, "")
+            else:
+                new.confirm()
+                new.confirm()
+        self.assertEqual((file.read_bytes(), list(self.folder.iterdir())), (content, [file]))
+
+    def test_running_file_is_recognised(self) -> None:
+        places = places_of("linux", {}, "/home/bo")
+        for name in ("svc-launcher.pyz", "svc-launcher-tried.pyz"):
+            (self.folder / name).touch()
+            self.patch(sys, "argv", [str(self.folder / name)])
+            program = own_program(places, "0.3.0", copied=False)
+            assert program is not None
+            command = [sys.executable, str(self.folder / "svc-launcher.pyz")]
+            self.assertEqual((program.command(), own_command()), (command, command))
 
     def test_file_is_copied_for_the_user_unless_the_copy_is_newer(self) -> None:
-        self.folder = new_folder(self)
-        for name, version, more, is_copied in (
-            ("first.pyz", "0.3.0", "", True),
+        for name, version, more, is_tried in (
             ("first.pyz", "0.3.0", "", False),
-            ("newer.pyz", "0.4.0", "", True),
+            ("first.pyz", "0.3.0", "", False),
+            ("newer.pyz", "0.4.0.dev1", "", True),
             ("older.pyz", "0.3.9", "", False),
+            ("released.pyz", "0.4.0", "", True),
             ("rebuilt.pyz", "0.4.0", "built again", True),
-            ("unreleased.pyz", "0.4.0+local", "", True),
         ):
             program = self.packed(name, version, more)
             assert program.copy is not None
-            before = program.copy.read_bytes() if program.copy.exists() else b""
             program.install()
-            copy = program.copy.read_bytes()
+            tried = program.copy.with_name("svc-launcher-tried.pyz")
             with self.subTest(name=name):
-                self.assertEqual(copy != before, is_copied)
-                if is_copied:
-                    self.assertEqual(copy, program.file.read_bytes())
-            self.assertEqual(program.newer_command(), [sys.executable, str(program.copy)])
+                started = tried if is_tried else program.copy
+                self.assertEqual(program.newer_command(), [sys.executable, str(started)])
+                if is_tried:
+                    self.trial(program.copy, version).confirm()
+                    self.assertEqual(program.copy.read_bytes(), program.file.read_bytes())
             self.assertEqual(list(program.copy.parent.iterdir()), [program.copy])
         self.assertTrue(os.access(program.copy, os.X_OK))
-        copied = PackedProgram(program.copy, copy=program.copy)
+        copied = PackedProgram(program.copy, "0.4.0", copy=program.copy)
         copied.install()
         self.assertEqual(copied.newer_command(), [])
+        newer = self.packed("newest.pyz", "0.5.0")  # which could not be copied
+        self.assertEqual(newer.newer_command(), [])
         program.remove()
         program.remove()
         self.assertFalse(program.copy.exists())
@@ -342,6 +474,7 @@ class StartMenuTests(SynchronousTestCase):
         for program, version in ((old, "0.2.0"), (old, "0.2.0"), (new, "0.3.0")):
             menu.add(program, version)
         self.assertEqual(made, [old, new])
+        menu.add(new, "0.3.0")
         entry = next(value for key, value in registry.keys.items() if key.endswith("svc-launcher"))
         self.assertEqual(entry["UninstallString"], f'"{new}" remove')
         self.assertEqual(entry["DisplayVersion"], "0.3.0")

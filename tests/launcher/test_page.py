@@ -230,6 +230,23 @@ class GuardTests(PageCase):
         self.ask("POST", "/api/join", {"invite": invite_text()})
         self.assertEqual(json.parse(self.ask("GET", "/api/state")[2])["refusal"], "")
 
+    def test_question_about_updates_is_answered_on_the_page(self) -> None:
+        member = self.joined()
+        for take, answer in ((True, "yes"), (False, "no"), ("yes", "no")):
+            self.ask("POST", f"/api/hosts/{PLACE}/updates", {"take": take})
+            self.assertEqual(member.record.updates, answer)
+
+    def test_first_page_content_and_a_refused_restart_are_reported(self) -> None:
+        served: list[bool] = []
+        self.page.served = lambda: served.append(True)
+        self.page.restart = lambda: words.RESTART_LATER
+        self.ask("GET", "/api/state", X_Launcher_Session="wrong")
+        self.assertEqual(served, [])
+        self.ask("GET", "/api/state")
+        self.assertEqual(served, [True])
+        reply = json.parse(self.ask("POST", "/api/restart", {})[2])
+        self.assertEqual(reply, {"sentence": words.RESTART_LATER})
+
     def test_second_start_gets_a_proof_before_it_hands_over(self) -> None:
         plain = {"Origin": "", "Sec_Fetch_Site": "", "Sec_Fetch_Mode": "", "X_Launcher_Session": ""}
         nonce = {"nonce": "7" * 64}

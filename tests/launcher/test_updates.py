@@ -10,14 +10,16 @@ from attrs import define, evolve, field
 from twisted.internet.defer import Deferred
 
 from svcserver.edge.certificate import Pair, make_pair
+from svcserver.edge.invite import decode
 from svcserver.edge.launcher_update import LauncherOffer, sign
 from svcserver.kernel import json
 from svcserver.launcher import words
 from svcserver.launcher.host_client import NoReply
+from svcserver.launcher.host_list import NO, YES, joined
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.own_program import UpdateFailed
 from svcserver.launcher.updates import LIST, LOOK_S, TICK_S, Updates
-from tests.launcher.around import FakeHost, LauncherCase
+from tests.launcher.around import FakeHost, LauncherCase, invite_text
 
 PAIR = make_pair(["play.example.org"])
 NAME = "svc-launcher-windows.zip"
@@ -31,6 +33,7 @@ class FakeProgram:
     file_name: str = NAME
     added: list[tuple[str, bytes]] = field(factory=list)
     fault: Exception | None = None
+    failed: str = ""
 
     def add(self, version: str, content: bytes) -> None:
         if self.fault is not None:
@@ -40,13 +43,28 @@ class FakeProgram:
     def command(self) -> list[str]:
         return ["newest"]
 
+    def newer_command(self) -> list[str]:
+        return []
+
+    def install(self) -> None:
+        """Do nothing."""
+
+    def confirm(self) -> None:
+        """Do nothing."""
+
+    def give_way(self) -> None:
+        """Do nothing."""
+
+    def remove(self) -> None:
+        """Do nothing."""
+
 
 class UpdateTests(LauncherCase):
     def setUp(self) -> None:
         super().setUp()
         self.program, self.restarts = FakeProgram(), 0
         self.member = self.registered({})
-        self.member.change(fingerprint=PAIR.fingerprint, command=sys.executable)
+        self.member.change(fingerprint=PAIR.fingerprint, command=sys.executable, updates=YES)
         self.updates = Updates(self.launcher, self.program, "0.2.0", self.restart)
 
     def restart(self) -> None:
@@ -76,6 +94,72 @@ class UpdateTests(LauncherCase):
         self.assertEqual(self.updates.text, words.UPDATE_READY.format(version="0.3.0"))
         self.clock.pump([TICK_S] * int(LOOK_S * 2))
         self.assertEqual((self.downloads(), self.restarts), (1, 0))
+
+    def test_player_is_asked_once_whether_to_take_a_hosts_updates(self) -> None:
+        self.member.change(updates="")
+        self.offer()
+        self.begin()
+        name = self.member.record.name
+        self.assertEqual(self.updates.text, words.UPDATE_ASKED.format(version="0.3.0", host=name))
+        self.assertEqual(self.updates.shown()["host"], self.member.record.id)
+        self.clock.pump([LOOK_S] * 2)
+        self.assertEqual(self.downloads(), 0)
+        self.member.change(updates=NO)
+        self.clock.pump([TICK_S, LOOK_S, LOOK_S])
+        self.assertEqual((self.updates.text, self.updates.shown()["host"]), ("", ""))
+        self.assertEqual(self.downloads(), 0)
+        self.member.change(updates=YES)
+        self.clock.pump([LOOK_S, TICK_S, TICK_S])
+        self.assertTrue(self.updates.ready)
+
+    def test_answer_holds_for_the_certificate_that_it_was_given_for(self) -> None:
+        again = joined(decode(invite_text(fingerprint=PAIR.fingerprint)), self.member.record)
+        self.assertEqual(again.updates, YES)
+        self.assertEqual(joined(decode(invite_text()), self.member.record).updates, "")
+
+    def test_question_ends_when_the_player_leaves_the_host(self) -> None:
+        self.member.change(updates="")
+        self.offer()
+        self.begin()
+        self.launcher.leave(self.member)
+        self.clock.pump([TICK_S] * 2)
+        self.assertEqual((self.updates.text, self.updates.shown()["host"]), ("", ""))
+
+    def test_version_that_has_failed_is_named_and_not_installed(self) -> None:
+        self.program.failed = "0.3.0"
+        self.updates = Updates(self.launcher, self.program, "0.2.0", self.restart)
+        self.offer()
+        self.begin()
+        self.clock.pump([LOOK_S] * 2)
+        undone = words.UPDATE_UNDONE.format(version="0.3.0", current="0.2.0")
+        self.assertEqual((self.downloads(), self.updates.text), (0, undone))
+        self.offer("0.3.1")
+        self.clock.pump([LOOK_S, TICK_S, TICK_S])
+        self.assertTrue(self.updates.ready)
+
+    def test_restart_is_offered_only_while_nothing_else_runs(self) -> None:
+        self.offer()
+        self.begin()
+        self.assertTrue(self.updates.shown()["can_restart"])
+        self.member.inputs.play()
+        shown = self.updates.shown()
+        self.assertEqual((shown["ready"], shown["can_restart"]), (True, False))
+
+    def test_fault_with_one_host_does_not_hide_the_others(self) -> None:
+        self.offer()
+        ask, faults = FakeHost.ask, [ZeroDivisionError()]
+
+        async def faulty(host: FakeHost, method: str, path: str, **sent: Any) -> Any:
+            if path == LIST and faults:
+                raise faults.pop()
+            return await ask(host, method, path, **sent)
+
+        self.patch(FakeHost, "ask", faulty)
+        another = self.launcher.join(invite_text(host="zoo.example.org"))
+        another.change(fingerprint=PAIR.fingerprint, username="Bo_2", updates=YES)
+        self.begin()
+        self.assertTrue(self.updates.ready)
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
     def test_same_and_older_versions_are_refused(self) -> None:
         for version in ("0.2.0", "0.1.9", "0.2"):

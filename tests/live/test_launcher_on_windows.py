@@ -13,7 +13,7 @@ import pytest
 
 from tests.launcher.around import invite_text
 from tests.support.processes import eventually
-from tests.support.wine import WindowsPC, windows_pc, windows_zip
+from tests.support.wine import WindowsPC, newer_zip, on_windows, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
 
@@ -65,15 +65,14 @@ def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> 
     assert before == ("", "")
     with pc.start(pc.unzipped / "svc-launcher.exe", "--key-file") as first:
         eventually(lambda: shortcut(pc).exists() and pc.registered(UNINSTALL) != "")
-        [version] = (own(pc) / "program").iterdir()
-        program = rf"AppData\Local\svc-launcher\program\{version.name}\svc-launcher.exe"
-        assert pc.registered(SCHEME).endswith(f'{program}" "%1"')
+        program = r"AppData\Local\svc-launcher\program\svc-launcher.exe"
+        assert pc.registered(SCHEME).endswith(f'{program}" -- "%1"')
         assert pc.registered(UNINSTALL).endswith(f'{program}" remove')
         merge_classes(pc)
         for name in ("Friday Hunts", "Sunday Hunts"):
             pc.run("start", invite_text(name=name, host=f"{name[:3].lower()}.example.org"))
             eventually(lambda name=name: name in hosts(pc))
-        assert len(list((own(pc) / "program").iterdir())) == 1
+        assert len(list((own(pc) / "program").glob("*/app"))) == 1
         state = [path for path in (own(pc) / "state").iterdir() if path.suffix in (".json", ".log")]
         assert not [path.name for path in state if b"\r" in path.read_bytes()]
         output = pc.launcher("remove")
@@ -107,8 +106,7 @@ def test_installed_program_removes_itself(pc: WindowsPC) -> None:
     with pc.start(pc.unzipped / "svc-launcher.exe", "--print-link", "--key-file") as first:
         eventually((own(pc) / "state" / "running.json").exists)
         eventually(lambda: pc.registered(UNINSTALL) != "")
-        [version] = (own(pc) / "program").iterdir()
-        pc.run(version / "svc-launcher-cli.exe", "remove")
+        pc.run(own(pc) / "program" / "svc-launcher-cli.exe", "remove")
         first.wait(60)
     eventually(lambda: not (own(pc) / "program").exists(), 90)
     assert pc.registered(UNINSTALL) == ""
@@ -243,12 +241,51 @@ for version, content in (("9.0.0", whole), (VERSION, broken.getvalue()), (VERSIO
     try:
         program.add(version, content)
     except UpdateFailed:
-        print(os.listdir(root) == [old.name] and program.newer_command() == [])
+        print(os.listdir(root) == [old.name])
 program.add(VERSION, whole)
-print(program.newer_command() == [str(root / VERSION / "svc-launcher.exe")])
+print((root / "next.txt").read_text() == VERSION)
 """
 
 
 def test_update_that_does_not_start_leaves_the_old_version(pc: WindowsPC) -> None:
     path = "Z:" + str(windows_zip())
     assert pc.python(f"ZIP = {path!r}\n{UPDATE}").split() == ["True"] * 4
+
+
+ADD = """
+import os
+from pathlib import Path
+from svcserver.launcher.own_program import WindowsProgram
+from svcserver.launcher.view import VERSION
+
+root = Path(os.environ["LOCALAPPDATA"], "svc-launcher", "program")
+WindowsProgram(root, root / VERSION, VERSION).add(NEWER, Path(ZIP).read_bytes())
+"""
+
+
+def test_update_that_serves_no_page_is_undone_by_the_next_start(
+    pc: WindowsPC, tmp_path: Path
+) -> None:
+    program = own(pc) / "program"
+    assert "Type help" in typed(pc, pc.unzipped, "quit")
+    [version] = (path.name for path in program.iterdir() if path.is_dir())
+    zipped = on_windows(newer_zip(tmp_path, "9.9.9", left_out="/static/"))
+    pc.python(f"NEWER, ZIP = '9.9.9', {zipped!r}\n{ADD}")
+    assert "The launcher has crashed." in typed(pc, program, "quit")
+    assert (program / "current.txt").read_text() == version
+    output = typed(pc, program, "quit")
+    assert "Version 9.9.9 of the launcher did not work on this PC." in output
+    assert "Type help" in output
+    zipped = on_windows(newer_zip(tmp_path, "9.9.10"))
+    pc.python(f"NEWER, ZIP = '9.9.10', {zipped!r}\n{ADD}")
+    assert "Type help" in typed(pc, program, "quit")
+    eventually(lambda: (program / "current.txt").read_text() == "9.9.10")
+    assert not (program / "tried.txt").exists()
+
+
+def typed(pc: WindowsPC, folder: Path, line: str) -> str:
+    """Start the launcher in ``folder`` with a console, type a line, and return its output."""
+    command = (folder / "svc-launcher-cli.exe", "--no-browser", "--key-file")
+    with pc.start(*command) as process:
+        output, _ = process.communicate(f"{line}\n", 90)
+    return output

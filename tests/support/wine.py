@@ -7,6 +7,7 @@ into the template.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -83,6 +84,36 @@ def windows_zip() -> Path:
     """Return the zip that ``make launcher-windows`` builds, built once for a test run."""
     need_wine()
     return Path(shared.once("windows", lambda: str(build(shared.folder() / "windows-dist"))))
+
+
+def newer_zip(folder: Path, version: str, left_out: str = "") -> Path:
+    """Return the launcher for Windows as another version, without the files of this name."""
+    newer = folder / f"{version}.zip"
+    with zipfile.ZipFile(windows_zip()) as old, zipfile.ZipFile(newer, "w") as new:
+        for entry in old.infolist():
+            text = old.read(entry)
+            if "/app/svc_launcher-" in entry.filename:
+                _, _, name = entry.filename.partition(".dist-info")
+                entry.filename = f"svc-launcher/app/svc_launcher-{version}.dist-info{name}"
+                lines = text.decode().splitlines(keepends=True)
+                text = "".join(
+                    f"Version: {version}\n" if line.startswith("Version:") else line
+                    for line in lines
+                ).encode()
+            elif left_out and entry.filename.endswith("/python311.zip"):
+                text = _without(text, left_out)
+            new.writestr(entry, text)
+    return newer
+
+
+def _without(content: bytes, name: str) -> bytes:
+    """Return a zip without the files whose path contains ``name``."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(result, "w") as new:
+        for entry in old.infolist():
+            if name not in entry.filename:
+                new.writestr(entry, old.read(entry))
+    return result.getvalue()
 
 
 def build(dist: Path) -> Path:

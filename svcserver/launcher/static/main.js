@@ -32,7 +32,7 @@ function draw(update) {
   document.getElementById("foot").textContent = `${state.keys} This is svc-launcher ${state.version}.`;
   const playing = state.hosts.some((item) => item.stage === "playing");
   part("end", playing, () => end.replaceChildren(ending(playing)));
-  part("update", [state.update, playing], () => updateNotice.replaceChildren(...updating(state.update, playing)));
+  part("update", state.update, () => updateNotice.replaceChildren(...updating(state.update)));
   if (host === null) { part("main", "welcome", welcome); return; }
   part("main", ["host", host.id], () => frame());
   accent(host.accent);
@@ -55,9 +55,19 @@ function tabButtons(state) {
   return buttons;
 }
 
-function updating({ text, ready }, playing) {
-  const now = el("button", { class: "link", onclick: async () => { if (await guarded(api.restart)) closed("updated"); } }, "Restart the launcher now");
-  return text ? [el("p", { class: "note", role: "status" }, text, " ", ready && !playing ? now : null)] : [];
+function updating({ text, can_restart: canRestart, host }) {
+  if (!text) return [];
+  const restart = async () => {
+    const answer = await guarded(api.restart);
+    if (answer && !answer.sentence) closed("updated");
+  };
+  const answered = (take) => async () => {
+    const answer = await guarded(() => api.act(host, "updates", { take }));
+    if (answer?.state) draw(answer.state);
+  };
+  const button = (label, onclick) => el("button", { class: "link", onclick }, label);
+  const buttons = host ? [button("Yes, take them", answered(true)), " ", button("No", answered(false))] : canRestart ? [button("Restart the launcher now", restart)] : [];
+  return [el("p", { class: "note", role: "status" }, text, " ", ...buttons)];
 }
 
 // A launcher that was started from a menu has no window to close.

@@ -26,7 +26,7 @@ CODE_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 GENERATED_CODE = re.compile(f"[{CODE_ALPHABET}]{{4}}(-[{CODE_ALPHABET}]{{4}}){{2}}\\Z")
 MAX_CODE = 128
 MAX_CODE_USES = 2**31 - 1  # the column's maximum
-InviteState = Literal["valid", "used_up", "unknown"]
+InviteState = Literal["valid", "used_up", "expired", "unknown"]
 
 
 class ServerFault(Refusal):
@@ -79,10 +79,14 @@ class InviteCode:
     made_at: int | None = None
     expires_at: int | None = None
 
+    @property
+    def has_uses(self) -> bool:
+        """True unless the code is used up."""
+        return self.infinite_uses or self.uses_remaining > 0
+
     def is_usable(self, at: float) -> bool:
         """Return whether another account can be registered with the code."""
-        has_uses = self.infinite_uses or self.uses_remaining > 0
-        return has_uses and (self.expires_at is None or at < self.expires_at)
+        return self.has_uses and (self.expires_at is None or at < self.expires_at)
 
 
 @frozen
@@ -235,7 +239,9 @@ def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
     invite = _find_invite(accounts, code)
     if invite is None:
         return "unknown"
-    return "valid" if invite.is_usable(at) else "used_up"
+    if not invite.has_uses:
+        return "used_up"
+    return "valid" if invite.is_usable(at) else "expired"
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:

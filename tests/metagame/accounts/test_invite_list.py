@@ -68,7 +68,7 @@ class InviteListTests(SynchronousTestCase):
         page = self.register("Bob_1", code)
         self.assertEqual((page.status, page.json["error"]), (401, "invite_invalid"))
         page = self.game.browse("POST", "/launcher/invite", json={"InviteCode": code})
-        self.assertEqual(page.json, {"invite": "used_up"})
+        self.assertEqual(page.json, {"invite": "expired"})
         self.assertFalse(self.listed()[0]["usable"])
 
     def test_usable_codes_come_first_and_the_newest_of_each_kind(self) -> None:

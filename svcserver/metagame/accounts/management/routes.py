@@ -121,7 +121,7 @@ class AccountManagementRoutes:
         again=Again.NATURAL,
     )
     async def invite(self, call: Call[wire.InviteQuestion]) -> Answer:
-        """Check whether an invite code can be used, has been used up, or is unknown."""
+        """Check whether an invite code can be used, is used up, has expired, or is unknown."""
         network = self.network_of(call.request)
         reply: wire.InviteReply = {
             "invite": await self.acts.invite_state(call.body.invite_code, network)
