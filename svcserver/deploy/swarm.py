@@ -423,6 +423,8 @@ class SwarmEngine:
                     await self.api.follow_events(EVENTS, self.wake)
                     self.wake()  # what happened before the next stream begins
             except EngineError as error:
+                if self._stopped:
+                    return
                 self._warn(error)
             await deferLater(self.clock, RETRY_S)
 
@@ -542,9 +544,8 @@ class SwarmEngine:
             if leaving and node["ID"] not in hunting:
                 path = f"/nodes/{node['ID']}/update"
                 version = str(node["Version"]["Index"])
-                await self.api.call(
-                    "POST", path, {**spec, "Availability": "drain"}, version=version
-                )
+                drained = {**spec, "Availability": "drain"}
+                await self._try("POST", path, drained, version=version)
 
     async def _get(self, path: str, filters: dict[str, Any]) -> list[Any]:
         return await self.api.call("GET", path, filters=filters) or []
@@ -553,7 +554,7 @@ class SwarmEngine:
         """Delete the secrets that a crash has left without a service."""
         for secret in await self._get("/secrets", label):
             if secret["Spec"]["Name"] not in services:
-                await self._delete(f"/secrets/{secret['ID']}")
+                await self._try("DELETE", f"/secrets/{secret['ID']}")
 
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service of an earlier run; one that has not started or does not fit is removed.
@@ -566,7 +567,7 @@ class SwarmEngine:
             server = server_from(json.parse(labels[SERVER]))
         except UNREADABLE as error:
             log.warn("removing {name}, whose label is damaged: {why}", name=name, why=str(error))
-            await self._delete(f"/services/{sent['ID']}")
+            await self._try("DELETE", f"/services/{sent['ID']}")
             return
         kind = server.launch.kind
         observed = observe(kind, tasks, self._machines)
@@ -597,7 +598,7 @@ class SwarmEngine:
             kind = service.server.launch.kind
             self._follow_state(service, observe(kind, tasks, self._machines))
         if service.removing:
-            await self._delete(f"/services/{service.service_id}")
+            await self._try("DELETE", f"/services/{service.service_id}")
 
     def _follow_state(self, service: SwarmService, observed: Observation) -> None:
         persistent = service.server.launch.kind in PERSISTENT
@@ -618,15 +619,16 @@ class SwarmEngine:
 
     async def _forget(self, service: SwarmService) -> None:
         """Delete the secret of a service that is deleted, and report its end."""
-        await self._delete(f"/secrets/{service.name}")
+        await self._try("DELETE", f"/secrets/{service.name}")
         self.services.pop(service.name, None)
         service.end(service.code)
 
-    async def _delete(self, path: str) -> None:
+    async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
+        """Make a call whose refusal must not keep the listing from the remaining services."""
         try:
-            await self.api.call("DELETE", path)
+            await self.api.call(method, path, body, **query)
         except EngineError as error:
             if not error.status:
                 raise
-            if error.status != 404:  # must not keep the listing from the remaining services
+            if error.status != 404:
                 self._warn(error)
