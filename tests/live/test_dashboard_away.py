@@ -161,9 +161,7 @@ VISIBILITY = """(state) => {
 
 
 @proves("GET DashboardEvents")
-def test_a_page_without_a_stream_says_why_and_resumes_when_looked_at(
-    browser: Browser, here: Host
-) -> None:
+def test_a_page_without_a_stream_says_why_and_resumes(browser: Browser, here: Host) -> None:
     stream = "**/DashboardEvents?page=moderation"
     full = "event: full\ndata: {}\n\n"
     with visit(browser, here) as tab:
@@ -174,8 +172,6 @@ def test_a_page_without_a_stream_says_why_and_resumes_when_looked_at(
         expect(content).to_contain_text("No live updates. This account has too many pages open.")
         page.unroute(stream)
         here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"})
-        expect(page.get_by_role("row").filter(has_text="loud")).to_have_count(0)
-        page.evaluate("dispatchEvent(new Event('focus'))")
         expect(page.get_by_role("row").filter(has_text="loud")).to_be_visible()
         expect(content.get_by_text("No live updates")).to_be_hidden()
         here.admin("POST", "DashboardUnmute", {"Account": "Eve"})

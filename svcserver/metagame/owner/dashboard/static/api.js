@@ -194,20 +194,19 @@ export async function signOut() {
   }
 }
 
-const FULL = "This account has too many pages open. Updates continue when you return to this page.";
+const FULL = "This account has too many pages open. Close some; updates continue in a moment.";
+const FULL_MS = 6_000;
 
-/** Wait until a person looks at the page; `returns` waits for a new look. */
-function watched(returns = false) {
-  if (!returns && document.visibilityState === "visible") return Promise.resolve();
+/** Wait until the page is visible. */
+function watched() {
+  if (document.visibilityState === "visible") return Promise.resolve();
   return new Promise((go) => {
-    const looks = new AbortController(), { signal } = looks;
-    const look = () => {
+    const shown = new AbortController();
+    document.addEventListener("visibilitychange", () => {
       if (document.visibilityState !== "visible") return;
-      looks.abort();
+      shown.abort();
       go();
-    };
-    document.addEventListener("visibilitychange", look, { signal });
-    addEventListener("focus", look, { signal });
+    }, { signal: shown.signal });
   });
 }
 
@@ -237,7 +236,7 @@ export function listen(page, { hear, alive, refused }) {
       const full = await follow(reply.body, onData, (data) => !over && hear(data));
       if (full && !over) {
         refused(new Refused(503, FULL));
-        await watched(true);
+        return FULL_MS;
       }
       return Math.max(0, began + AGAIN_MS - Date.now());
     } catch (why) {

@@ -164,7 +164,12 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
       quiet.show("");
       connection.heard();
     },
-    refused: (why) => shown() && (why.status === 401 ? signOut(LOST) : quiet.show(`No live updates. ${worded(why)}`)),
+    refused: (why) => {
+      if (!shown()) return;
+      connection.answered();
+      if (why.status === 401) signOut(LOST);
+      else quiet.show(`No live updates. ${worded(why)}`);
+    },
   });
 }
 

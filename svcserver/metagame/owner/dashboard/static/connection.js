@@ -9,9 +9,14 @@ let look = () => {}; // reloads the current page
 
 const at = (id) => document.getElementById(id);
 
-export function heard() {
+/** The server answered, if only with a refusal. */
+export function answered() {
   heardAt = Date.now();
   if (!at("away").hidden) tick();
+}
+
+export function heard() {
+  answered();
   if (!waiting) return;
   waiting = false;
   look();
