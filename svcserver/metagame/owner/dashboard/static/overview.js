@@ -182,7 +182,7 @@ function instances(status) {
   const items = status.instances.map((instance) => el("li", {},
     el("div", {}, el("strong", {}, instance.title), el("p", { class: "names" }, `${instance.map} · started ${ago(instance.startedAt)}`)),
     badge(instance.maxPlayers ? `${instance.players} of ${instance.maxPlayers}` : count(instance.players, "player"), instance.players ? "accent" : "")));
-  return card("Instances", [], items.length ? el("ul", { class: "list feed", tabindex: "0", "aria-label": "Instances" }, items) : nothing("No game server is running."));
+  return card("Instances", [], items.length ? el("ul", { class: "list fleet", tabindex: "0", "aria-label": "Instances" }, items) : nothing("No game server is running."));
 }
 
 function evening(feed) {
