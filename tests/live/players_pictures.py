@@ -181,7 +181,7 @@ def play(player: Visit, shot: Shot) -> None:
     player.reads("You are playing as")
     expect(page.locator(".people")).to_contain_text(NAMES[shot.look], timeout=60_000)
     hunter = page.get_by_role("region", name="My hunter")
-    expect(hunter).to_contain_text("Blaze Patrol", timeout=60_000)
+    expect(hunter).to_contain_text("Blaze Patrol", timeout=150_000)  # asked once a minute
     hunter.get_by_text("Characters and their saves").click()
     shot.take(LAST)
     player.press("End the game")
