@@ -14,12 +14,22 @@ export async function machines(root, live) {
   let timer = null;
   const [again] = inTurn(async () => {
     clearTimeout(timer);
-    const { machines: all } = await read("DashboardMachines");
+    const all = await readMachines();
     if (!live.shown()) return;
-    redraw(root, head("Machines", all.length ? summary(all) : null), card("Fleet", [], listed(all, again)));
+    redraw(root, head("Machines", all?.length ? summary(all) : null), card("Fleet", [], listed(all, again)));
     timer = setTimeout(() => live.shown() && again().catch(() => live.again()), EVERY_MS);
   });
   await again();
+}
+
+/** The machines, or null while the deploy server does not answer. */
+async function readMachines() {
+  try {
+    return (await read("DashboardMachines")).machines;
+  } catch (why) {
+    if (why.status !== 409) throw why;
+    return null;
+  }
 }
 
 function summary(all) {
@@ -28,6 +38,7 @@ function summary(all) {
 }
 
 function listed(all, again) {
+  if (!all) return nothing("The deploy server does not answer.");
   if (!all.length) return nothing("Game servers run only on this machine. To use more machines, run svcctl fleet init.");
   const rows = all.map((machine) => [
     el("div", {}, el("strong", {}, named(machine)), el("p", { class: "names" }, machine.address)),
