@@ -147,7 +147,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run until the player quits; return the exit status."""
     let_nobody_else_write()
     line = list(sys.argv[1:] if argv is None else argv)
-    options, places = arguments(line), places_here(os.environ)
+    places = places_here(os.environ)
+    try:
+        options = arguments(line)
+    except SystemExit:  # after --version, --help or a wrong option
+        _give_way(windows_program(places, VERSION))
+        raise
     try:
         return _run(line, options, places)
     except Exception as error:
@@ -167,10 +172,10 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
     try:
         lock = one_instance.lock_or_hand_over(state, options.what)
         if isinstance(lock, str):
-            if program is not None:
-                program.give_way()
+            _give_way(program)
             return _show_running(lock, options)
     except one_instance.Busy:
+        _give_way(program)
         tell(words.RUNS_SILENTLY, error=True)
         return 1
     except OSError as error:
@@ -212,6 +217,15 @@ def _run_alone(
         return []
     running_now.restore()
     return [*running_now.successor, *(word for word in line if word[:2] == "--")]
+
+
+def _give_way(program: OwnProgram | None) -> None:
+    """Put off the trial of this version, because it is not going to serve a page now."""
+    try:
+        if program is not None:
+            program.give_way()
+    except OSError as error:
+        log.warn("the trial of this version is not put off: {why}", why=error)
 
 
 def _newer_command(program: OwnProgram) -> list[str]:

@@ -278,6 +278,7 @@ def test_update_that_serves_no_page_is_undone_by_the_next_start(
     assert "Type help" in output
     zipped = on_windows(newer_zip(tmp_path, "9.9.10"))
     pc.python(f"NEWER, ZIP = '9.9.10', {zipped!r}\n{ADD}")
+    assert "svc-launcher 9.9.10" in pc.run(program / "svc-launcher-cli.exe", "--version")
     assert "Type help" in typed(pc, program, "quit")
     eventually(lambda: (program / "current.txt").read_text() == "9.9.10")
     assert not (program / "tried.txt").exists()
