@@ -88,10 +88,14 @@ class Console(TypedDict):
 
 
 class HandedOut(TypedDict):
-    """The UDP address of the game server, which is passed on to the players."""
+    """The UDP address of the game server, which is passed on to the players.
+
+    ``node`` is the id of its machine in a swarm.
+    """
 
     host: str
     port: int
+    node: NotRequired[str]
 
 
 class GameServers(TypedDict):
@@ -206,6 +210,8 @@ class Deploy:
             log.warn("no game server: {why}", why=str(error))
             return Answer(500, {"error": "no_game_server"})
         reply: HandedOut = {"host": server.host or self.supervisor.host or "", "port": server.port}
+        if server.node:
+            reply["node"] = server.node
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers", reply=GameServers)

@@ -42,10 +42,10 @@ class BadFleet(Exception):
 
 @frozen
 class FleetNode:
-    """A machine that may run game servers; players reach them at ``address``."""
+    """A machine that may run game servers."""
 
     id: str  # the node's id in the swarm
-    address: str
+    address: str  # for the owner: players' address when the certificate was issued
     fingerprint: str  # of its certificate
     issued_at: int  # epoch seconds
 
@@ -102,7 +102,7 @@ class FleetFolder:
     def issue(self, node: str, address: str, host: str, port: int) -> bytes:
         """Return the file for a node's agent, and accept its certificate from now on.
 
-        An older certificate of the node is revoked. Players reach the node at ``address``; the
+        An older certificate of the node is revoked. Players reach the node at ``address``, and the
         agent reaches the metagame at ``host:port``. Raises BadFleet.
         """
         if not _NODE.match(node):

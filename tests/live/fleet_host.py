@@ -41,7 +41,7 @@ class SwarmDeploy:
             return 200, {}
         if method == "POST":
             self.match = match
-            return 200, {"host": ADDRESS, "port": 8770}
+            return 200, {"host": ADDRESS, "port": 8770, "node": NODE}
         if path.startswith("/gameservers/key"):
             if not self.match or not path.endswith(fingerprint(KEY)):
                 return 200, {"known": False}

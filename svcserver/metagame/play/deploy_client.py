@@ -67,11 +67,10 @@ class Usage:
 
 @frozen
 class KeyHolder:
-    """The game server that has a launch key; ``node`` is the id of its machine in a swarm."""
+    """The game server that has a launch key."""
 
     kind: str = ""
     server: Server = field(factory=lambda: Server("", 0))
-    node: str = ""
     match_id: str = ""
 
     @property
@@ -112,8 +111,8 @@ class DeployClient:
             "POST", PATH, self.timeout_s, json=body, headers=headers
         )
         match status, reply:
-            case 200, {"host": str(host), "port": int(port)} if host and _is_port(port):
-                return Server(host, port)
+            case 200, {"host": str(host), "port": int(port), **rest} if host and _is_port(port):
+                return Server(host, port, str(rest.get("node", "")))
             case 503, {"error": "capacity_unavailable", "reason": "memory" | "ports"}:
                 raise Busy
         raise DeployFailed(f"status {status}")
@@ -346,7 +345,7 @@ def _key_holder(fields: Mapping[Any, Any]) -> KeyHolder:
             "node": str(node),
             "match": str(match_id),
         }:
-            return KeyHolder(kind, Server(host, port), node, match_id)
+            return KeyHolder(kind, Server(host, port, node), match_id)
     return KeyHolder()  # a deploy server of an earlier version
 
 

@@ -25,6 +25,7 @@ class Server:
 
     host: str
     port: int
+    node: str = ""  # the id of its machine in a swarm
 
 
 class HuntGroup(Protocol):

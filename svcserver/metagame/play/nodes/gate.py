@@ -86,7 +86,7 @@ class NodeGate:
             return Caller(node=request.node)
         keys = self._keys.setdefault(request.node, LaunchKeys(self.deploy))
         holder = await keys.find(request.header(GAME_SERVER_KEY) or "")
-        if holder is None or holder.node != request.node:
+        if holder is None or holder.server.node != request.node:
             self.gate.attempts.note("game_server_key")
             raise Unauthenticated("not the key of a game server on this node")
         caller = await self.gate.admit(row, request, parameters)

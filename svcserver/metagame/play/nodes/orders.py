@@ -87,13 +87,12 @@ class NodeOrders:
 
     async def open(self, address: str, server: Server) -> None:
         """Open a node's game ports for a player; wait at most ``DONE_S`` for the agent."""
-        if not address:
+        node = server.node
+        if not address or node not in self._nodes():
             return
-        now = self.clock.seconds()
-        for node in self._nodes(server.host):
-            last = self._opened.get((node, address))
-            if last is None or now - last >= AGAIN_S:
-                await self._open(node, address)
+        last = self._opened.get((node, address))
+        if last is None or self.clock.seconds() - last >= AGAIN_S:
+            await self._open(node, address)
 
     async def _open(self, node: str, address: str) -> None:
         order = NodeOrder(new_id(), "allow", address)
@@ -123,13 +122,11 @@ class NodeOrders:
             order = NodeOrder(new_id(), "withdraw", network)
             await self.board.transact(partial(_add, node=node, order=order))
 
-    def _nodes(self, address: str = "") -> list[str]:
-        """Return the nodes at which players reach ``address``; all nodes without one."""
+    def _nodes(self) -> list[str]:
         try:
-            nodes = self.fleet.nodes()
+            return [node.id for node in self.fleet.nodes()]
         except BadFleet:
             return []  # the listener logs it
-        return [node.id for node in nodes if address in ("", node.address)]
 
     # -- the agents' side ------------------------------------------------------
 

@@ -22,7 +22,7 @@ from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 HUNT_KEY, CITY_KEY, THEIR_KEY = ("a" * 64, "b" * 64, "c" * 64)
 NODE, OTHER = "node1", "node2"
-HUNT, CITY = Server("203.0.113.5", 8770), Server("203.0.113.5", 8777)
+HUNT, CITY = Server("203.0.113.5", 8770, NODE), Server("203.0.113.5", 8777, NODE)
 CALL: dict[str, Any] = {"json": {}}
 
 

@@ -23,7 +23,7 @@ from svcserver.metagame.play.nodes.orders import (
 )
 
 NODE, ADDRESS, PLAYER = "node1", "203.0.113.5", "198.51.100.7"
-HUNT = Server(ADDRESS, 8770)
+HUNT = Server(ADDRESS, 8770, NODE)
 
 
 class NodeOrdersTests(SynchronousTestCase):
@@ -70,7 +70,7 @@ class NodeOrdersTests(SynchronousTestCase):
         self.clock.advance(DONE_S)
 
     def test_nobody_waits_for_other_machines_or_nodes_without_helper(self) -> None:
-        self.successResultOf(self.open(server=Server("203.0.113.1", 8770)))
+        self.successResultOf(self.open(server=Server(ADDRESS, 8770, "host")))
         self.successResultOf(self.open(address=""))
         poll = self.poll(has_helper=False)
         self.successResultOf(self.open())
