@@ -171,6 +171,8 @@ def fetch_source(folder: Path) -> None:
         line = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
         which = ("Created-By: Packages", "Origin: Debian", "Codename: bookworm", "Component: main")
         targets = building.run("apt-get", "indextargets", "--format", line, *which)
+        if not targets:
+            raise SystemExit("apt does not know Debian's packages yet: run apt-get update")
         sources.write_text("".join(sorted({f"{entry}\n" for entry in targets.splitlines()})))
         apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={sources}"]
         apt += ["-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::lists={lists}"]
