@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.contract.coverage import PAGE, Mark, Route, faults, marks_of, routes, rules
+from tests.contract.coverage import Mark, Route, faults, marks_of, routes, rules
 
 TEST = "tests/contract/test_coverage.py::test"
 ROWS = """
@@ -23,8 +23,6 @@ class RowTests(SynchronousTestCase):
         wanted = [Route("GET /x", "player", "own, body log"), Route("GET /y", "none")]
         self.assertEqual(routes(ROWS), wanted)
         self.assertEqual(rules(ROWS), ["a rule: of two words"])
-        self.assertGreater(len(routes(PAGE.read_text())), 150)
-        self.assertGreater(len(rules(PAGE.read_text())), 370)
 
 
 class FaultTests(SynchronousTestCase):
