@@ -46,12 +46,18 @@ import svcserver.launcher.main as main
 from svcserver.launcher.updates import Updates
 
 class Program:
-    file_name = "svc-launcher.pyz"
+    file_name, failed = "svc-launcher.pyz", ""
     def command(self):
         return ["/bin/sh", "-c", "touch {started}"]
+    def newer_command(self):
+        return []
+    def install(self):
+        pass
+    confirm = give_way = install
 
-main.own_program = lambda *_: Program()
-Updates.shown = lambda self: {{"text": "Version 9.9.9 is installed.", "ready": True}}
+main.own_program = lambda *_, **__: Program()
+text = "Version 9.9.9 is installed."
+Updates.shown = lambda self: {{"text": text, "ready": True, "can_restart": True, "host": ""}}
 """
 
 

@@ -17,12 +17,16 @@ from pathlib import Path
 
 import orjson
 import pytest
+from playwright.sync_api import Browser, expect
 
 from tests.launcher.around import invite_text
-from tests.live.players_host import LAUNCHER, environ_of
+from tests.live.players_host import LAUNCHER, environ_of, launcher, link_of
+from tests.live.real_browser import browser
 from tests.support.nobody import as_nobody
 from tests.support.processes import eventually
 from tests.support.requirements import skip
+
+__all__ = ["browser"]  # a fixture
 
 pytestmark = pytest.mark.live
 
@@ -124,6 +128,21 @@ def test_long_and_cut_links_start_no_second_launcher(tmp_path: Path) -> None:
 def one_has_ended(started: Sequence[subprocess.Popen[bytes]]) -> bool:
     """Return whether one of two programs has ended successfully, and the other one runs."""
     return {process.poll() for process in started} == {0, None}
+
+
+def test_unusable_link_is_explained_on_the_page(browser: Browser, tmp_path: Path) -> None:
+    words = ("--print-link", "--", invite_text()[:60])
+    with launcher(tmp_path, *words) as started:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(link_of(started))
+        expect(page.get_by_role("alert")).to_have_text(
+            "This invite is incomplete. Copy the whole line."
+        )
+        command = [LAUNCHER, "--key-file", "--print-link", "--", "svc:odd"]
+        subprocess.run(command, env=environ_of(tmp_path), timeout=60, check=True)
+        expect(page.get_by_role("alert")).to_contain_text("This is not an invite")
+        context.close()
 
 
 def hosts_of(home: Path) -> str:
