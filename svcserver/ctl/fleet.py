@@ -35,6 +35,7 @@ from svcserver.kernel import json
 from svcserver.kernel.envfile import change
 from svcserver.kernel.system import epoch
 from svcserver.metagame.settings import Settings as MetagameSettings
+from svcserver.stack.alerts.watching import installed_version
 
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
@@ -45,6 +46,7 @@ GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"
 AGENT = "svc-agent-"
 AGENT_IMAGE = "localhost/svcserver"
+TWISTD = "/usr/lib/svcserver/bin/twistd"  # in this image, whose entry point starts a whole host
 ALLOW_FROM = "GAMESERVER_ALLOW_FROM"
 MB = 1024 * 1024
 WINE = """\
@@ -236,13 +238,14 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 @host_command(fleet, "invite", reason=True)
 @click.option("--wait/--no-wait", default=True, show_default=True,
               help="Wait until the machine has joined, and install its agent.")  # fmt: skip
-@click.option("--agent-image", default=AGENT_IMAGE, show_default=True, metavar="IMAGE",
-              help="The image of svcserver, which the agent needs.")  # fmt: skip
+@click.option("--agent-image", default="", metavar="IMAGE",
+              help=f"The agent's image. Default: {AGENT_IMAGE} of this version.")  # fmt: skip
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine, and wait for the machine."""
     docker = Docker.of(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
+    agent_image = agent_image or f"{AGENT_IMAGE}:{installed_version()}"
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
     out.data({"command": command, "image": image})
@@ -295,9 +298,11 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
     docker.run(
         "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
         "--label", f"svc.agent={machine.id}", "--constraint", f"node.id=={machine.id}",
-        "--network", "host", "--restart-condition", "any",
+        "--network", "host", "--restart-condition", "any", "--user", "root",
+        "--cap-drop", "ALL", "--no-healthcheck", "--entrypoint", TWISTD,
         "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
-        "--secret", f"source={name},target=svc-node", image, "twistd", "--nodaemon", "svc-agent",
+        "--secret", f"source={name},target=svc-node", image,
+        "--nodaemon", "--pidfile=", "svc-agent",
     )  # fmt: skip
     allow(host, machine.engine_address, allowed=True)
 
