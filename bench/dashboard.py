@@ -215,7 +215,7 @@ def row(figure: Figure) -> str:
 def main() -> None:
     """Create and start the host, measure the pages, and print the table."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, default in (("accounts", 5000), ("online", 200), ("hunts", 30), ("rounds", 5)):
+    for name, default in (("accounts", 5000), ("online", 200), ("hunts", 30), ("rounds", 12)):
         options.add_argument(f"--{name}", type=int, default=default)
     options.add_argument("--seconds", type=float, default=20.0)
     options.add_argument("--pages", default="")
