@@ -26,7 +26,11 @@ class Origin:
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
-        return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(request)
+        if self.settings.fleet_port is None or request.node:  # else a node could avoid its limits
+            return request.peer in self.settings.gameserver_allow_from or self.is_this_machine(
+                request
+            )
+        return self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
         """True if the request comes from an address of this machine, even from a local proxy."""

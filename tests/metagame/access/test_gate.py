@@ -116,6 +116,11 @@ class CallerTests(SynchronousTestCase):
         for peer in ("203.0.113.8", "nonsense", ""):
             self.assertEqual(self.status(played, peer), 403, peer)
 
+    def test_a_host_of_the_fleet_must_use_the_fleets_port(self) -> None:
+        played = Game(self, GAMESERVER_ALLOW_FROM="203.0.113.7", FLEET_PORT="61020")
+        self.assertEqual(self.status(played, "203.0.113.7"), 403)
+        self.assertEqual(self.status(played, "127.0.0.1"), 200)
+
     @proves(
         "authentication 5: game-server key: local callers only",
         "game-server key from elsewhere: 403",
