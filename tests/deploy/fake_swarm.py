@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 from svcserver.deploy.docker_api import EngineError
 
 MB = 1024 * 1024
-STOP_STEPS = 5  # until a program has ended
+STOP_STEPS = 15  # until a program has ended
 FINAL = ("complete", "failed", "rejected", "shutdown")
 Json = dict[str, Any]
 

@@ -70,6 +70,10 @@ class EngineMachine(RuleBasedStateMachine):
     def end_one(self, choice: int, code: int) -> None:
         """End one of the programs with this exit code."""
 
+    def end_match(self, match: str) -> None:
+        """End the program of a match's hunt, without an error."""
+        self.end_one(0, 0)
+
     def step(self) -> None:
         """Let the engine work."""
 
@@ -109,7 +113,7 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(
         choice=st.integers(0, 20),
         how=st.sampled_from(["", "TERM", "KILL"]),
-        tenths=st.integers(0, 6),
+        tenths=st.integers(0, 12),
         match=st.sampled_from(MATCHES),
     )
     def hunt_soon_after_an_end(self, choice: int, how: str, tenths: int, match: str) -> None:
@@ -122,7 +126,7 @@ class EngineMachine(RuleBasedStateMachine):
             if how:
                 self.end_server(server_id, how)
             else:
-                self.end_one(choice, 0)
+                self.end_match(again)
             self.wait(tenths)
             self.hunt(match, 0)
             self.hunt(again, 10)
@@ -231,6 +235,12 @@ class SwarmMachine(EngineMachine):
             task = running[choice % len(running)]
             self.may_end.add(task["ServiceID"])
             self.swarm.end(task, code)
+
+    def end_match(self, match: str) -> None:
+        for task in self.swarm.running():
+            if task["name"] == f"svc-{match}":
+                self.may_end.add(task["ServiceID"])
+                self.swarm.end(task)
 
     def end_server(self, server_id: str, how: str) -> None:
         name = f"svc-{self.supervisor.fleet.servers[server_id].launch.match_id}"
