@@ -125,7 +125,7 @@ class Stacks:
             earning.state = state
 
     def seen(self, character: str, currency: int, markers: dict[str, int]) -> None:
-        """Check an inventory read while no transaction of this character was pending."""
+        """Check an inventory that was read while the character had no pending transaction."""
         total = 0
         for name, earning in self.of.get(character, {}).items():
             count = markers.get(earning.marker, 0)

@@ -36,7 +36,7 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The engine's list of latest messages, and its life id ("" before its first message)."""
+    """The latest messages in the engine, and the id of the engine's life ("" before a message)."""
 
     life: bytes
     news: list[bytes]

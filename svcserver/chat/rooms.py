@@ -52,7 +52,7 @@ class Occupant:
     nick: str
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return this occupant's presence for ``to``, who uses ``address`` for the room."""
+        """Return this occupant's presence as sent to ``to``, which calls the room ``address``."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,

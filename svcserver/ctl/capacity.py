@@ -129,7 +129,8 @@ def idle_ticks(processes: Path = PROCESSES) -> int:
 def capacity(host: Host, out: Out) -> None:
     """Measure running hunts and estimate how many more fit.
 
-    While no hunt runs, and in a Docker Swarm, the memory figures in deploy.env are used.
+    If no hunt is running, or if game servers run in a Docker Swarm, the estimate uses the memory
+    figures in deploy.env.
     """
     home = host.need_folder()
     if not PROCESSES.is_dir():

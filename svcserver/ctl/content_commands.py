@@ -83,8 +83,8 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
 def launcher(host: Host, out: Out, file: Path | None) -> None:
     """Offer the launcher FILE for download.
 
-    Players download the launcher with its checksum. Launchers that players already have update
-    themselves to it, because it is signed with the gateway's key. FILE is svc-launcher-windows.zip
+    Players download the launcher with its checksum. Existing launchers update themselves to this
+    file, which is signed with the gateway's key. FILE is svc-launcher-windows.zip
     or svc-launcher.pyz from a release; a host can offer both. In a Git clone, the default is every
     file that "make launcher-windows launcher" has built.
     """

@@ -148,7 +148,10 @@ def fleet() -> None:
 def init(
     host: Host, out: Out, program: Path, binary: str, address: str, base: str, reason: str
 ) -> None:
-    """Create a swarm and the image of the game server, and use them from the next start."""
+    """Create a swarm and the image of the game server.
+
+    The deploy server uses them from its next start.
+    """
     home = host.need_folder("deploy.env")
     windows = _is_windows(program, binary)
     docker = Docker.of(host)
@@ -441,7 +444,10 @@ def _named(docker: Docker, word: str) -> FleetMachine:
 @click.argument("node")
 @click.option("--undo", is_flag=True, help="Let the machine run game servers again.")
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
-    """Start no more hunts on a machine; its city moves when the last hunt has ended."""
+    """Start no more hunts on a machine.
+
+    A city on the machine moves to another one when the last hunt has ended.
+    """
     docker = Docker.of(host)
     machine = _named(docker, node)
     if undo:
@@ -459,7 +465,7 @@ def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
 
 @host_command(fleet, "remove", reason=True)
 @click.argument("node")
-@click.option("--force", is_flag=True, help="Also if hunts run there; they end.")
+@click.option("--force", is_flag=True, help="Remove the machine even if hunts run there; they end.")
 def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     """Remove a machine, and refuse its certificate from now on."""
     home = host.need_folder("metagame.env")

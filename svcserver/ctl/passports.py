@@ -135,7 +135,7 @@ def _key(host: Host, entry: AuditEntry, text: str) -> str:
 def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
     """Import the passport FILE into the account NAME.
 
-    Only one passport can be imported for each player of another host. If the passport has more
+    Each player of another host can be imported only once. If the passport has more
     progress, items or currency than the account, the account gets the difference; nothing is
     lowered. Each imported character is stored as the newest save; earlier saves are kept.
     PASSPORT_TAKES in metagame.env limits what is imported.

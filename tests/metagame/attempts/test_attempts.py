@@ -1,4 +1,4 @@
-"""Second attempts: accepted ones, repeated announcements, and other players' changes in between."""
+"""Second attempts of a request: their answers and news, and changes by others in between."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class StaffActResult:
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
-    """Return the order, parsed from texts; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
+    """Parse the texts of a ban or mute; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"

@@ -121,7 +121,7 @@ async function change(channel, again) {
 }
 
 function showSecret(secret) {
-  show("Signing secret", false, el("p", {}, "The receiver checks with it that an alert comes from your server. It is not shown again."),
+  show("Signing secret", false, el("p", {}, "The receiver uses this secret to check that an alert comes from your server. The secret is not shown again."),
     el("p", { class: "join" }, secret), button("Copy", () => copy(secret, "Signing secret")));
 }
 
@@ -131,15 +131,15 @@ function fields(form, settings = null) {
   const own = FORMS[form][1].map((field) => {
     const value = saved[field.name] ?? "";
     if (!settings) return { ...field, type: field.name === "Url" ? "url" : field.type, longest: field.longest ?? 2048, value, optional: field.optional && form !== "matrix" };
-    if (field.name === "Url") return { ...field, type: "url", longest: 2048, optional: true, hint: "Not shown. Leave it empty to keep it." };
-    if (field.name === "Token") return { ...field, hint: settings.token ? "Not shown. Leave it empty to keep it; enter it again for another address." : null };
+    if (field.name === "Url") return { ...field, type: "url", longest: 2048, optional: true, hint: "Not shown. Leave the field empty to keep the address." };
+    if (field.name === "Token") return { ...field, hint: settings.token ? "Not shown. Leave the field empty to keep the secret. If you change the address, enter the secret again." : null };
     return { ...field, value };
   });
   return [...own,
     { name: "About", label: "Send alerts about", checks: KINDS, value: settings?.about.length ? settings.about : KINDS.map(([kind]) => kind) },
     { name: "Quiet", label: "Quiet time (optional)", placeholder: "23:00-07:00", optional: true, longest: 16, value: settings?.quiet },
     { name: "Private", label: "The receiver is", options: [["", "on the internet"], ["1", "on this machine or network"]], value: settings?.private ? "1" : "" },
-    ...settings && form === "json" ? [{ name: "NewSecret", label: "Signing secret", checks: [["1", "Make a new one. Until the receiver has it, it rejects alerts."]], value: [] }] : [],
+    ...settings && form === "json" ? [{ name: "NewSecret", label: "Signing secret", checks: [["1", "Make a new one. The receiver rejects alerts until you give it the new secret."]], value: [] }] : [],
     REASON];
 }
 

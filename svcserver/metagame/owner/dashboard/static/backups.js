@@ -91,8 +91,8 @@ async function change(settings, stack, again) {
   const units = [["days", "Days kept", 1, 366], ["weeks", "Weeks kept", 0, 260], ["months", "Months kept", 0, 120]];
   const own = (name) => settings.sources[name] !== "environment"; // the others are changed there
   const number = ([name, label, min, max]) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
-  const proof = [{ ...KEY, label: `${KEY.label}, to keep fewer`, hint: "The next backup deletes those that are no longer kept.", optional: true }];
-  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label}, to keep fewer`, optional: true });
+  const proof = [{ ...KEY, label: `${KEY.label} (needed only to keep fewer backups)`, hint: "The next backup deletes those that are no longer kept.", optional: true }];
+  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only to keep fewer backups)`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,
     fields: [...stack && own("at") ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
@@ -141,6 +141,6 @@ async function download(backup) {
 
 function restore(backup) {
   show(`Restore the backup of ${exactly(backup.madeAt)}`, false,
-    el("p", {}, "Run this command on the server's machine. It checks the file, stops the server and replaces the database. The current database is kept beside it."),
+    el("p", {}, "Run this command on the server's machine. It checks the file, stops the server and replaces the database. The previous database is kept in the same folder."),
     el("p", { class: "join" }, backup.restore), button("Copy", () => copy(backup.restore, "Command")));
 }
