@@ -68,6 +68,7 @@ def catalogue(text: str) -> str:
                     "allowed": _plain(allowed),
                     "meaning": _plain(effect),
                     "secret": bare != default or _is_secret(service, variable),
+                    **({"empty": True} if _may_be_empty(service, variable) else {}),
                 }
                 for variable in names.split(", ")
             ]
@@ -75,11 +76,18 @@ def catalogue(text: str) -> str:
 
 
 def _is_secret(service: str, variable: str) -> bool:
-    return any(
-        field.metadata["name"] == variable and field.metadata["read"] in (secret, strong_secret)
-        for shape in SERVICES[service]
-        for field in fields(shape)
-    )
+    return any(about["read"] in (secret, strong_secret) for about in _metadata(service, variable))
+
+
+def _may_be_empty(service: str, variable: str) -> bool:
+    return any(about["empty"] for about in _metadata(service, variable))
+
+
+def _metadata(service: str, variable: str) -> Iterator[Any]:
+    for shape in SERVICES[service]:
+        for field in fields(shape):
+            if field.metadata["name"] == variable:
+                yield field.metadata
 
 
 def _cells(line: str) -> list[str]:

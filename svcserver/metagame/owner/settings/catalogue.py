@@ -27,13 +27,14 @@ _IN_URL = re.compile(r"(?<=://).*@")
 
 @frozen
 class SettingDescription:
-    """The documentation of a setting."""
+    """The documentation of a setting; unless ``empty``, a blank value means the default."""
 
     name: str
     default: str
     allowed: str
     meaning: str
     secret: bool
+    empty: bool = False
 
 
 @frozen
@@ -174,6 +175,8 @@ class SettingsCatalogue:
 def _row(
     about: SettingDescription, value: str | None, source: str = "file", *, restart: bool = False
 ) -> SettingRow:
+    if value is not None and not value.strip() and not about.empty:
+        value = None
     if value is None and source == "file":
         source = "default"
     if value is None:

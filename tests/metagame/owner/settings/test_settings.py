@@ -205,7 +205,9 @@ class SettingsTests(SynchronousTestCase):
         url = "postgresql://svc:p@ss/w?rd@db:5432/svc?sslmode=require&password=two"
         lines = f"DATABASE_URL={url}\nSTORE=free\nGATEWAY_SECRET={'s' * 32}\nCITY_TITLE=Old\n"
         (folder / "metagame.env").write_text(lines)
-        (folder / "deploy.env").write_text("METAGAME_API_KEY=verysecret\nCITY_MAP=/Game/x\n")
+        (folder / "deploy.env").write_text(
+            "METAGAME_API_KEY=verysecret\nCITY_MAP=/Game/x\nTRIALS_MAP=\nGAMESERVER_ARGS=\n"
+        )
         (folder / "stack.env").write_bytes(b"\xff\xfe")
         environ = {
             "DATABASE_URL": url,
@@ -229,6 +231,8 @@ class SettingsTests(SynchronousTestCase):
                 "metagame CHAT",
                 "deploy METAGAME_API_KEY",
                 "deploy CITY_MAP",
+                "deploy TRIALS_MAP",
+                "deploy GAMESERVER_ARGS",
             )
         }
         self.assertEqual(
@@ -242,6 +246,8 @@ class SettingsTests(SynchronousTestCase):
                 "metagame CHAT": (None, "default", False),
                 "deploy METAGAME_API_KEY": (None, "file", False),
                 "deploy CITY_MAP": ("/Game/x", "file", False),
+                "deploy TRIALS_MAP": (None, "default", False),
+                "deploy GAMESERVER_ARGS": ("", "file", False),
             },
         )
         reply = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key)
