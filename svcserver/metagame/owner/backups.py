@@ -154,6 +154,7 @@ FEWER = (
     "With these numbers the next backup deletes older ones. Enter the key that you sign in with "
     "to confirm that."
 )
+NO_MORE = "This turns off nightly backups. Enter the key that you sign in with to confirm that."
 VARIABLES = {
     "at": "BACKUP_AT",
     "days": "BACKUP_KEEP_DAYS",
@@ -224,7 +225,8 @@ class BackupActs:
     async def schedule(self, by: str, wanted: ScheduleWish, *, proven: bool) -> None:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
-        To keep fewer backups deletes some, so unless ``proven`` it raises Unauthenticated.
+        Unless ``proven``, it raises Unauthenticated if the change turns nightly backups off or
+        keeps fewer, because the next backup then deletes some.
         """
 
         before: dict[str, str | int] | None = None
@@ -257,6 +259,8 @@ class BackupActs:
                 lines[variable] = str(value)
             elif value != before[name]:
                 raise Conflict(FIXED.format(name=variable), code="environment")
+        if not proven and after["at"] == OFF != before["at"]:
+            raise Unauthenticated(NO_MORE, code="key_wanted")
         if not proven and any(_is_fewer(after[name], before[name]) for name in before):
             raise Unauthenticated(FEWER, code="key_wanted")
         path = self._config() / STACK_FILE
@@ -424,7 +428,8 @@ class BackupRoutes:
     async def schedule(self, call: Call[ScheduleWish]) -> Answer:
         """Change when backups are made and how many are kept.
 
-        To keep fewer backups, a session also sends the key, and the code of a second factor.
+        To turn nightly backups off or keep fewer, a session also sends the key, and the code of a
+        second factor.
         """
         proven = call.caller.account is None  # svcctl on this machine
         if not proven and call.request.has_header(ACCOUNT_KEY):

@@ -170,7 +170,7 @@ class BackupTests(BackupCase):
         return {"Cookie": cookie, "x-svc-dashboard": page.json["Word"]}
 
     @proves("POST DashboardBackupSchedule")
-    def test_keeping_fewer_backups_needs_key_and_second_factor(self) -> None:
+    def test_fewer_or_no_backups_need_key_and_second_factor(self) -> None:
         session = self.sign_in()
         change = {"At": "04:00", "Days": 7, "Weeks": 4, "Months": 12}
 
@@ -178,13 +178,15 @@ class BackupTests(BackupCase):
             sent = {**change, **more}
             return self.game.browse("POST", SCHEDULE, json=sent, headers=session | headers)
 
-        self.assertEqual(send({"Days": 9, "At": "off"}).status, 200)
-        for fewer in ({"Days": 8}, {"Days": 9, "Weeks": 3}, {"Days": 9, "Months": 0}):
+        self.assertEqual(send({"Days": 9}).status, 200)
+        more = {"Days": 9}
+        for fewer in ({"Days": 8}, more | {"Weeks": 3}, more | {"Months": 0}, more | {"At": "off"}):
             page = send(fewer)
             self.assertEqual((page.status, page.json["error"]), (401, "key_wanted"), fewer)
         self.assertIn("BACKUP_KEEP_DAYS=9", (self.folder / "stack.env").read_text())
         key = {"x-svc-user-api-key": self.olga.key}
-        self.assertEqual(send({"Days": 8}, **key).status, 200)
+        self.assertEqual(send({"Days": 8, "At": "off"}, **key).status, 200)
+        self.assertEqual(send({"Days": 8, "At": "off"}).status, 200)  # as before
         factor = new_factor()
         self.game.ledger.run(
             lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id, factor=factor))
