@@ -58,6 +58,9 @@ DRAWN = """(canvas) => {
   const rows = [...Array(height).keys()];
   return columns.filter((x) => rows.some((y) => coloured(x, y))).length / width;
 }"""
+C_LOCALE = (
+    """Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })"""
+)
 COVERED = """() => {
   const box = document.querySelector('#says p').getBoundingClientRect();
   const shown = document.querySelector('dialog') ?? document.querySelector('#content');
@@ -346,6 +349,15 @@ def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None
         memory = tab.page.get_by_role("img", name="Memory")
         expect(memory).to_be_visible()
         expect(memory).to_have_attribute("aria-label", re.compile(r"\d MB$"))
+
+
+def test_health_is_drawn_in_a_browser_of_the_c_locale(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        tab.page.add_init_script(C_LOCALE)
+        tab.page.reload()
+        tab.sign_in(here.key)
+        tab.go("Health")
+        expect(tab.page.locator("figure canvas")).to_have_count(6)
 
 
 @proves("GET DashboardFigures")
