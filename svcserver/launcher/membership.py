@@ -34,6 +34,7 @@ log = Logger()
 
 _PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL, words.WRONG_CERTIFICATE)
 WRONG_CERTIFICATE_S = 30.0  # between two polls of a host with a wrong certificate
+EARLY_S = 1.0  # how much too early a timer may be, so that no poll is skipped
 
 
 LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
@@ -507,7 +508,7 @@ class Membership:
     def poll(self) -> None:
         """Poll the host's status and news; less often after the host had a wrong certificate."""
         waited_s = self.around.clock.seconds() - self._refreshed_at
-        if not self.news.wrong_certificate or waited_s >= WRONG_CERTIFICATE_S:
+        if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:
             self.refresh()
 
     def refresh(self) -> Deferred[Any]:
