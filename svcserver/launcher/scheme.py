@@ -38,8 +38,8 @@ Exec={command} -- %u
 Icon=svc-launcher
 Terminal=false
 Categories=Game;
-MimeType=x-scheme-handler/{scheme};
 """
+_LINKS = f"MimeType={_HANDLED};\n"
 
 
 class Scheme(Protocol):
@@ -70,25 +70,29 @@ class LinuxScheme:
         return self.programs.parent / "icons/hicolor/scalable/apps/svc-launcher.svg"
 
     def add(self, *, over_another: bool = False) -> str:
+        """Add the menu entry, and register for links as in ``Scheme``."""
         file = self.programs / DESKTOP_FILE
-        command = " ".join(map(_quoted, self.command))
-        text = _DESKTOP.format(command=command, scheme=SCHEME)
         current = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
-        if current and current != DESKTOP_FILE and not over_another:
+        is_anothers = current not in ("", DESKTOP_FILE) and not over_another
+        before = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+        text = _DESKTOP.format(command=" ".join(map(_quoted, self.command)))
+        if not is_anothers or before.endswith(_LINKS):
+            text += _LINKS
+        if before != text:
+            self._write(file, text)
+        if is_anothers:
             return _of_another(current)
-        if (
-            not over_another
-            and file.is_file()
-            and file.read_text(encoding="utf-8", errors="replace") == text
-        ):
+        if before == text and not over_another:
             return f"Links that begin with {SCHEME}: open the launcher ({file})."
+        self.run(["xdg-mime", "default", DESKTOP_FILE, _HANDLED])
+        self._refresh()
+        return f"Links that begin with {SCHEME}: now open the launcher ({file})."
+
+    def _write(self, file: Path, text: str) -> None:
         self.icon.parent.mkdir(parents=True, exist_ok=True)
         self.icon.write_bytes(files("svcserver.launcher").joinpath("static/icon.svg").read_bytes())
         self.programs.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-        self.run(["xdg-mime", "default", DESKTOP_FILE, _HANDLED])
-        self._refresh()
-        return f"Links that begin with {SCHEME}: now open the launcher ({file})."
 
     def remove(self) -> str:
         written = (self.programs / DESKTOP_FILE, self.icon)

@@ -219,18 +219,21 @@ class SchemeTests(SynchronousTestCase):
         self.assertFalse(icon.exists())
         self.assertEqual(list(folder.glob("mime*")), [choices])
 
-    def test_linux_registration_of_another_program_stays(self) -> None:
+    def test_linux_launcher_is_in_the_menu_beside_another_program(self) -> None:
         folder, desktop = new_folder(self), Desktop(chosen="other.desktop")
         programs = folder / "applications"
         scheme = LinuxScheme(programs, ["/l.pyz"], desktop.run, folder / "mimeapps.list")
         self.assertIn("another program (other.desktop), as before", scheme.add())
-        self.assertFalse(programs.exists())
+        entry = programs / "svc-launcher.desktop"
+        self.assertIn('Exec="/l.pyz" -- %u\n', entry.read_text())
+        self.assertNotIn("MimeType", entry.read_text())
         self.assertEqual(desktop.changes, [])
         self.assertIn("now open the launcher", scheme.add(over_another=True))
         self.assertEqual(desktop.chosen, "svc-launcher.desktop")
         desktop.chosen = "other.desktop"  # the player's choice, later
         self.assertIn("as before", scheme.add())
         self.assertEqual(desktop.chosen, "other.desktop")
+        self.assertIn("MimeType", entry.read_text())
         self.assertIn("now open the launcher", scheme.add(over_another=True))
         self.assertEqual(desktop.chosen, "svc-launcher.desktop")
 
