@@ -73,6 +73,7 @@ def show(member: Membership, relay_port: int) -> dict[str, Any]:
             "command": member.command,
             "documented": DOCUMENTED,
             "runner": record.runner,
+            "windows": sys.platform == "win32",
             "found": member.around.runner.name if member.around.runner is not None else "",
             "shown": _command(member, relay_port),
             "speed_limit": record.speed_limit,

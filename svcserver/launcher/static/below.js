@@ -44,7 +44,10 @@ export function people(host) {
 }
 
 export function settings(host, act, keys) {
-  const { folder, command, documented, runner, found, shown, speed_limit: limit } = host.settings;
+  const { folder, command, documented, runner, windows, found, shown, speed_limit: limit } = host.settings;
+  const runnerHint = windows ? "Leave empty, unless another program must start the game." :
+    found ? `Leave empty to run a Windows game with ${found}, which is installed. Enter none to start the game directly.` :
+      "On Linux a Windows game needs a program such as wine. None is installed.";
   const form = el("form", {
     onsubmit: (event) => {
       event.preventDefault();
@@ -58,7 +61,7 @@ export function settings(host, act, keys) {
   },
     field("The game's folder", "If it has an older copy of the game, only the differences are downloaded.", "folder", folder),
     field("Command that starts the game", "{folder}, {program}, {server}, {chat} and {key} are replaced when you press Play.", "command", command),
-    field("Program that runs the game", found ? `Leave empty to run a Windows game with ${found}, which is installed. Enter none to start the game directly.` : "On Linux a Windows game needs a program such as wine. None is installed.", "runner", runner),
+    field("Program that runs the game", runnerHint, "runner", runner),
     field("Speed limit in MB per second", "0 means no limit.", "limit", String(limit / 1_000_000), { type: "number", min: "0", max: "1000000", step: "any" }),
     el("div", {}, el("p", { class: "hint" }, "Start command:"), el("code", { tabindex: "0", "aria-label": "Start command" }, shown)),
     el("button", {}, "Save"));
