@@ -310,8 +310,8 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
         tell(words.END_GAME_FIRST, error=True)
         return 1
     steps: list[Callable[[], object]] = [lambda: say(links.remove())]
+    packed = packed_program(places, VERSION) if program is None else None
     if program is None:
-        packed = packed_program(places, VERSION)
         steps += [packed.remove] if packed is not None else []
         if state.is_dir():
             steps.append(lambda: choice.keep(wanted=False))
@@ -328,11 +328,11 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     except OSError as error:
         status = 1
         tell(words.NOT_REMOVED.format(why=error), error=True)
-    if program is not None:
-        if status == 0:
-            tell(words.REMOVED.format(folder=state.parent))
-        if program.installed:
-            program.remove()  # begins when the dialog is closed and this program ends
+    if status == 0 and (program is not None or packed is not None):
+        folder = state.parent if program is not None else f"{state} and {places.games}"
+        tell(words.REMOVED.format(folder=folder))
+    if program is not None and program.installed:
+        program.remove()  # begins when the dialog is closed and this program ends
     return status
 
 

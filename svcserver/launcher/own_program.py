@@ -26,6 +26,7 @@ from typing import Protocol
 
 from attrs import define, frozen
 
+import svcserver
 from svcserver.kernel.system import epoch
 from svcserver.launcher.locked_files import do_all, long_path, patiently, replace, unlink
 from svcserver.launcher.places import Places
@@ -386,6 +387,7 @@ class PackedProgram:
     run: Run = first_line
     copy: Path | None = None  # what the desktop entry starts
     is_trial: bool = False  # this version runs from the file beside ``file``
+    unpacked: Path | None = None  # the folder that the running file was unpacked into
 
     @property
     def file_name(self) -> str:
@@ -454,16 +456,30 @@ class PackedProgram:
     def confirm(self) -> None:
         if self.is_trial and self._tried.exists():
             replace(self._tried, self._base)
+        for folder in self._unpacked():
+            if folder != self.unpacked and _is_stale(folder):  # else another start may need it
+                _remove_folder(folder)
+
+    def _unpacked(self) -> list[Path]:
+        """Return the folders that files of the launcher, of any version, were unpacked into."""
+        if self.unpacked is None:
+            return []
+        files = (self.file, self._base, self._next, self._tried, self._fresh)
+        starts = tuple(f"{file.name}_" for file in files)
+        folders = self.unpacked.parent.iterdir()
+        return [folder for folder in folders if folder.name.startswith(starts) and folder.is_dir()]
 
     def give_way(self) -> None:
         if self.is_trial and self._tried.exists():
             replace(self._tried, self._next)
 
     def remove(self) -> None:
-        """Delete the copy; raises OSError."""
-        if self.copy is not None:
-            files = (self.copy, self._next, self._tried, self._fresh)
-            do_all(*(partial(unlink, file) for file in files))
+        """Delete the copy, and what was unpacked; raises OSError."""
+        files = (self.copy, self._next, self._tried, self._fresh) if self.copy is not None else ()
+        do_all(*(partial(unlink, file) for file in files))
+        for folder in self._unpacked():
+            _remove_folder(folder)
+            unlink(folder.with_name(f".{folder.name}_lock"))
 
     def add(self, version: str, content: bytes) -> None:
         fresh = self._fresh
@@ -500,6 +516,13 @@ def is_trial(name: str) -> bool:
     return name.endswith(TRIED_FILE)
 
 
+def unpacked_folder(file: Path, module: Path) -> Path | None:
+    """Return the folder that a single file was unpacked into, with ``module`` of it, or None."""
+    site = module.parent.parent
+    is_of_file = site.parent.name.startswith(f"{file.resolve().name}_")
+    return site.parent if is_of_file and site.name == "site-packages" else None
+
+
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
     """Return the running single file, or None if the launcher was started in another way.
 
@@ -510,7 +533,13 @@ def packed_program(places: Places, version: str, *, copied: bool = True) -> Pack
         return None
     has_copy = copied and sys.platform != "win32" and places.program is not None
     copy = Path(places.program, PACKED) if has_copy and places.program is not None else None
-    return PackedProgram(fixed_file(started), version, copy=copy, is_trial=is_trial(started.name))
+    return PackedProgram(
+        fixed_file(started),
+        version,
+        copy=copy,
+        is_trial=is_trial(started.name),
+        unpacked=unpacked_folder(started, Path(svcserver.__file__)),
+    )
 
 
 def windows_program(places: Places, version: str) -> WindowsProgram | None:

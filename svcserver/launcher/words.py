@@ -148,8 +148,8 @@ CRASHED = (
 )
 CRASHED_UNKNOWN = "The launcher has crashed ({why}), and the cause could not be saved to a file."
 REMOVED = (
-    "The launcher is removed from this PC. Your keys and games are still in {folder}. Delete that "
-    "folder if you do not need them."
+    "The launcher is removed from this PC. Your keys and games are still in {folder}. Delete them "
+    "there if you do not need them."
 )
 END_GAME_FIRST = "End the game first, then remove the launcher."
 NOT_REMOVED = "Some parts of the launcher could not be removed: {why}. Close it, then try again."

@@ -15,7 +15,7 @@ from attrs import evolve
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.launcher import crashes
+from svcserver.launcher import crashes, main, words
 from svcserver.launcher.crashes import write_report
 from svcserver.launcher.locked_files import (
     PATIENCE_S,
@@ -31,11 +31,12 @@ from svcserver.launcher.own_program import (
     WindowsProgram,
     order,
     own_program,
+    unpacked_folder,
     windows_program,
 )
 from svcserver.launcher.page_guard import SILENT_S, OpenPages
-from svcserver.launcher.places import places_of
-from svcserver.launcher.scheme import own_command
+from svcserver.launcher.places import Places, places_of
+from svcserver.launcher.scheme import NoScheme, own_command
 from svcserver.launcher.start_menu import StartMenu
 from tests.launcher.around import new_folder
 from tests.launcher.test_links import Registered
@@ -368,6 +369,48 @@ class PackedProgramTests(SynchronousTestCase):
         program.remove()
         program.remove()
         self.assertFalse(program.copy.exists())
+
+    def test_what_older_files_were_unpacked_into_is_deleted(self) -> None:
+        cache, started = self.folder / "cache", self.folder / "svc-launcher.pyz"
+        names = [f"{name}_5a" for name in ("svc-launcher.pyz", "svc-launcher-new.pyz", "other.pyz")]
+        own, old, foreign = folders = [cache / name for name in names]
+        for folder in folders:
+            (folder / "site-packages" / "svcserver").mkdir(parents=True)
+        lock = cache / ".svc-launcher.pyz_5a_lock"
+        lock.touch()
+        module = own / "site-packages" / "svcserver" / "__init__.py"
+        self.assertEqual(unpacked_folder(started, module), own)
+        self.assertIsNone(unpacked_folder(self.folder / "py.pyz", module))
+        self.assertIsNone(unpacked_folder(started, Path(__file__)))
+        program = PackedProgram(started, "0.3.0", unpacked=own)
+        program.confirm()
+        self.assertTrue(old.exists())  # it may belong to a launcher that starts at this moment
+        for folder in folders:
+            os.utime(folder, (0, 0))
+        program.confirm()
+        self.assertEqual({*cache.iterdir()}, {own, foreign, lock})
+        program.remove()
+        self.assertEqual([*cache.iterdir()], [foreign])
+
+    def test_remove_names_the_folders_that_stay(self) -> None:
+        file, printed = self.folder / "svc-launcher.pyz", io.StringIO()
+        file.touch()
+        copy = self.folder / "program" / file.name
+        copy.parent.mkdir()
+        copy.touch()
+        self.patch(sys, "argv", [str(file)])
+        self.patch(sys, "stdout", printed)
+        self.patch(main, "places_here", lambda environ: self.places())
+        self.patch(main, "scheme_of", lambda *_: NoScheme())
+        self.assertEqual(main.main(["remove"]), 0)
+        folder = f"{self.folder / 'state'} and {self.folder / 'games'}"
+        self.assertIn(words.REMOVED.format(folder=folder), printed.getvalue())
+        self.assertFalse(copy.exists())
+
+    def places(self) -> Places:
+        return Places(
+            self.folder / "state", self.folder / "games", None, program=self.folder / "program"
+        )
 
 
 class LockedFilesTests(SynchronousTestCase):
