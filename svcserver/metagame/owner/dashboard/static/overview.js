@@ -77,10 +77,17 @@ const WORST = ["down", "loop"];
 const QUIET_S = 60; // after a start the stack has not reported yet
 
 /** One line: all is normal, or each fault with the way to its cure. */
-function standing({ status, faults, watched, startedAt, maintenance }, maintains) {
+function standing({ status, faults, watched, startedAt, maintenance, services: all, machine }, maintains) {
   const lines = faults.map(({ kind, title, text, since }) =>
     line(`${kind} ${title}`, state(WORST.includes(kind) ? "bad" : "warn", title), since ? `${text} Since ${exactly(since)}.` : text, CURES[kind]));
   if (!status && !faults.length) lines.push(line("live", state("bad", "Live state cannot be read"), "Players and hunts are unknown.", CURES.down));
+  for (const { name, state: where } of all) {
+    if (where === "starting") lines.push(line(`starting ${name}`, state("warn", `${name} is starting`), "It is not ready yet, or does not answer.", CURES.down));
+  }
+  for (const { name, percent, note, full } of machine ? used(machine.now) : []) {
+    const known = name === "Disk" && faults.some(({ kind }) => kind === "disk");
+    if (percent >= full && !known) lines.push(line(`full ${name}`, state("warn", `${name}: almost full`), note));
+  }
   if (!lines.length) lines.push(line("normal", state("good", "All systems normal"), ""));
   if (maintenance) {
     lines.push(line("maintenance", state("warn", "Maintenance mode"), maintained(maintenance), null,
@@ -117,18 +124,21 @@ function service(name, kind, words, facts) {
 
 const FULL = 90; // percent
 
+/** The machine's load in percent, null if unknown, and the share from which it is almost full. */
+function used(now) {
+  const share = (part, total) => part === null || !total ? null : 100 * part / total;
+  const sizes = (part, total) => total ? `${size(part)} of ${size(total)}` : "";
+  return [{ name: "CPU", percent: now.cpu_percent, note: "of the machine", trend: "cpu", full: Infinity },
+    { name: "Memory", percent: share(now.memory_used, now.memory_total), note: sizes(now.memory_used, now.memory_total), trend: "memory", full: FULL },
+    { name: "Disk", percent: share(now.disk_used, now.disk_total), note: sizes(now.disk_used, now.disk_total), trend: "disk", full: FULL },
+    { name: "Open files", percent: share(now.files, now.most_files), note: now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend: "files", full: FULL }];
+}
+
 /** The machine's load, each with its trend of the last hour. */
 function load({ now, trend }) {
-  const part = (used, total) => total ? `${size(used)} of ${size(total)}` : "";
-  const known = (value) => value === null ? "–" : `${short(value)} %`;
-  const share = (used, total) => used === null || !total ? null : 100 * used / total;
-  const figure = (name, value, note, values, full = Infinity) => el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: value >= full ? "bad" : null }, known(value)),
-    el("dd", { class: "note" }, value >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, values)));
-  return el("dl", { class: "tiles", "aria-label": "Machine" },
-    figure("CPU", now.cpu_percent, "of the machine", trend.cpu),
-    figure("Memory", share(now.memory_used, now.memory_total), part(now.memory_used, now.memory_total), trend.memory, FULL),
-    figure("Disk", share(now.disk_used, now.disk_total), part(now.disk_used, now.disk_total), trend.disk, FULL),
-    figure("Open files", share(now.files, now.most_files), now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend.files, FULL));
+  return el("dl", { class: "tiles", "aria-label": "Machine" }, used(now).map(({ name, percent, note, trend: values, full }) =>
+    el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: percent >= full ? "bad" : null }, percent === null ? "–" : `${short(percent)} %`),
+      el("dd", { class: "note" }, percent >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, trend[values])))));
 }
 
 /** A line of values in percent; minutes without a value are left out. */
@@ -144,7 +154,7 @@ function trendOf(name, values) {
 
 async function registration(status, changed) {
   const input = await ask({
-    title: "Who may register?", text: "This lasts until the metagame restarts. Set REGISTRATION_MODE in metagame.env to make it permanent.",
+    title: "Who may register?", text: "This lasts until the metagame restarts. To make it permanent, change REGISTRATION_MODE on the page Settings.",
     fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
   });
   if (input) {
