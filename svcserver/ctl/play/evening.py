@@ -293,6 +293,7 @@ class Evening:
     async def _check(self) -> None:
         reactor, chain, players = self.reactor, self.chain, self.players
         if self.chat is not None:
+            self.story.begin("waiting for chat lines", 0, reactor)
             deliveries = await self.chat.settle()
             self.story.add(
                 f"of {self.chat.lines_sent} chat lines, {deliveries} deliveries"
