@@ -47,14 +47,17 @@ def may_refuse(method: str, path: str, status: int) -> bool:
 
 @define(eq=False)
 class Answers:
-    """Checks that requests get replies, and get no wrong errors, while no fault is active."""
+    """Checks the replies to requests that were sent while no fault was active.
+
+    Each such request must get a reply in time, and only errors that ``may_refuse`` allows.
+    """
 
     wrong: Violations
     troubled_until: float = -inf  # every intended fault is mended and settled by then
     _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Record a fault until ``until``; ``who`` is the only affected player, if there is one."""
+        """Record a fault until ``until``; with ``who``, the fault affects only this player."""
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)

@@ -55,7 +55,7 @@ UNREAD = {
 
 
 def owned() -> Iterator[tuple[str, str, str]]:
-    """Yield each table whose rows have an owner, with the owner's column and table."""
+    """Yield each table with owned rows, its column with the owner's id, and the owners' table."""
     for name, table in METADATA.tables.items():
         yield from ((name, column, "accounts") for column in account_columns(table))
         if is_of_character(table):
@@ -149,7 +149,7 @@ class LogsAudit:
                 self._wrong("logs explain what is held", text)
 
     def _passes(self) -> None:
-        """Check that the hunt pass is the last recorded one."""
+        """Check that each account's stored hunt pass is the one that the account chose last."""
         last = {account: body["progression_id"] for account, body in self._events("huntpass")}
         rows = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
         stored = dict(rows)

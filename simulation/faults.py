@@ -156,7 +156,7 @@ def silent_line(breaker: Breaker, dice: random.Random) -> None:
 
 
 def crashed_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """Crash the game server of a hunt, with its players."""
+    """Crash the game server of a running hunt."""
     running = [server for server in breaker.host.servers.running() if not server.stays]
     if running:
         dice.choice(running).end(code=1)

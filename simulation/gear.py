@@ -56,7 +56,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def hone(me: SimPlayer, dice: random.Random) -> None:
-    """Save one item alone, sometimes from two windows concurrently, one with an older version."""
+    """Save a new version of an item, sometimes with a concurrent save from a second window."""
     works = [_hone(me, dice) for _ in range(1 + (dice.random() < 0.3))]
     await together(me, works)
 
@@ -103,7 +103,7 @@ def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
 
 
 async def arm(me: SimPlayer, dice: random.Random) -> None:
-    """Save a loadout slot or the persistent part, and check that the reply shows it."""
+    """Save a slot or the persistent part of the loadout, and compare the reply with the save."""
     if not me.character:
         await load(me, dice)
     if not me.character:

@@ -11,7 +11,7 @@ from svcserver.players.requests import FRIENDS
 
 
 async def taken_in(me: SimPlayer) -> None:
-    """Finish a login: check that the token is the player's own and that the queue admits it."""
+    """Finish a login: check the token's owner, and that the queue admits the player."""
     token, issued = me.token, me.issued
     reply = await me.ask("GET", "/account/api/oauth/verify", patient=True)
     same = me.token == token and not me.is_over(issued)

@@ -27,7 +27,7 @@ YOUNG_S = 600.0  # a younger save is never thinned
 
 @define(eq=False)
 class Saves:
-    """Checks saves: acknowledged saves remain, versions only rise, and players sent all data."""
+    """Checks saves: acknowledged saves remain, versions only rise, and all stored data was sent."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
@@ -61,8 +61,8 @@ class Saves:
     def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
         """Check the save history: the version and time (ms) of each save, newest first.
 
-        The newest ``most`` saves must remain. Of older saves, each hour keeps only the last, except
-        for saves within ``YOUNG_S`` of the newest.
+        The newest ``most`` saves must remain. Of the older saves, only one of each hour may remain.
+        This does not apply to saves less than ``YOUNG_S`` seconds older than the newest save.
         """
         versions = [version for version, _ in saves[:most]]
         old_ms = saves[0][1] - YOUNG_S * 1_000
@@ -80,7 +80,7 @@ class Saves:
                 )
 
     def read(self, character: str, version: int, data: str, at_least: int) -> None:
-        """Check a save that was read; ``at_least`` was acknowledged before the read began."""
+        """Check a save that was read; version ``at_least`` was acknowledged before the read."""
         if version < at_least:
             self.wrong.add(
                 "acknowledged means present",
@@ -96,7 +96,10 @@ class Saves:
 
 @define(eq=False)
 class Earning:
-    """An inventory transaction: a currency and a unique marker item, both or neither."""
+    """An inventory transaction, which adds an amount of currency and a unique marker item.
+
+    The host must apply both or neither.
+    """
 
     amount: int
     marker: str
@@ -142,7 +145,7 @@ class Stacks:
 
 @define(eq=False)
 class Grant:
-    """A grant that the game server sends twice concurrently."""
+    """A grant of experience, which the game server sends in two concurrent requests."""
 
     account: str
     amount: int
@@ -155,8 +158,9 @@ class Grant:
 class Grants:
     """Checks experience: the sum of the grants, with each grant applied once.
 
-    By the specification of the retry guard, the second request is also applied if another grant of
-    the account arrives between the two, or if the guard's window ends.
+    The host treats an equal grant within ``REPLAY_S`` seconds as a retry and does not apply it
+    again. But the specification also lets the host apply the second request of a grant if it comes
+    later, or if another grant of the account arrives between the two requests.
     """
 
     wrong: Violations
@@ -217,7 +221,7 @@ class Parties:
             )
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
-        """Check a poll: the player has a seat, the seats are within limits, and a member leads."""
+        """Check a poll: the player is a member, a member leads, and the party is not too large."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
         if len(members) > self.seats or len(set(members)) != len(members):

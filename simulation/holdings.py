@@ -20,8 +20,9 @@ REMEMBERED = 40  # replaced or removed states of each thing
 class ItemChange:
     """A request's effect on an instanced item, alone or as a part of a transaction.
 
-    If the inventory has the transaction's ``marker``, the change was applied; without a marker,
-    ``state`` decides. ``version`` None removes the item.
+    If the change is part of a transaction, ``marker`` is the transaction's marker item, and the
+    change was applied if the inventory has that item. Otherwise ``state`` decides. A ``version`` of
+    None removes the item.
     """
 
     version: int | None
@@ -51,14 +52,14 @@ class Things:
         return change
 
     def settled(self, character: str, item: str) -> bool:
-        """Return whether every change's outcome is known, so that none can be applied later."""
+        """Return whether every change's outcome is known, so that no change is still pending."""
         changes = self.of.get(character, {}).get(item, [])
         return not any(change.state == UNKNOWN for change in changes)
 
     def seen(
         self, character: str, held: Mapping[str, tuple[int, str | None]], markers: Mapping[str, int]
     ) -> None:
-        """Check the version and data of all items, read while no change was pending."""
+        """Check the version and data of all items, which were read while no change was pending."""
         known = self.of.get(character, {})
         for item, changes in known.items():
             self._one(f"{item} of {character}", changes, held.get(item), markers)
@@ -143,7 +144,10 @@ class Write:
 
 @define(eq=False)
 class Register:
-    """Checks things that are replaced as a whole: a read returns the last or a concurrent value."""
+    """Checks values that are replaced as a whole.
+
+    A read must return the last value, or a value whose write was pending during the read.
+    """
 
     wrong: Violations
     of: dict[str, list[Write]] = field(factory=dict)
@@ -206,7 +210,10 @@ class Slots:
 
 @define(eq=False)
 class Link:
-    """A slayer link since its invite: the outcomes of its acceptance and its removal."""
+    """A slayer link, from its invite on: ``made`` is the outcome of its acceptance.
+
+    ``ended`` is the outcome of its removal. Both are ``REFUSED`` until a request is sent.
+    """
 
     id: str
     pair: tuple[str, str]
@@ -255,7 +262,7 @@ class Links:
         return known
 
     def ending(self, first: str, second: str) -> list[Link]:
-        """Record the removal of two players' links; return the links that certainly existed."""
+        """Record that two players' links are being removed; return the links that surely exist."""
         low, high = sorted((first, second))
         there = [x for x in self._of.get((low, high), ()) if x.made != REFUSED]
         sure = [x for x in there if x.made == ACKED and x.ended != ACKED]

@@ -81,7 +81,7 @@ RESTARTED_S = 1.0
 
 
 def metagame_environ(name: str = "metagame") -> dict[str, str]:
-    """Return the environment variables of the only metagame, or of one of several."""
+    """Return the environment variables of the metagame with this name."""
     private, public = signing_keys()
     port, chat_port = WORKERS[name]
     return {

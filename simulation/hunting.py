@@ -22,7 +22,7 @@ BOARD = 4  # bounties of a player at a time
 
 
 async def served(me: SimPlayer, method: str, path: str, body: Any = None) -> Reply | None:
-    """Send a request from the player's game server; return None if the player has none."""
+    """Send a request from the player's game server; None if the player is on no game server."""
     server = me.place
     if server is None or not server.plays:
         return None

@@ -185,7 +185,7 @@ class Disk:
         return list(self.each(query, *values))
 
     def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of ``rows`` one by one; a long run's logs would fill the memory."""
+        """Yield the rows that ``rows`` returns, one by one: a list could fill the memory."""
         return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:

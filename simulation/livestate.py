@@ -51,7 +51,10 @@ def _value(stored: bytes) -> Any:
 
 
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Yield the rule and text of each violation, once all players were away for 15 minutes."""
+    """Yield the rule and text of each violation.
+
+    All players must have been away for 15 minutes.
+    """
     for kind in OVER:
         for key in board[kind]:
             yield "live state agrees", f"{kind} still has {key}"

@@ -27,8 +27,8 @@ class Roll:
 class Memberships:
     """Checks each player's guild (by name) and rank.
 
-    Each name belongs to one guild at a time: a name contains the number of its founder, so nobody
-    else founds a guild with this name.
+    A guild's name contains the number of the player who founded it. So no two players found guilds
+    with the same name, and a name belongs to one guild at a time.
     """
 
     wrong: Violations
@@ -45,7 +45,7 @@ class Memberships:
         self.of, self.ranks = Register(self.wrong), Register(self.wrong)
 
     def joining(self, account: str, name: str, rank: str, now: float) -> list[Write]:
-        """Record a pending foundation of a guild or acceptance of an invite."""
+        """Record a pending request of the player to found a guild or to accept an invite."""
         if rank == LEADER:
             self.founded_names[name] = None
             self._over.pop(name, None)
@@ -58,7 +58,7 @@ class Memberships:
         return writes
 
     def may_have_joined(self, account: str, since: float) -> bool:
-        """Return whether a request for a guild has been pending at any time since ``since``."""
+        """Return whether a request to found or join a guild has been pending since ``since``."""
         writes = self.of.of.get(account, ())
         return any(write.value and write.ended >= since - JOINS_S for write in writes)
 
@@ -90,7 +90,7 @@ class Memberships:
             self.of.answered(write, state, now)
 
     def shown(self, account: str, roll: Roll | None, began: float) -> None:
-        """Check the player's own guild, requested at ``began``; None means no guild."""
+        """Check the guild shown to the player after a request at ``began``; None: no guild."""
         self.of.read(account, NONE if roll is None else roll.name, began)
         if roll is None:
             return

@@ -10,7 +10,7 @@ ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
 
 
 def outcome(status: int) -> str:
-    """Return the outcome of a reply; after a 5xx it is unknown, as without a reply."""
+    """Return the outcome of a request by its reply's status; after a 5xx the outcome is unknown."""
     return ACKED if status < 300 else REFUSED if status < 500 else UNKNOWN
 
 

@@ -39,7 +39,8 @@ class Invites:
     def declining(self, account: str) -> None:
         """Forget the player's invites.
 
-        When a player declines an invite, the host also removes others of its sender or party.
+        When a player declines an invite, the host also removes the player's other invites from the
+        same sender or to the same party.
         """
         self._of.pop(account, None)
 
@@ -50,7 +51,7 @@ class Invites:
         began: float,
         untroubled: Callable[[float, str], bool],
     ) -> None:
-        """Check the invites that the player is shown, requested at ``began``."""
+        """Check the invites that the player was shown after a request at ``began``."""
         for invite in self._of.pop(account, []):
             if invite.at >= began or began - invite.at > INVITE_S or not invite.still():
                 continue

@@ -136,7 +136,7 @@ def _hours(end: float, scale: float, y: int) -> list[str]:
 
 
 def _pieces(moments: list[Moment], number: int, end: float) -> list[tuple[float, float, str]]:
-    """Return the places of one player with their start and end."""
+    """Return the start, end and place of each stay of one player."""
     pieces: list[tuple[float, float, str]] = []
     for at, moment in enumerate(moments):
         stop = moments[at + 1].at if at + 1 < len(moments) else end

@@ -92,7 +92,7 @@ class SimPlayer:
         may: Callable[[int], bool] = lambda status: False,
         **more: Any,
     ) -> Reply:
-        """Send a request; if ``patient``, repeat it until it gets a reply, like the game.
+        """Send a request; if ``patient``, repeat the request on failure, as the game does.
 
         ``may`` returns whether a correct host may reply with this status, besides the statuses in
         ``answers.py``.
@@ -138,13 +138,13 @@ class SimPlayer:
         return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
-        """Return whether the owner may have ended a session whose token is from ``issued``."""
+        """Return whether the owner may have ended the session of a token issued at ``issued``."""
         return issued <= self.shut_out_at + 2.0  # rounding, and the latency of a reply
 
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
     ) -> Reply:
-        """Send a game server's request for this player, with its own key and the player's token."""
+        """Send a request as this game server, with the server's key and this player's token."""
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
         try:
@@ -172,7 +172,7 @@ class SimPlayer:
             raise Stopped
 
     def begin(self, what: str, dice: random.Random) -> None:
-        """Start an action, unless three actions of the player are pending."""
+        """Start an action, unless three actions of the player are already pending."""
         if self.busy < 3:
             Deferred.fromCoroutine(self.act(what, dice))
 

@@ -28,7 +28,7 @@ log = Logger()
 @implementer(IHostResolution)
 @define
 class _Resolution:
-    """The result of a name that was resolved immediately."""
+    """The result of resolving a name, which needs no time."""
 
     name: str
 

@@ -36,7 +36,7 @@ UNSEEN = ("tokens: ", "sqlite: ", "ledger: a batch waits", "firewall: ")
 
 @define(eq=False)
 class RareThings:
-    """The rare events of a run; ``happened`` is called with the name of each."""
+    """The rare events of a run; ``happened`` is called with the name of each rare event."""
 
     world: World
     happened: Callable[[str], None]

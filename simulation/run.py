@@ -82,7 +82,7 @@ EVENTS = 8  # of a merged moment
 
 
 def thinned(moments: list[Moment]) -> list[Moment]:
-    """Merge each pair of moments into one, with the first of their events."""
+    """Merge each pair of moments into one, with at most ``EVENTS`` of their events."""
     half = []
     for at in range(0, len(moments), 2):
         events = tuple(event for moment in moments[at : at + 2] for event in moment.events)
@@ -236,7 +236,10 @@ class Run:
         return self._begun
 
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
-        """Return a function that queues the steps up to a time, ahead of later timers."""
+        """Return a function that queues all steps up to a given time.
+
+        A step runs before all timers for the same time that are set after this call.
+        """
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
         ahead = next(steps, None)

@@ -47,7 +47,10 @@ class Step:
 def script(
     seed: int, players: int, seconds: float, *, faults: bool = False, pace_s: float = 35.0
 ) -> list[Step]:
-    """Return a run's steps: each player acts every ``pace_s`` on average, some concurrently."""
+    """Return a run's steps; each player acts every ``pace_s`` seconds on average.
+
+    Some actions are concurrent.
+    """
     return list(Script.of_seed(seed, players, seconds, faults=faults, pace_s=pace_s).steps)
 
 

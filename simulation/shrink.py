@@ -46,7 +46,10 @@ def shrunk(
     seconds: float = 300.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Step]:
-    """Return the shortest list of steps, found within ``seconds``, that breaks the first rule."""
+    """Return fewer steps that break the same rule as the run's first violation.
+
+    The search ends after ``seconds``, with the shortest list found so far.
+    """
     scenario = result.scenario
     rule, at = result.violations[0].rule, result.violations[0].at
     deadline = clock() + seconds
@@ -65,7 +68,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Shorten the list of steps by ddmin, which removes parts while the rest still ``breaks``."""
+    """Shorten the list by ddmin: remove parts while ``breaks`` is true for the other steps."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

@@ -22,7 +22,8 @@ async def poll_party(me: SimPlayer, dice: random.Random) -> None:
 async def party_of(me: SimPlayer) -> dict[str, Any] | None:
     """Request and return the party that the player is shown.
 
-    The added key ``moves`` is the player's number of moves before the request; -1 if unknown.
+    The added key ``moves`` is how often the player had changed the party before the request; -1 if
+    unknown.
     """
     moves = -1 if _astray(me) else me.moves
     reply = await me.ask("POST", "/party", {})
@@ -41,7 +42,7 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
 def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) -> May:
     """Return a function that allows 400 and 403 unless the player leads the shown party.
 
-    ``moves`` is the number of moves that the request itself causes.
+    ``moves`` is how often the request itself lets the player change the party.
     """
     leads, then = False, 0
     if party is not None and party["moves"] >= 0:

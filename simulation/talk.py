@@ -42,7 +42,7 @@ class ChatHistory:
     gaps: list[tuple[float, float]] = field(factory=list)  # with metagames disconnected
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
-        """Record a period in which a line may reach only some players, extended by ``margin_s``."""
+        """Record a period, extended at both ends, in which a line may reach only some players."""
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
@@ -76,7 +76,7 @@ class ChatHistory:
         self.whispered_to[line] = to, who
 
     def is_there(self, who: str, now: float) -> bool:
-        """Return whether every process certainly knows the session."""
+        """Return whether every metagame certainly knows the chat session by now."""
         return any(
             listener.until is None and listener.since < now - THERE_S
             for listeners in self.rooms.values()
@@ -148,8 +148,8 @@ class ChatHistory:
     def settle(self, now: float, margin_s: float = 20.0) -> None:
         """Compare and forget everything received so far.
 
-        A line reaches the room between its sending and its first arrival. Every session that was in
-        the room during that time and ``margin_s`` longer must have received the line.
+        Every session must have received a line if it was in the room from the time the line was
+        sent until ``margin_s`` seconds after the line first reached a session.
         """
         self.look(now + LATE_S, lambda _, __: False)
         self._compare(self.sent_times.keys(), now, margin_s)
