@@ -1,4 +1,4 @@
-"""Create ``.venv/other``: what an owner runs, with another Python version of this machine.
+"""Create ``.venv/other``: an owner's packages for another Python version of this machine.
 
     make other-python
 

@@ -1,8 +1,8 @@
-"""The program behind ``make doctor``: what the checks and tests need and this machine lacks.
+"""The program behind ``make doctor``: it lists what the checks need and this machine lacks.
 
-It prints a remedy for each. Missing programs do not fail ``make test``: the tests that need them
-are skipped with a message, unless SVC_TEST_REQUIRE requires them (``.ci/run``). Programs that only
-packaging needs are not reported as faults.
+It prints a remedy for each missing requirement. Missing programs do not fail ``make test``: the
+tests that need them are skipped with a message, unless SVC_TEST_REQUIRE requires them
+(``.ci/run``). Programs that only packaging needs are not reported as faults.
 """
 
 from __future__ import annotations

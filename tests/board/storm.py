@@ -190,7 +190,7 @@ class Deploy:
 
 
 class Asking(Launching):
-    """Launches of game servers that the lane carries out itself, one after another."""
+    """The game-server launches of a lane, which the lane performs itself, one after another."""
 
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None
@@ -230,7 +230,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who performs one operation after another, and awaits ``before`` ahead of each."""
+    """A player who performs operations one by one, and awaits ``before`` ahead of each of them."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

@@ -165,7 +165,7 @@ class Replay:
         turn.fire(result)
 
     def _skip(self, lane: str) -> None:
-        """Skip transactions that never committed, because others were always faster."""
+        """Skip transactions that never committed, because other transactions were always faster."""
         turn, acts = self.turns[lane], self.boards[lane].acts
         while turn.work is not None:
             act = self.storm.acts.get(acts[-1].name)

@@ -53,7 +53,10 @@ class EveryKindTests(SynchronousTestCase):
             self.assertEqual(warned, [kind.name, another.name])  # one warning for each
 
     def test_a_sealed_entry_put_back_is_still_this_hosts(self) -> None:
-        """A seal does not prevent replay; data for which that matters is in the database."""
+        """A seal cannot detect that an old entry was written back.
+
+        Data that needs protection against this is in the database.
+        """
         kind = evolve(next(kind for kind in kinds().values() if kind.sealed), shape=str)
         entry = STAMP_1 + OURS.close(name_of(kind, "ann"), STAMP_1, kind.encode("before"))
         self.assertEqual(Values(10, OURS, lambda: 0.0).decode((kind, "ann"), entry), "before")

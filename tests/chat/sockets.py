@@ -96,7 +96,7 @@ class Talker:
                 return replies
 
     def show(self, status: str, alone: str) -> None:
-        """Set the status, then enter the empty room ``alone`` to see that it is processed."""
+        """Set the status and enter the empty room ``alone``; its reply shows that both are done."""
         self.send(f"<presence><show>{status}</show></presence>")
         assert 'code="110"' in self.join(alone)
 

@@ -1,4 +1,4 @@
-"""A speaker gets their own line only after the other players' lines are in the kernel's buffers."""
+"""A player's own chat line is echoed only after all others' copies are in the kernel's buffers."""
 
 from __future__ import annotations
 

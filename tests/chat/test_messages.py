@@ -308,7 +308,7 @@ class MuteTests(TownTests):
         self.assertEqual(client.say("City-1", "again"), [message(client, "again")])
 
     def mute(self, who: str, *, muted: bool) -> None:
-        """Mute or unmute a player, and let a second pass so that the chat notices."""
+        """Mute or unmute a player, and advance the clock until the chat applies it."""
         people = self.town.game.people
         people[who] = evolve(people[who], muted=muted)
         self.town.clock.advance(1)

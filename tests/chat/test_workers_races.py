@@ -94,7 +94,7 @@ class RaceTests(Base):
         self.assertEqual(len(self.occupants(self.here)), 1)
 
     def test_an_entry_from_an_earlier_version_is_seen(self) -> None:
-        """During a rolling restart, an earlier version sends only the place in the room."""
+        """During a rolling restart, an earlier version's ``Entering`` has a place but no seat."""
         there = self.there.server.workers
         bob = self.there.bound(2)
         place = RoomPlace(bob.session.number, f"{ROOM}@muc.{DOMAIN}", f"x:{bob.account}:y")

@@ -1,4 +1,4 @@
-"""The content server as a Klein app in a standard site gives the same answers as our channel."""
+"""The content server answers alike on our own HTTP channel and as a Klein app in twisted.web."""
 
 from __future__ import annotations
 

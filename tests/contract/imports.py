@@ -21,7 +21,8 @@ def not_allowed(
     A feature is a package below ``package`` with a module ``routes`` or, if it is small,
     ``feature``. Of a feature, other code may import only the modules named in ``opened``; modules
     outside features may be imported by all. ``composition`` lists modules that may import
-    everything. ``owners`` is a package with further module names that only this package may import.
+    everything. ``owners`` is a pair: a package, and the names of further modules that this package
+    may import.
     """
     modules = graph.find_descendants(package)
     features = {

@@ -1,7 +1,7 @@
 """The names on which other programs rely are still those of ``interface.json``.
 
 A new name is recorded with the next release, when no change waits in ``newsfragments`` any more.
-``RECORD`` is the command; it also records an intended change of a name.
+The command that records names is in ``RECORD``; run it as well after changing a name on purpose.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests and replies match the OpenAPI document.
 
-This file sends every read; feature tests compare the writes that they send, and the query arguments
-and headers that every row reads (``tests/support/described.py``).
+This file sends every GET request. The feature tests send the other requests, and
+``tests/support/described.py`` compares each of them, including the query arguments and headers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactions take the time and new ids inside themselves, since they may run late and twice."""
+"""Transactions take the time and new ids inside themselves, since they may run late or twice."""
 
 from __future__ import annotations
 

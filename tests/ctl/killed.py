@@ -64,9 +64,10 @@ def child(
     *words: object,
     meanwhile: Callable[[int], object] = lambda pid: None,
 ) -> int:
-    """Run ``svcctl`` in a child process with this trap; return its exit status.
+    """Run ``svcctl`` in a child process and return the exit status.
 
-    ``meanwhile`` is called with the child's pid.
+    ``trap`` is called in the child before the command, and arranges for the child to be killed.
+    ``meanwhile`` is called in this process with the child's pid.
     """
     pid = os.fork()
     if not pid:

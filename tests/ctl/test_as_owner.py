@@ -87,7 +87,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
 
     def ledger(self) -> None:
-        """Keep the in-memory database, which knows all keys, instead of the host's."""
+        """Return None, so that the game has its own in-memory database, which knows all keys."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

@@ -67,7 +67,7 @@ class BrokenConnectionTests(PostgresCase):
             yield blocker
 
     def waiting(self, beside: Connection, before: int = 0) -> list[int]:
-        """Wait for one more waiting connection than ``before``; return the pids of all of them."""
+        """Wait until ``before`` + 1 connections wait for a lock; return their pids."""
         ends = time.monotonic() + DEADLINE_S
         pids: list[int] = []
         while len(pids) <= before and time.monotonic() < ends:

@@ -60,7 +60,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @abstractmethod
     def engine(self) -> Any:
-        """Return a new engine on what runs already."""
+        """Return a new engine, which finds the programs that already run."""
 
     @abstractmethod
     def ports(self) -> list[str]:
@@ -117,7 +117,7 @@ class EngineMachine(RuleBasedStateMachine):
         match=st.sampled_from(MATCHES),
     )
     def hunt_soon_after_an_end(self, choice: int, how: str, tenths: int, match: str) -> None:
-        """End a hunt, and soon launch its match again, and another."""
+        """End a hunt; soon launch a hunt for ``match``, then one for the ended hunt's match."""
         servers = self.supervisor.fleet.servers.values()
         hunts = sorted((server.launch.match_id, server.id) for server in servers)
         hunts = [hunt for hunt in hunts if hunt[0]]
@@ -192,7 +192,7 @@ class ProcessMachine(EngineMachine):
 
 
 class SwarmMachine(EngineMachine):
-    """Three machines with room for two game servers each; all may be lost but the first."""
+    """Three machines with room for two game servers each; any machine but the first may be lost."""
 
     host = None
 
@@ -256,7 +256,7 @@ class SwarmMachine(EngineMachine):
 
     @rule(match=st.sampled_from(MATCHES), is_late=st.booleans())
     def lose_reply(self, match: str, is_late: bool) -> None:
-        """Lose the reply of a launch, which the engine carries out at once or later."""
+        """Launch a hunt and lose the reply; with ``is_late`` the engine starts the hunt later."""
         self.swarm.loses_reply, self.swarm.is_late = not is_late, is_late
         self.hunt(match, 20)
 
@@ -294,7 +294,7 @@ class SwarmMachine(EngineMachine):
         assert len(running) == len(set(running)), running
 
     def listed(self) -> list[int]:
-        """Return the ports without that of a city or dojo which waits for a machine with room."""
+        """Return the listed ports, except those of game servers that wait for a machine."""
         servers = self.supervisor.fleet.servers
         records = self.supervisor.records()
         return [record["port"] for record in records if servers[record["id"]].host]

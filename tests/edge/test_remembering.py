@@ -104,7 +104,7 @@ class BoundTests(SynchronousTestCase):
             self.assertLess(used, sum(map(book.weight, lines)) * 1.05, target)
 
     def assert_counted(self, name: str, some: list[bytes]) -> None:
-        """Check both parsers with equal heads that are distinct objects."""
+        """Assert that the heads in each cache need hardly more memory than the cache counts."""
         raws = [
             copy(b"GET /%d HTTP/1.1\r\nHost: x%d\r\n" % (n, n) + b"".join(some) + b"\r\n")
             for n in range(60)

@@ -167,7 +167,7 @@ class Upstream:
         self.pool = Pool(self.clock, self._connect)
 
     def parks(self) -> Parking:
-        """Hold requests while the upstream is away, provided that it has answered before."""
+        """Make the gateway hold requests while the upstream is away, if it has answered before."""
         self.pool.parking = Parking(
             self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
         )

@@ -415,7 +415,7 @@ class PlayingTests(LauncherCase):
             self.member.inputs.stop()
 
     def busy(self, *hosts: str) -> None:
-        """Make another program use the relay's port at these addresses."""
+        """Pretend that another program uses the relay's port at these addresses."""
 
         def start(relay: RelayService) -> None:
             if relay.host in hosts:
@@ -453,7 +453,7 @@ class PlayingTests(LauncherCase):
             self.assertIs(self.member.host.stage, Stage.READY)
 
     def play_beside_a_metagame(self, **status: object) -> list[str]:
-        """Play while a metagame has all addresses; return the addresses that the game gets."""
+        """Play while a metagame has the relay's port; return the addresses passed to the game."""
         self.ready()
         self.member.change(command="/bin/sh {server} {chat}")
         self.busy("127.0.0.1", "127.0.0.2")

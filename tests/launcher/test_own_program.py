@@ -93,13 +93,13 @@ class WindowsProgramTests(SynchronousTestCase):
         return sorted(path.name for path in self.root.iterdir() if path.is_dir())
 
     def text(self, name: str) -> str:
-        """Return the version that a file names, "" without the file."""
+        """Return the version that the file contains, or "" if the file does not exist."""
         file = self.root / name
         return file.read_text() if file.exists() else ""
 
     @property
     def starter(self) -> list[str]:
-        """The command with the path that never changes."""
+        """Return the command line of the program whose path is the same for every version."""
         return [str(self.root / "svc-launcher.exe")]
 
     def try_next(self) -> None:
@@ -295,7 +295,7 @@ class PackedProgramTests(SynchronousTestCase):
     def packed(
         self, name: str, version: str, more: str = "", *, copied: bool = True
     ) -> PackedProgram:
-        """Write and return a packed launcher, whose copy belongs into the folder ``own``."""
+        """Write and return a packed launcher; if ``copied``, its copy belongs in ``own``."""
         file = self.folder / name
         with zipfile.ZipFile(file, "w") as packed:
             packed.writestr(f"site-packages/svc_launcher-{version}.dist-info/METADATA", more)

@@ -4,7 +4,7 @@ The owner has installed svcserver and nothing else. The owner answers the questi
 ``svcctl up``, signs in to the dashboard and invites a friend. The friend opens the invite, plays,
 and goes on a hunt. Each step is timed. The host uses the usual ports, including 443.
 ``tests/packages/empty_machine.py`` starts one step earlier, on a machine without svcserver, and
-writes the times and pictures of the page.
+writes the times and pictures that the page shows.
 """
 
 from __future__ import annotations

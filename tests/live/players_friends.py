@@ -64,7 +64,7 @@ class Friend:
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
 
     def hunt(self, hunt_id: str) -> None:
-        """Join this hunt alone; with a named map, matchmaking waits for no other players."""
+        """Join this hunt alone; matchmaking does not wait for others if a request names a map."""
         request = {**TUTORIAL, "playerHuntId": hunt_id, "buildId": BUILD}
         self.send("POST", "/candidate/join", request)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")

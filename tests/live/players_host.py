@@ -209,7 +209,7 @@ def windows_command(home: Path) -> list[str]:
 
 
 def windows_environ(home: Path) -> dict[str, str]:
-    """Return what a launcher's environment has on Windows, with its files below ``home``."""
+    """Return a launcher's environment variables on Windows, with its files in ``home``."""
     own = wine.on_windows(home / "launcher")
     return {"SVC_LAUNCHER_HOME": own, "SVC_RELAY_PORT": str(free_port())}
 

@@ -61,7 +61,7 @@ async def guild(me: Player, second: Player) -> None:
 
 
 async def shop(me: Player, second: Player) -> None:
-    """Buy an item; a second purchase of the same item is refused."""
+    """Buy the shop's first item; if the player already has the item, the shop refuses."""
     offers = (await me.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     if offers:
         path = f"/token/platinum/{offers[0]['id']}"

@@ -57,9 +57,9 @@ def evening(
     *words: str,
     itself: bool = False,
 ) -> dict[str, Any]:
-    """Let players play while ``harm`` is done repeatedly, and return their report.
+    """Let players play while ``harm`` is called repeatedly, and return their report.
 
-    The session lasts ``seconds``, or longer if the last harm is not yet over or players are not yet
+    The session lasts ``seconds``, or longer if the last call has not ended or players are not yet
     connected again. With ``itself``, each process starts as an owner starts it, not as a fork of a
     process that has already imported everything.
     """

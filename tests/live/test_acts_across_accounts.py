@@ -34,7 +34,7 @@ def block_path(me: Player, second: Player) -> str:
 
 
 async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
-    """Return the pair's state; both players must see the same state on both processes."""
+    """Return the friend status of the two players, which both must see alike on both processes."""
     view = [
         [entry["status"] for entry in await both.good("GET", f"{friends_path(me)}{ALL}", me, at=at)]
         for me in (first, second)

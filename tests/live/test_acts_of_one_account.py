@@ -1,4 +1,4 @@
-"""Concurrent transactions that each change one account's data, although this is not obvious.
+"""Concurrent transactions, each of which changes the data of only one account.
 
 Two metagame processes share one PostgreSQL, as in ``test_acts_across_accounts.py``.
 """
@@ -141,7 +141,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
 
     @frozen
     class Online:
-        """A presence service that reports the same players with this time and in this order."""
+        """A presence service that reports the players of ``order``, all seen at time ``at``."""
 
         at: int
         order: list[str]

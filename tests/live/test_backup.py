@@ -39,7 +39,7 @@ SVC_TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
 def by_night() -> None:
-    """Run ``svc-stack`` such that it makes a missed nightly backup at once."""
+    """Run ``svc-stack`` so that it immediately makes a nightly backup that it has missed."""
     nights.SETTLE_S, nights.CHECK_S = 0.0, 0.5
     sys.argv[0] = SVC_TWISTD
     twistd.run()

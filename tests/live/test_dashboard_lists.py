@@ -1,4 +1,4 @@
-"""The dashboard's lists in a real browser: changes by others appear at once and keep the focus.
+"""The dashboard's lists in a browser: others' changes appear immediately, and the focus stays.
 
 Real processes are needed because a real server pushes the changes to a page that is already open.
 """

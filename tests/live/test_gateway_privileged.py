@@ -34,10 +34,9 @@ CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    """Skip the tests on machines where the user ``nobody`` may open low ports or cannot run twistd.
+    """Skip the tests where the user ``nobody`` may open low ports or cannot run twistd.
 
-    If the path of the interpreter is long, ``twistd`` is a shell script, which cannot run a Python
-    inside another user's home.
+    The user cannot run twistd if, for example, the Python interpreter is in another user's home.
     """
     if shutil.which("setpriv") is None:
         raise skip("capability", "setpriv (util-linux) is not installed")

@@ -46,7 +46,8 @@ def registered(port: int) -> int:
 def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
     """Register eight times, at each gateway in turn; return how many registrations pass.
 
-    With ``shared``, wait after each until both gateways know what was spent at the other.
+    With ``shared``, wait after each registration until both gateways know all rate-limit tokens
+    that either gateway has spent.
     """
     result = 0
     for number in range(8):
@@ -57,7 +58,7 @@ def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
 
 
 def know_of_each_other(gateways: list[Gateway]) -> bool:
-    """Return whether each gateway knows every rate-limit token that was spent at the other."""
+    """Return whether each gateway knows every rate-limit token that the other gateway has spent."""
     first, second = (figures(each.metrics) for each in gateways)
     return first[GIVEN] == second[HEARD] and second[GIVEN] == first[HEARD]
 

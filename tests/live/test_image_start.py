@@ -77,7 +77,7 @@ def test_the_first_start_makes_the_host_and_says_its_port(start: Start) -> None:
 
 
 def test_the_database_password_goes_only_into_its_url(start: Start) -> None:
-    """compose.yaml passes URL and password separately: podman-compose shows its content."""
+    """compose.yaml has the URL without the password, because podman-compose prints the URL."""
     words = {"SVC_DATABASE_URL": "postgresql://svc@database/svc", "POSTGRES_PASSWORD": "a b@c"}
     made, _, stack = start.says(**words).partition("twistd")
     assert "database=postgresql://svc:a%20b%40c@database/svc\n" in made
@@ -123,7 +123,7 @@ def test_a_url_that_names_its_driver_gets_the_password(start: Start) -> None:
 def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
     start: Start, url: str, whole: str
 ) -> None:
-    """The password of an owner's own Valkey then need not be on a command line."""
+    """An owner's Valkey may have a password, which need not appear on a command line."""
     reply = start.says(SVC_LIVE_URL=url, SVC_LIVE_PASSWORD="a b@c")
     made, _, stack = reply.partition("twistd")
     assert f"live={whole}\n" in made
@@ -131,7 +131,7 @@ def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
 
 
 def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> None:
-    """``svcctl init`` would invent a password, which the engine in compose.yaml would not know."""
+    """Otherwise ``svcctl init`` would invent a password that compose.yaml's engine lacks."""
     reply = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
     [line] = reply.splitlines()
     assert "SVC_LIVE_PASSWORD" in line and "live.env" in line

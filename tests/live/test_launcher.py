@@ -258,7 +258,7 @@ def test_a_name_that_is_pointed_at_this_pc_gets_nothing(browser: Browser, tmp_pa
 def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
-    """The player comes from another PC with a key file, and takes a passport elsewhere."""
+    """The player brings a key file from another PC; another host imports the player's passport."""
     bo, ann = Friend(host, "Bo_0"), Friend(host, "Ann_0")
     bo.meets(ann)
     bo.has_been_about("NightOwls", "CR19_PlayerHunt_Patrol_Flame")

@@ -55,7 +55,7 @@ def is_private(file: Path) -> bool:
 
 
 def merge_classes(pc: WindowsPC) -> None:
-    """Copy the user's registration for links to all users', the only one that Wine 8 looks at."""
+    """Copy the link registration to the machine's, because Wine 8 ignores that of the user."""
     everybody = SCHEME.replace("HKCU", "HKLM")
     pc.run("reg", "add", everybody, "/ve", "/d", pc.registered(SCHEME), "/f")
 

@@ -39,7 +39,7 @@ def bound(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def host(bound: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Run a host whose clients ping the metagame's port, as they do with port 61000."""
+    """Run a host that tells clients to ping the metagame's port, as a host on port 61000 does."""
     made = players_host(tmp_path_factory.mktemp("own") / "host", "Own PC")
     change(made, "metagame", "BIND_HOST", bound)
     url = f"http://127.0.0.1:{value(made, 'metagame', 'PORT')}/QoS"
@@ -50,7 +50,7 @@ def host(bound: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]
 
 @pytest.fixture
 def owner(host: Path, tmp_path: Path) -> Iterator[Player]:
-    """Return the owner at the launcher, ready to play; the relay's port is the metagame's."""
+    """Yield the owner's launcher, ready to play; its relay and the metagame have the same port."""
     port = value(host, "metagame", "PORT")
     player = Player(tmp_path, more={"SVC_RELAY_PORT": port, "PYTHONPATH": str(ROOT)})
     try:

@@ -168,7 +168,7 @@ def sabotaged(change: str) -> dict[str, str]:
 
 
 def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
-    """Check that players see different orders if each process delivers its own lines at once."""
+    """Check that players see different orders if each process delivers its lines immediately."""
     result = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
     assert all(sorted(them) == sorted(result[0]) for them in result)
     assert any(them != result[0] for them in result)

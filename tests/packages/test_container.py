@@ -1,7 +1,7 @@
 """The way in which compose.yaml, and the documentation page about containers, run the image.
 
-This file finds within seconds mistakes that test_compose.py, which builds the image and plays in
-it, finds only after minutes.
+This file finds mistakes within seconds. test_compose.py, which builds the image and plays in it,
+would find them only after minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Seeds that once broke a rule, and new ones for SVC_SIM_SECONDS (60 in CI).
+"""Seeds that once broke a rule, and new seeds for some seconds.
 
-All stored seeds take half a minute. ``make seeds``, which CI runs, simulates all of them and three
-seconds of new ones. Other test runs simulate the small ones and one second of new ones.
+All stored seeds take half a minute. ``make seeds`` simulates all of them, and then new seeds for
+three seconds. Other test runs simulate the small ones, and new seeds for one second.
+SVC_SIM_SECONDS sets the seconds for new seeds; CI sets it to 60.
 """
 
 from __future__ import annotations

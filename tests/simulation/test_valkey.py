@@ -88,7 +88,7 @@ COMMANDS: tuple[list[Argument], ...] = (
 
 
 def nameless(reply: Any) -> Any:
-    """Return a reply without the name of the engine's current run."""
+    """Return a reply without the id of the engine's current run."""
     if isinstance(reply, list):
         return [nameless(element) for element in reply]
     return LIFE.sub(rb"\1", reply) if isinstance(reply, bytes) else reply

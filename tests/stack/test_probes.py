@@ -132,7 +132,7 @@ class FrozenTests(SynchronousTestCase):
         self.probes.answering = {"metagame", "gateway"}
 
     def look(self, seconds: float) -> None:
-        """Check as often as the stack does."""
+        """Check the services for this many seconds, as often as the stack does."""
         for _ in range(int(seconds / EVERY_S)):
             self.reactor.advance(EVERY_S)
             self.successResultOf(self.monitor.check())

@@ -87,7 +87,10 @@ def windows_zip() -> Path:
 
 
 def newer_zip(folder: Path, version: str, left_out: str = "") -> Path:
-    """Return the launcher for Windows as another version, without the files of this name."""
+    """Return the zip of the Windows launcher, changed to another version.
+
+    ``left_out`` is part of the path of library files to leave out.
+    """
     newer = folder / f"{version}.zip"
     with zipfile.ZipFile(windows_zip()) as old, zipfile.ZipFile(newer, "w") as new:
         for entry in old.infolist():
@@ -125,9 +128,9 @@ def build(dist: Path) -> Path:
 
 
 def python_program() -> Path:
-    """Return a Windows program that runs the Python file beside it of its own name, if any.
+    """Return a Windows program that runs the Python file with its name beside it, if any.
 
-    It uses the Python of the launcher whose PC starts it.
+    The program uses the Python of the launcher on the same PC.
     """
     return Path(shared.once("windows-python", lambda: str(_python_program())))
 
@@ -242,9 +245,10 @@ class WindowsPC:
         return self.run(self.command[1], *words)
 
     def open_link(self, link: str) -> None:
-        """Open a link with the program that is registered for its scheme, and wait for its end.
+        """Open a link with the program registered for its scheme, and wait for the program.
 
-        Wine 8 looks for it in the machine's part of the registry alone, so the user's is copied.
+        Wine 8 reads only the machine's part of the registry, so the user's registration is copied
+        there.
         """
         scheme = link.partition(":")[0]
         ends = (rf"{root}\Software\Classes\{scheme}" for root in ("HKCU", "HKLM"))
@@ -261,9 +265,9 @@ class WindowsPC:
 
 @contextmanager
 def windows_pc(folder: Path, user: Path | None = None) -> Iterator[WindowsPC]:
-    """Set up a PC in ``folder``; at the end all its programs are ended.
+    """Set up a PC in ``folder``; end all its programs afterwards.
 
-    ``user`` is a folder of this machine that is the user's folder on the PC.
+    ``user`` is a folder of this machine, which becomes the user's folder on the PC.
     """
     need_wine()
     template = Path(shared.once("wine", lambda: str(_template())))

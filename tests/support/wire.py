@@ -12,7 +12,7 @@ from svcserver.web.site import HttpFactory, HttpHandler
 
 
 def browsing(front: HttpHandler) -> StubTreq:
-    """Return a client for ``await browsing(door).get("http://..")``; ``flush`` delivers bytes."""
+    """Return a client, used as in ``await client.get("http://..")``; ``flush`` delivers bytes."""
     stub = StubTreq(Resource())
     agent: Any = stub._agent
     agent._serverFactory = HttpFactory(front, agent._memoryReactor, proxy_headers=(GATEWAY,))

@@ -84,7 +84,7 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
 def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
     """Run each attack in its own thread until the block ends, however fast the machine is.
 
-    The end of the block sets the event that each attack receives. Each attack also has its own
+    The end of the block sets the event that each attack receives. Each attack also has its own time
     limit.
     """
     over = threading.Event()

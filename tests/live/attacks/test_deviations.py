@@ -1,7 +1,7 @@
 """Inputs that the specification allows and the server once refused.
 
-They are notes on invites, and 2.0 for 2. The third such case, befriending a player again after a
-block, is tested in ``tests/live/test_chat.py``.
+Two such inputs are tested here: notes on invites, and the number 2.0 in place of 2. The third,
+befriending a player again after a block, is tested in ``tests/live/test_chat.py``.
 """
 
 from __future__ import annotations

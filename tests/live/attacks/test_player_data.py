@@ -1,4 +1,4 @@
-"""One player stores and reads the permitted maximum; no other player waits for it.
+"""One player stores and reads the permitted maximum; no other player has to wait meanwhile.
 
 Real processes are needed because the tests measure the service's memory and the waiting time of
 other players.

@@ -80,7 +80,8 @@ class Reader:
 def flood(connection: socket.socket) -> float:
     """Send many requests with long log lines; return the longest response time in seconds.
 
-    They are sent a few at a time, because a client that waits for each costs more than the service.
+    Requests are sent a few at a time: a client that waited for each response would use more CPU
+    time than the service.
     """
     longest = 0.0
     tail = f"{'long.' * 100} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {'long ' * 80}x\r\n\r\n"

@@ -101,7 +101,7 @@ class Toured:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
-    """Start a host as an owner gets it, with metrics."""
+    """Start a host with the settings of a new host, and with metrics enabled."""
     folder = demo_host(tmp_path_factory.mktemp("tour") / "host")
     metrics = free_port()
     change(folder, "gateway", "METRICS_PORT", str(metrics))

@@ -1,6 +1,6 @@
 """A change of the machine's clock while a service runs.
 
-Real processes are needed because the clock of a process is set.
+Real processes are needed because the tests change the clock of a whole process.
 """
 
 from __future__ import annotations

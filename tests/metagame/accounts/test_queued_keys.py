@@ -41,7 +41,7 @@ class QueuedKeysTests(SynchronousTestCase):
             put_in_queue(tx, FIRST)
 
     def overtaken(self, second: Any) -> int:
-        """Return how many keys a start moves if ``second`` runs after the queue has been read."""
+        """Read the key queue, run ``second``, then move the queue; return how many keys moved."""
         runs: list[int] = []
 
         def work(tx: Connection) -> int:

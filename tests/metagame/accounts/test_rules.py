@@ -1,4 +1,4 @@
-"""Codes and keys, and the parts that logs may show. Spec: 2 §4 Register rules, 1 §2."""
+"""Invite codes and keys, and which parts logs may show. Spec: 2 §4 Register rules, 1 §2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.proves import proves
 
 
 class Accounts:
-    """A directory without accounts; ``asked`` records every code that is looked up."""
+    """A directory without accounts; ``looked_up`` records every code that is looked up."""
 
     def __init__(
         self, *invites: InviteCode, spendable: bool = True, account: Account | None = None

@@ -1,4 +1,4 @@
-"""Second attempts of a request: their answers and news, and changes by others in between."""
+"""A request's second attempt: it announces events again, but undoes no changes made in between."""
 
 from __future__ import annotations
 

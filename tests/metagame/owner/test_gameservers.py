@@ -44,7 +44,7 @@ ENDED = {
 
 
 class FakeDeploy:
-    """A fake of treq with the deploy server's replies by path; without a reply, it is away."""
+    """A fake of treq: the deploy server's replies by path; other paths refuse the connection."""
 
     def __init__(self) -> None:
         usage = [{"id": "c1", "memoryBytes": 7_000_000, "cpuPercent": 12.5}]

@@ -1,4 +1,4 @@
-"""The base of the state machines, whose players use an immediate ledger."""
+"""The base of the social state machines, with a ledger that finishes before it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.people import add_accounts
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """The base machine, which checks that a rejected request changes nothing.
+    """The base machine: accounts, and a ledger that rolls rejected requests back.
 
     ``at`` is a time in milliseconds.
     """

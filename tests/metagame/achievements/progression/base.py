@@ -51,9 +51,10 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check that requests without a token get 401, and those of a wrong player 403.
+        """Check that a request without a token gets 401, and one without permission 403.
 
-        With ``own``, the request of a second player is wrong; otherwise every player's request is.
+        With ``own``, a player has permission only for the player's own data; otherwise no player
+        has permission.
         """
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token

@@ -191,7 +191,7 @@ class WithinASecondTests(StaffCase):
         self.clock = Clock()
 
     def svcctl(self, action: str, player: Player) -> None:
-        """Change the database as another process would, one second before the next step."""
+        """Change the database as another process would; then advance the clock by one second."""
         now = self.game.clock.seconds
         work = StaffWork(Staff("svcctl", Role.OWNER), player.id, now)
         acts = {
