@@ -93,7 +93,7 @@ def when(milliseconds: int) -> str:
 NO_HOST = "No host yet: paste the invite that its owner has sent you."
 COMMANDS = {  # name -> arguments, explanation
     "join": ("INVITE", "Open an invite."),
-    "agree": ("", "Trust the host, because the words match."),
+    "agree": ("", "Trust the host, because the words or the address match."),
     "code": ("CODE", "Correct the code of the invite."),
     "try": ("NAME", "Check whether a name is free."),
     "name": ("NAME", "Create your account with this name."),
@@ -384,7 +384,9 @@ class Terminal:
     def _lines(self, member: Membership) -> dict[str, str]:
         """Return the lines that describe the host's state, by topic."""
         shown, host = self._shown(member), member.host
-        text = f"{shown['name']}: {_PHRASES[host.stage].format(**_values(shown))}"
+        is_private = host.stage is Stage.INVITED and not shown["public"]
+        phrase = _PRIVATE_INVITED if is_private else _PHRASES[host.stage]
+        text = f"{shown['name']}: {phrase.format(**_values(shown))}"
         more = host.trouble or shown["note"] or shown["standing"]
         saying = shown["saying"]
         return {
@@ -415,6 +417,10 @@ _HOST_TEXTS = {
     "people": people,
     "hunter": hunter,
 }
+_PRIVATE_INVITED = (
+    "its address in your private network is {address}. If the owner gave you this address, type "
+    "agree to continue."
+)
 _PHRASES = {
     Stage.INVITED: "its certificate is {words}. Do these words match the ones the owner sent you? "
     "Type agree to continue.",

@@ -48,6 +48,11 @@ class TerminalTests(LauncherCase):
         self.assertIn(f"Type check to check the game's files. {words.NO_FILES}", self.printed[-1])
         self.assertNotIn(KEY, text)
 
+    def test_private_host_is_trusted_by_its_address(self) -> None:
+        self.terminal.line("svc://join?v=1&host=100.64.0.9&port=61000&code=ABCD-EFGH&name=Home")
+        self.assertIn("private network is 100.64.0.9:61000.", self.printed[-1])
+        self.assertNotIn("words", self.printed[-1])
+
     def test_announcement_news_people_and_hunter_are_printed(self) -> None:
         status = {
             "players": [{"name": "Cy", "where": "dojo"}, {"name": "Ann", "where": "city"}],

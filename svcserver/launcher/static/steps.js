@@ -14,7 +14,7 @@ function invited(host, act) {
       : "This host is in your private network. Continue if its address is the one the owner gave you."),
     words.length ? el("ul", { class: "words", "aria-label": "Fingerprint in words" }, words.map((word) => el("li", {}, word))) : null,
     el("div", { class: "row" },
-      el("button", { class: "main", onclick: () => act("agree") }, "They match, go on"),
+      el("button", { class: "main", onclick: () => act("agree") }, words.length ? "They match, go on" : "Go on"),
       el("button", { onclick: () => act("leave") }, "Not my host")),
   ];
 }
