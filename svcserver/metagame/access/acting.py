@@ -55,7 +55,7 @@ def shown(call: Call, named: AccountId) -> AccountId:
 
 @define
 class Acting:
-    """The choice of the account that a verified caller acts for. ``wall_clock``: epoch seconds."""
+    """Chooses the account that a verified caller acts for; ``wall_clock`` gives epoch seconds."""
 
     wall_clock: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
@@ -99,9 +99,10 @@ def own(call: Call, named: AccountId) -> AccountId:
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raise Forbidden if the route's mark ``own`` or ``game_server`` excludes the caller.
+    """Raise Forbidden if the route's marks do not let this caller act for the named account.
 
-    The gate calls this only if the named account has real progression.
+    With ``game_server``, only game servers may use the route. With ``own``, players may name only
+    their own account. The gate calls this only if the named account has real progression.
     """
     if caller.game_server:
         return

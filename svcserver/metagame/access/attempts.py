@@ -25,7 +25,7 @@ WRONG_KEYS = Quota.named("wrong_admin_keys", TRIES, TRIES_S)
 
 @define
 class WrongAdminKeys:
-    """The counter of wrong admin keys, which refuses further ones above the limit."""
+    """The counter of wrong admin keys; above the limit, the error for such a key is TooMany."""
 
     board: Board
     counters: Counters = field(factory=Counters)

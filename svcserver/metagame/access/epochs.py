@@ -30,10 +30,10 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """The token epoch of each account (epoch seconds); none if it never ended a session.
+    """The token epoch (epoch seconds) of each account whose sessions were ever ended.
 
-    The process that ends sessions may have a slow clock. So a token that this process signed
-    before it learned the new epoch is invalid, whatever the token's ``iat``.
+    The process that ends sessions may have a slow clock. So a token that this process signed before
+    it learned the new epoch is invalid, whatever the token's ``iat``.
 
     ``ended`` is sent whenever an account's epoch moves on.
     """
@@ -67,10 +67,11 @@ class Epochs:
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """Store an epoch that a transaction wrote or read; False if a later one is known.
+        """Store an epoch that a transaction wrote or read; False if a later epoch is known.
 
-        False means that the transaction read old data. If the epoch is a correction that this
-        process is storing at the moment, no session ends: tokens signed since then are valid.
+        False means that the transaction read old data. If this process is storing the same epoch as
+        a correction, no session ends: the epoch has been in force here for some time, so tokens
+        that were signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True

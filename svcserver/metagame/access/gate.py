@@ -212,7 +212,10 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the attempt that the gateway sent, or None; a NEVER route refuses a second one."""
+        """Return the attempt that the gateway sent; None if the request bypassed the gateway.
+
+        Raises AnsweredError for a second attempt if the route is marked ``Again.NEVER``.
+        """
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):
             return None

@@ -25,7 +25,7 @@ class ReadLimit:
     reads: Quota = COSTLY_READS
 
     async def take(self, key: str) -> None:
-        """Count a read of an address or account; raises TooMany if it has reached the limit."""
+        """Count a read by ``key``, an address or account; raises TooMany above its limit."""
         wait = await self.board.transact(
             lambda transaction: self.reads.take_or_wait(transaction, key),
             near=[(self.reads.kind, key)],
@@ -34,5 +34,8 @@ class ReadLimit:
             raise TooMany(retry_after_s=max(1, round(wait)))
 
     async def take_of(self, call: Call[Any]) -> None:
-        """Count a read of the caller's account; through a tunnel, all staff have one address."""
+        """Count a read by the caller's account, or by the caller's address if there is no account.
+
+        The address alone would not do: all staff who use a tunnel have the same address.
+        """
         await self.take(call.caller.account or call.request.peer)

@@ -140,7 +140,8 @@ class StaffSessions:
     async def make_link(self, account_id: AccountId, ways: str) -> str:
         """Return a secret that starts one session of the account within ``LINK_LIVES_S``.
 
-        It is stored as a session that no ticket opens, so that it ends with the account's sessions.
+        The secret's hash is stored as a session that no ticket opens. So whatever ends the
+        account's sessions also makes the secret invalid.
         """
         word = hex_token(64)
         key = _link_key(word)
@@ -152,7 +153,10 @@ class StaffSessions:
         return word
 
     async def use_link(self, word: str) -> StaffSession | None:
-        """Return the link's account, once; None if the link was used or has expired."""
+        """Return the account for which the link starts a session, once.
+
+        Returns None if the link was used before or has expired.
+        """
         key = {"ticket": _link_key(word)}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
         if row is None:
