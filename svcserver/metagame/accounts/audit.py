@@ -70,7 +70,10 @@ class AuditEntry:
 
 @define
 class Trace:
-    """Details that an action adds to its audit row: before, after and the stored target name."""
+    """Details that an action adds to its audit row.
+
+    These are the values before and after the action, and the name of the target.
+    """
 
     before: Mapping[str, Json] | None = None
     after: Mapping[str, Json] | None = None

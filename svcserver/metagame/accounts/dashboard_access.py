@@ -1,6 +1,6 @@
 """Access to the dashboard: a separate key, and a second factor (TOTP, RFC 6238).
 
-If an account has a dashboard key, its own key is only a game key and opens no staff route.
+If an account has a dashboard key, its account key is only for the game and opens no staff route.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ MINUTES_A_DAY = 1440
 class Allowance:
     """A daily byte quota per account (a token bucket); 0: no limit. ``wall_clock``: epoch seconds.
 
-    The quota is kept in memory, so a restart or another limit refills it. No player can cause that.
+    The quota is kept in memory, so a restart or a change of the limit refills it. No player can
+    cause either of them.
     """
 
     bytes_a_day: Callable[[], int]

@@ -61,5 +61,5 @@ class Registration:
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
 
     def end(self, tx: Connection) -> None:
-        """Return to REGISTRATION_MODE when ``tx`` commits: a mark without a stored mode is void."""
+        """Delete the stored mode, so that REGISTRATION_MODE is in force when ``tx`` commits."""
         _KEPT.put(tx, None)

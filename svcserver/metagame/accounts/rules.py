@@ -169,7 +169,7 @@ def register(
 def check_wish(
     accounts: StoredAccounts, mode: str, name: str, code: str | None, at: float
 ) -> str | None:
-    """Check the invite code and the name; return the code as stored, None if none is required."""
+    """Check the code and the name; return the code as stored, or None if no code is required."""
     spelled = _usable_code(accounts, code, at) if mode == "INVITECODE" else None
     check_free(accounts, name)
     return spelled

@@ -220,7 +220,7 @@ _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
 
 @frozen
 class InviteUses:
-    """The number of uses of an invite code, and the newest with account id and time."""
+    """The number of uses of an invite code, and the newest uses: (account id, time) pairs."""
 
     count: int
     newest: list[tuple[AccountId, int]] = field(factory=list)
