@@ -58,7 +58,7 @@ class Instance:
 
 @frozen
 class Removal:
-    """An instanced item to remove; refused only if the stored version is newer."""
+    """A request to remove an instanced item, refused only if the stored version is newer."""
 
     instance_id: str
     version: int | None

@@ -59,7 +59,7 @@ def check_size(
     draft: bytes | None,
     most: int = MAX_BYTES,
 ) -> None:
-    """Raise Conflict if the draft exceeds ``most`` bytes, or if the board grows beyond that."""
+    """Raise Conflict if the draft exceeds ``most`` bytes, or if the board grows beyond ``most``."""
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board is full")

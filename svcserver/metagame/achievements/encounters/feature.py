@@ -96,7 +96,10 @@ class EncounterActs:
     async def met(
         self, me: AccountId, character_id: CharacterId, kinds: Sequence[int]
     ) -> Mapping[int, Sequence[str]]:
-        """Return the content ids of each type, oldest first; Malformed if there are too many."""
+        """Return the content ids of each type, oldest first.
+
+        Raises Malformed if the reply would be too large (``rules.check_reply``).
+        """
 
         def work(tx: Connection) -> dict[int, list[str]]:
             rules.check_own(owner_of(tx, character_id), me)

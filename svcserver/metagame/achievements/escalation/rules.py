@@ -116,9 +116,10 @@ def accept(
     *,
     strict: bool,
 ) -> bool:
-    """Return whether to store ``sent``; False if it repeats the stored save. Raises Conflict.
+    """Return whether to store ``sent``: True unless ``sent`` repeats the stored save.
 
-    If the save breaks soft rules, they are added to ``notes``, or raise Conflict if ``strict``.
+    Raises Conflict for an invalid save. If the save breaks soft rules (see ``soft_breaks``), it is
+    refused with Conflict only if ``strict``; otherwise the broken rules are added to ``notes``.
     """
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")
@@ -146,7 +147,11 @@ def _check_against(stored: SeasonState, sent: SeasonState, registry: SeasonRegis
 
 
 def soft_breaks(season: Season, registry: SeasonRegistry, sent: SeasonState) -> list[str]:
-    """Return a description of each soft rule that a save breaks."""
+    """Describe each soft rule that a save breaks.
+
+    A save that breaks a soft rule is inconsistent, for example because it spends more talent points
+    than it has levels. It is refused only with ESCALATION_STRICT.
+    """
     broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:
         broken.append("more XP than the level takes")

@@ -294,7 +294,7 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: EventEntry[Revoking], late: Late[str]) -> Revoking:
-        """Revoke an entitlement; return whether it was in force, and those that remain."""
+        """Revoke an entitlement; return whether it was in force, and the remaining entitlements."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Revoking:

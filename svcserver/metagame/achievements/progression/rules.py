@@ -185,7 +185,7 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Return the tracks to store for a seed.
+    """Return the tracks to store for a seed, which replaces an account's progress.
 
     With ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their maximum, with
     all ranks confirmed.
@@ -235,7 +235,11 @@ class ProgressionOverview:
 
 @frozen
 class Seeding:
-    """The result of a seed; ``real`` is false if the game still shows stub progression."""
+    """The result of a seed, which sets all tracks of an account to their maximum or to 0.
+
+    ``real`` is false if the game still shows stub progression: fixed values instead of the stored
+    ones.
+    """
 
     mode: Mode
     real: bool

@@ -64,7 +64,10 @@ class Policy:
 
 @define  # not frozen, for speed: every transaction creates one
 class InventoryHolder:
-    """A character's account and size; ``answer`` is the stored reply if this is a repeat."""
+    """A character with its account and inventory size.
+
+    If the transaction is a repeat, ``answer`` is the stored reply.
+    """
 
     character_id: CharacterId
     account_id: AccountId
@@ -147,10 +150,11 @@ def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> Invent
 
 
 def is_newer(held: Instance, sent: Instance) -> bool:
-    """Return whether ``sent`` replaces ``held``; False if both have version 0 and no state.
+    """Return whether ``sent`` replaces ``held``.
 
-    Raises Conflict if the version is too high or not greater than the stored one. If the stored
-    version has reached MAX_VERSION, any version replaces it.
+    It does not if both have no data and the stored version is 0. Raises Conflict if the version is
+    too high or not greater than the stored one. If the stored version has reached MAX_VERSION, any
+    version replaces it.
     """
     if sent.version is not None and sent.version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")

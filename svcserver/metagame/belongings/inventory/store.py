@@ -226,7 +226,10 @@ class SqlInventory:
     def holder(
         self, character_id: CharacterId | None, transaction_id: str | None
     ) -> InventoryHolder | None:
-        """Return the character's account and size, with the stored reply if this is a repeat."""
+        """Return the character's account and inventory size; None if the character does not exist.
+
+        If the transaction is a repeat, the result has the stored reply.
+        """
         if not isinstance(character_id, str) or "\0" in character_id:
             return None
         if transaction_id is None:

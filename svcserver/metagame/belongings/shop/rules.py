@@ -59,7 +59,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free, not empty, and contains only grantable items."""
+    """Return whether the offer is free, grants something, and has only items that may be given."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
@@ -89,7 +89,7 @@ def check_sale(offer: Offer | None) -> Offer:
 def new_purchase(
     offer: Offer, account_id: AccountId, character_id: CharacterId, token: str, at_ms: int
 ) -> Purchase:
-    """Return the purchase of an offer; it contains only the hash of its token."""
+    """Return the purchase of an offer; the purchase contains only the hash of the token."""
     return Purchase(
         fingerprint(token),
         account_id,
