@@ -49,7 +49,11 @@ class Friendship:
 
 @frozen
 class Load:
-    """An account's number of rows, of friendships, and of unanswered requests that it has sent."""
+    """The number of an account's friendships and requests, counted for the limits.
+
+    ``rows`` counts all, ``accepted`` the friendships, and ``sent`` the unanswered requests that the
+    account has sent.
+    """
 
     rows: int
     accepted: int

@@ -92,7 +92,10 @@ class SqlFriends:
         return bool(self.tx.execute(_BLOCKED_BETWEEN, {"me": first, "other": second}).scalar())
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> set[AccountId]:
-        """Return those ``others`` (a few hundred at most) with a block in either direction."""
+        """Return those of ``others`` who blocked ``me`` or whom ``me`` blocked.
+
+        ``others`` has a few hundred accounts at most.
+        """
         wanted = list(dict.fromkeys(others))
         if not wanted:
             return set()
@@ -174,7 +177,7 @@ class Blocks:
     ledger: Ledger
 
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
-        """Return those ``others`` who blocked ``me`` or whom ``me`` blocked."""
+        """Return those of ``others`` who blocked ``me`` or whom ``me`` blocked."""
         wanted = list(others)
         return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
 

@@ -46,7 +46,10 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 
 @frozen
 class Words:
-    """The words that guilds may not use; all but ``offensive_whole`` went through ``readings``."""
+    """The words that guilds may not use.
+
+    All sets except ``offensive_whole`` contain every reading (see ``readings``) of their words.
+    """
 
     deny: frozenset[str]
     offensive_whole: frozenset[str]

@@ -172,9 +172,9 @@ def check_invite_limits(
 ) -> None:
     """Raise an error if the guild may not invite the player now.
 
-    It is Conflict if an invite is open already, and TooMany after a decline or at the guild's
-    limit. ``previous`` is the guild's last invite to the player; ``sent`` are all invites of the
-    guild.
+    The error is Conflict if an invite is open already, and TooMany after a decline or at the
+    guild's limit. ``previous`` is the guild's last invite to the player; ``sent`` are all invites
+    of the guild.
     """
     if previous is not None and previous.is_open(at):
         raise Conflict("This player is already invited.", code=REDUNDANT)

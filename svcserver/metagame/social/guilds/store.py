@@ -284,7 +284,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites, and declined invites whose pause is over."""
+        """Delete expired invites, and declined invites whose player may be invited again."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:

@@ -201,7 +201,7 @@ class Parties:
             raise Conflict("that player has too many open invites")
 
     def invite_named(self, recipient: AccountId, named: str) -> PartyInvitation | None:
-        """Return the player's valid invite that ``named``, a party or sender, identifies."""
+        """Return the player's valid invite from this sender or to this party, or None."""
         for invite in self.invites_to(recipient):
             if named in (invite.party_id, invite.sender):
                 return invite
@@ -223,7 +223,10 @@ class Parties:
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
-        """Return the party of two or more that ``named`` identifies; Missing unless joined."""
+        """Return the player's party if ``named`` is its id or one of its other members.
+
+        Raises Missing otherwise, or if the player is alone in the party.
+        """
         party = self.refresh(account_id)
         if party is None or party.is_solo or named == account_id:
             raise Missing("no such invite")
@@ -232,7 +235,10 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline invites by party or by sender, who may invite again after two minutes."""
+        """Decline the invites of these parties or senders; return whether there was any.
+
+        Each sender may invite the recipient again after two minutes.
+        """
         declined = [
             invite
             for invite in self.invites_to(recipient)
@@ -251,7 +257,7 @@ class Parties:
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between two players; they stay in the same party."""
+        """End the invites between two players; if they are in one party, both stay in it."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 

@@ -93,7 +93,10 @@ def _check_may_link(links: SqlSlayerLinks, me: AccountId, target: AccountId, at:
 
 
 def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: int) -> None:
-    """End the pending invites between the two; if ``partner`` is ``me``, all pending invites."""
+    """End the pending invites between ``me`` and ``partner``.
+
+    If ``partner`` is ``me``, end all pending invites of ``me``, both sent and received.
+    """
     for invite in waiting(links, me, at):
         if partner in (me, invite.partner_of(me)):
             is_own = invite.sender == me
@@ -103,7 +106,10 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
 def end_link(
     links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End the links that match the other player, the slot, or both; for both players."""
+    """End, for both players, the caller's links with this partner and in this slot.
+
+    A partner or a slot of None matches every link; if both are None, no link ends.
+    """
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):
             links.end_link(link.link_id)

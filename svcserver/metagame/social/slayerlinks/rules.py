@@ -93,7 +93,10 @@ def account_named(text: str | None) -> AccountId:
 
 
 def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exists: bool) -> int:
-    """Return the slot; raises Malformed if it is None, Conflict or Missing for a wrong target."""
+    """Return the slot; raises Malformed if the slot is None.
+
+    Raises Conflict if the target is the caller, and Missing if the target does not exist.
+    """
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
     if target == me:
