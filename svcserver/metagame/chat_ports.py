@@ -226,7 +226,11 @@ ONLY = ""  # the key of the only entry
 
 
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Connect a signal that every process sends, so that an announcement is published only once."""
+    """Connect ``hear`` to a signal that every process sends for the same announcement.
+
+    The first process publishes the announcement to all processes; the copies of the other processes
+    are dropped.
+    """
     if not board.shared:
         signal.connect(hear)
         return

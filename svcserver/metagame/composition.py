@@ -1,8 +1,8 @@
 """The composition of all features, and the signals between them.
 
-Each feature has one factory, which gets the ``Parts`` and the other features it uses.
-``Metagame`` makes the features in order of their groups, lowest first, and connects them by
-signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
+Each feature has one factory, which gets the ``Parts`` and the other features it uses. ``Metagame``
+makes each feature after the features that it uses, and connects all of them by signals.
+``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
 """
 
 from __future__ import annotations
@@ -215,7 +215,8 @@ class Metagame(Parts):
     def fleet_door(self, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
         """Return the HTTP entry point for the game servers of a fleet's nodes.
 
-        It has those routes of ``front_door``, which must be called first, that game servers use.
+        It has only those routes of ``front_door`` that game servers use, and the routes for the
+        nodes' agents. Call ``front_door`` first.
         """
         # certificates take a twentieth of a second to import
         from svcserver.metagame.play.nodes.agents import AgentRoutes

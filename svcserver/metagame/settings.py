@@ -81,7 +81,8 @@ def cap(text: str) -> int:
 class Settings:
     """The settings of the metagame, each read from an environment variable.
 
-    Only ``owner/settings`` assigns fields, and only those that are ``live``.
+    Settings marked ``live`` may change while the metagame runs; only ``owner/settings`` assigns
+    them.
     """
 
     port: int = env("PORT", port_number)

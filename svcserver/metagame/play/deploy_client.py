@@ -1,6 +1,7 @@
 """The client for the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
-The specification has two routes. Requests to all other routes carry a machine ticket.
+The specification has only two of the routes. Requests to the other routes are signed
+(``kernel.machine``).
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers; None without a reply.
 
-        If the deploy server cannot list game servers, the set is empty. So no launch waits for a
-        game server to end.
+        The set is empty if the deploy server has no route that lists game servers. Then no launch
+        waits until an earlier game server has ended.
         """
         status, listed = await self._list()
         if listed is None:
@@ -148,7 +149,7 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart a game server; return the id of the one that runs afterwards.
+        """Start, stop or restart a game server; return the id of the game server that then runs.
 
         Raises a Refusal, which is Unanswered if the request was sent and its result is unknown.
         """
@@ -204,9 +205,9 @@ class DeployClient:
         raise Unavailable("the deploy server sent no output", code="refused")
 
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
-        """Return the game servers, their usage by id, and the number that marks the history.
+        """Return the game servers, their usage by id, and a number for the list of ended launches.
 
-        Returns None if there is no usable reply.
+        The number changes whenever that list changes. Returns None if there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)

@@ -93,7 +93,7 @@ class Match:
 
 @frozen
 class MatchEntry:
-    """A player's entry in a match, with the candidate id that the player knows."""
+    """A player's entry in a match, with the id by which the player's client knows the match."""
 
     candidate_id: str
     mode: str
@@ -171,12 +171,12 @@ class StoredMatches(Protocol):
     def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
 
     def left(self, player: AccountId) -> Server | None:
-        """Return the game server before the last one, for a short time."""
+        """Return the player's previous game server, until ``LEFT_S`` seconds after the change."""
 
     def set_left(self, player: AccountId, server: Server) -> None: ...
 
     def held(self, holder: str) -> list[Match]:
-        """Return the launches charged to an account or a party, newest last."""
+        """Return the launches charged to an account or party (``launches.py``), newest last."""
 
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 

@@ -73,8 +73,8 @@ class LaunchLimits:
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
         """Return the launches that block this match, by player; empty if the match may start.
 
-        The match may start if its party has no other launch and at least one of its players has
-        none.
+        The match may start if its party has no other launch, and if at least one of its players has
+        no other launch.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}

@@ -113,9 +113,10 @@ class Matchmaker:
         )
 
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
-        """Return an entry in the same match.
+        """Return a new entry of the player in the same match.
 
-        If the player was sent to its game server before, the player waits a while this time.
+        If the player was already sent to the match's game server, the player waits a while this
+        time.
         """
         if not self._is_in(player, match):
             self._leave(player)

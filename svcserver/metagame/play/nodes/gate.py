@@ -38,7 +38,7 @@ def is_served(row: Row) -> bool:
 
 @define
 class NodeGate:
-    """The gate of the fleet's listener; ``gate`` makes the checks for all game servers."""
+    """The gate of the fleet's listener; ``gate`` checks what all game servers must fulfil."""
 
     gate: Gate
     fleet: FleetFolder

@@ -35,7 +35,7 @@ MOST_OPENED = 16_384
 
 @frozen
 class NodeOrder:
-    """An order to a node's agent: ``act`` is ``allow`` or ``withdraw``, as at the helper."""
+    """An order to a node's agent; ``act`` is the allowlist helper's route: allow or withdraw."""
 
     id: str
     act: str
@@ -58,7 +58,7 @@ class OrdersDone:
 
 @frozen
 class AgentSeen:
-    """The last poll of an agent; without a helper, the node's ports need no opening."""
+    """The last poll of an agent; if its node has no allowlist helper, no ports are opened there."""
 
     at: float
     has_helper: bool
