@@ -59,7 +59,10 @@ class TwoTurns:
 
 @define(eq=False)
 class Behind:
-    """A buffer that delays a connection's own chat lines, and its later frames, by two turns."""
+    """A buffer that delays a connection's own chat lines, and the frames after them, by two turns.
+
+    A turn is one round of the reactor, see ``TwoTurns``.
+    """
 
     turns: TwoTurns
     write: Callable[[bytes], None]

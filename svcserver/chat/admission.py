@@ -46,7 +46,10 @@ class Lockout:
     transaction: BoardTransaction
 
     def locked(self, account: AccountId, address: str) -> bool:
-        """Return True if the log-in is locked out: a failure gets no reason and is not counted."""
+        """Return True if the log-in is locked out.
+
+        A failed log-in during a lockout is not counted, and the client is given no reason.
+        """
         return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
     def failed(self, account: AccountId, address: str) -> None:
@@ -61,7 +64,7 @@ class Lockout:
         return self.transaction.get(WAITING, account.lower()) is not None
 
     def never_bound(self, account: AccountId) -> None:
-        """Count a log-in whose connection ended before it bound a resource."""
+        """Count a log-in after which the connection ended without a bound resource."""
         key = account.lower()
         NEVER_BOUND.take(self.transaction, key)
         if NEVER_BOUND.is_full(self.transaction, key):
@@ -159,7 +162,10 @@ class Admission:
         session.refuse(why)
 
     def may_log(self, session: Session) -> bool:
-        """Return whether to log a connection that has not logged in; a flood is only sampled."""
+        """Return whether to write a log line about a connection before its log-in.
+
+        If one network causes many such lines, only some of them are written.
+        """
         is_logged = self.lines.keeps(session.network, session.seconds())
         if not is_logged:
             self.counters.add(Counted.DROPPED_LOG_LINES, "chat_refusals")
@@ -191,7 +197,10 @@ class Admission:
     # -- bind --------------------------------------------------------------
 
     def make_room(self, session: Session, effect: MakeRoom) -> None:
-        """End the account's sessions with the same resource and, over the limit, idle ones."""
+        """End the account's sessions with the same resource.
+
+        If the account still has too many sessions, those that have been idle longest end as well.
+        """
         person = self.people.get(session.account)
         if person is None:
             return

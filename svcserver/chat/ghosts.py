@@ -1,7 +1,8 @@
 """The sessions of other processes, with their seats and rooms.
 
-Events about one session (``Entering``, ``Gone``) are applied as they arrive. A ``Here`` event
-corrects the state of a whole process, in case events were missed or could not be published.
+Events about one session (such as ``Entering`` and ``SessionEnded``) are applied as they arrive. A
+``Here`` event corrects the state of a whole process, in case events were missed or could not be
+published.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """All sessions of other processes.
 
-    ``sit`` and ``stand_up`` take and free an account's seat. ``restate`` is called with changed
-    statuses.
+    Each account may have a few bound sessions, called seats; ``sit`` takes one, ``stand_up`` frees
+    it. ``restate`` is called with the statuses that have changed.
     """
 
     rooms: Rooms

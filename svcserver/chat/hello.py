@@ -75,7 +75,7 @@ class Arriving:
         self._owing.discard(worker)
 
     def check(self) -> None:
-        """Run the waiting entries once the others are known; called about once a second."""
+        """Run the waiting entries once all other processes have answered; called each second."""
         if self._knows_others():
             self.let_enter()
 

@@ -26,7 +26,10 @@ HEARD_S = 5.0  # after which a line that was not received back is refused
 
 @frozen
 class PendingLeave:
-    """A session's exit from a room for the reason ``why``; ``tell_leaver`` notifies its client."""
+    """A session's exit from a room for the reason ``why``.
+
+    If ``tell_leaver`` is True, the client of the session that leaves is notified, too.
+    """
 
     session: Session
     occupant: Occupant

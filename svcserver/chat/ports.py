@@ -61,7 +61,7 @@ class Memberships(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """True if ``party_of`` returns the party that the account had when it was last read."""
+        """True if ``party_of`` returns a party that was read earlier and may have changed since."""
 
     def party_of(self, account: AccountId) -> str | None:
         """Return the id of the account's current party."""
@@ -77,7 +77,10 @@ class Wire(Protocol):
     def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame once other connections' earlier frames are written; later frames wait."""
+        """Write a frame after the frames that other connections already have to write.
+
+        Frames that are sent on this connection later are written after this frame.
+        """
 
     def end(self, code: int | None, reason: str = "") -> None:
         """Close with a WebSocket code once all frames are written; None aborts the connection."""

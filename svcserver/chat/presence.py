@@ -106,7 +106,7 @@ class Presences:
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
-        """Correct the statuses of other processes' sessions, whose receivers must be looked up.
+        """Correct the statuses of other processes' sessions, and find out who must be sent each.
 
         If any status is new, this visits everyone in this process once.
         """

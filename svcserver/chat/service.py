@@ -88,7 +88,10 @@ class ChatService(Service):
         )
 
     def websocket(self, address: Any) -> IProtocol | None:
-        """Return a protocol for a connection to another port; None if the chat takes no more."""
+        """Return a protocol for a chat connection that another listener has accepted.
+
+        Return None if the chat is full or is not running.
+        """
         made: IProtocol | None = None
         if self._listening is not None:
             made = self.factory.buildProtocol(address)

@@ -164,7 +164,7 @@ class Workers:
         log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Leave a room in this process only; the others learn of it from the next Here."""
+        """Leave a room in this process only; the next ``Here`` informs the other processes."""
         leave = self._pending.leaving.pop((number, key), None)
         if leave is not None:
             self._leave_now(leave)
@@ -248,7 +248,7 @@ class Workers:
         log.warn("a chat process has ended with {count} sessions", count=count)
 
     def _restart_lease(self) -> None:
-        """End this process's sessions, because the others have freed their seats."""
+        """End this process's sessions, because the other processes have removed these sessions."""
         mine, self._mine = list(self._mine.values()), {}
         log.warn(
             "the lease of this chat process has ended: ending {count} sessions", count=len(mine)
