@@ -1,13 +1,13 @@
 """Prepares the process of a game server, and then replaces itself with the server's program.
 
-It creates its own process group. It keeps the read ends of its output pipes open in itself, so
-that output does not end the game server while the deploy server is down after a crash. The next
-deploy server continues to read (``process.py``). Descriptor 3 is a pipe that a successful exec
-closes; a failed exec writes its error number there.
+The process gets its own process group. It also opens the read ends of its own output pipes, because
+a program that writes to a pipe without a reader is killed. So the game server survives a crash of
+the deploy server; the next deploy server reads the output (``process.py``). Descriptor 3 is a pipe
+that a successful exec closes. If the exec fails, this process writes the error number there.
 
     python -I -S child_setup.py PROGRAM ARGUMENT...
 
-It imports little, because every launch waits for it.
+The module imports little, because every launch waits for it.
 """
 
 import os

@@ -51,7 +51,7 @@ class OutputFile:
     """The current output file of a game server, or the last output of one that has ended.
 
     ``start`` is the position of the file's first byte in the whole output of the server. ``series``
-    identifies a numbering of positions; another numbering has another value.
+    names the output in which positions are counted: a cursor from another series is not valid here.
     """
 
     path: Path
@@ -60,7 +60,7 @@ class OutputFile:
     ended: bool = False
 
     def after(self, cursor: str) -> OutputPart:
-        """Return the whole lines after the cursor; for a foreign cursor, the last lines."""
+        """Return the whole lines after the cursor, or the last lines if the cursor is not valid."""
         series, _, position = cursor.partition(":")
         fresh = series != self.series or not (
             position.isascii() and position.isdigit() and len(position) < 20
@@ -87,7 +87,7 @@ class OutputFile:
         }
 
     def _is_inside_line(self, offset: int) -> bool:
-        """Return whether the line at the offset began before it, as after a part without an end."""
+        """Return whether the offset is in the middle of a line, not at its start."""
         try:
             with self.path.open("rb") as file:
                 file.seek(offset - 1)
@@ -136,14 +136,14 @@ class OutputFile:
 class EndedOutputs:
     """The last output of each game server that has ended, a small file for each.
 
-    A file's name holds the server's id and the two values of its ``OutputFile``. There are at most
-    ``MAX_ENDED`` files. Without a folder, nothing is stored.
+    A file's name holds the server's id, and ``series`` and ``start`` of its ``OutputFile``. There
+    are at most ``MAX_ENDED`` files. Without a folder, nothing is stored.
     """
 
     folder: Path | None
 
     def store(self, server_id: str, output: OutputFile) -> None:
-        """Store the end of the server's output; if that fails, it is lost."""
+        """Store the end of the server's output, which is lost if the file cannot be written."""
         if self.folder is None:
             return
         data, at = output.tail()

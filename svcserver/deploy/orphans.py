@@ -25,7 +25,7 @@ ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """Return the environment variable of our children, whose value is the address we listen on.
+    """Return the environment variable that marks our children: its value is our listening address.
 
     No other program in the same network namespace can have the same value.
     """

@@ -1,8 +1,8 @@
 """A game server's processes, whose output goes to a size-limited file.
 
-A game server counts as running while one of its processes (``family.py``) has its port open. A
-process whose launcher exited cleanly may still be starting. When the game server has ended, the
-remaining processes are killed, and the end is reported once.
+A game server counts as running while one of its processes (``family.py``) has its port open. If the
+launcher exited without an error, the game server gets time to open its port in the background. When
+the game server has ended, the remaining processes are killed, and the end is reported once.
 
 A process that an earlier run started is not our child. A pidfd reports its end, but not its exit
 code. Its output still arrives through its own pipes (``child_setup.py``).

@@ -279,7 +279,10 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return the memory guard, or None and the bad setting that makes launches fail."""
+    """Return the memory guard, or None if it is off, and a bad setting of the guard, or "".
+
+    A bad setting makes launches fail, not the start.
+    """
     if not settings.memory_guard:
         return None, ""
     figures = {
@@ -362,7 +365,7 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """Exit with status 1 if a city or dojo did not start; call it after the shutdown."""
+        """Exit with status 1 if a city or dojo did not start; the reactor calls this at its end."""
         if self.failed:
             self.last_words()
             os._exit(1)

@@ -191,7 +191,7 @@ class Supervisor:
     async def _replace(self, launch: Launch) -> GameServer:
         """Launch a server, but first let all processes of its dead predecessor end.
 
-        They may use the port.
+        Until they end, these processes may use the port.
         """
         server = self.fleet.of_kind(launch.kind)
         if server is not None:

@@ -87,11 +87,11 @@ class Task:
 
     @property
     def is_hunt(self) -> bool:
-        """True unless its program has ended, or is a city or dojo."""
+        """True if the task is neither a city nor a dojo, and its program has not ended."""
         return self.kind not in PERSISTENT and self.state not in ENDED
 
     def may_run_on(self, machines: Collection[str]) -> bool:
-        """Return whether its program may still run on one of these machines."""
+        """Return whether the task's program may still run on one of these machines."""
         return self.node in machines and self.state not in ENDED
 
     @classmethod
@@ -253,7 +253,7 @@ class SwarmService:
         """Do nothing: the engine reports the end."""
 
     def fail(self, error: Exception) -> None:
-        """Remove the service of a launch that failed; the launch fails when it is removed."""
+        """Remove the service because of ``error``; after the removal, the launch fails with it."""
         self.failure, self.removing = self.failure or error, True
         self.wake()
 
@@ -285,7 +285,7 @@ class SwarmEngine:
 
     ``memory_mb`` returns the memory that is reserved for a kind of game server, which is also its
     limit. ``cpus`` is the limit of CPU cores; a quarter of it is reserved. ``adopt`` returns the
-    process of a game server that an earlier run started, or None if it does not fit any more.
+    process of a game server that an earlier run started, or None if its port is no longer valid.
     """
 
     clock: Any
@@ -312,7 +312,7 @@ class SwarmEngine:
     _stopped: bool = field(default=False, init=False)
 
     def begin(self) -> Deferred[None]:
-        """Adopt the services of an earlier run; wait until the engine has listed them."""
+        """Adopt the services of an earlier run; the Deferred fires after the first listing."""
         began: Deferred[None] = Deferred()
         self._began.append(began)
         self.wake()
@@ -367,7 +367,7 @@ class SwarmEngine:
         self.wake()
 
     def uses(self, port: int) -> bool:
-        """Return whether a game server has the port, perhaps one that is being removed."""
+        """Return whether a game server has the port, even if that game server is being removed."""
         return any(service.server.port == port for service in self.services.values())
 
     def suspects(self, port: int) -> bool:
@@ -518,9 +518,9 @@ class SwarmEngine:
         }
 
     async def drain(self, machine: str, on: bool) -> None:
-        """Start no more hunts on a machine, which is drained after its last hunt; or undo this.
+        """Start no more hunts on a machine and drain it after its last hunt, or undo this.
 
-        Raises Missing or Unavailable.
+        ``on`` is False to undo it. Raises Missing or Unavailable.
         """
         if machine not in self._machines.addresses:
             raise Missing("no such machine is in the swarm")
@@ -557,10 +557,11 @@ class SwarmEngine:
                 await self._try("DELETE", f"/secrets/{secret['ID']}")
 
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
-        """Adopt a service of an earlier run; one that has not started or does not fit is removed.
+        """Adopt a service of an earlier run, or remove it.
 
-        Its launch has failed, as has that of a service which appears after the first listing,
-        because the engine carried it out after the reply was lost.
+        A service is removed if it has not started, or if its label or its port is not valid. A
+        service that first appears in a later listing is removed, too: Docker created it, but the
+        reply was lost, so its launch has failed here.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
@@ -624,7 +625,7 @@ class SwarmEngine:
         service.end(service.code)
 
     async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
-        """Make a call whose refusal must not keep the listing from the remaining services."""
+        """Make a call; if Docker refuses it, only log that, so that the listing continues."""
         try:
             await self.api.call(method, path, body, **query)
         except EngineError as error:
