@@ -153,7 +153,7 @@ class AllowlistFeed:
             log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Send one report, once few enough others are running; return whether to retry."""
+        """Send one report as soon as few enough reports are running; return whether to retry."""
         async with self._turns[url]:
             return await self._ask(url, address)
 
