@@ -28,7 +28,7 @@ async def post(
 ) -> None:
     """Send an order to an allowlist helper with treq's client ``http``, and wait for its answer.
 
-    Raises Refused if the answer's status is not 200, Twisted's ``TimeoutError`` if no answer
+    Raises HelperRefused if the answer's status is not 200, Twisted's ``TimeoutError`` if no answer
     arrives in time, and any other error of the connection.
     """
     head = {"x-allowlist-secret": secret.reveal(), "content-type": "application/json"}

@@ -45,8 +45,8 @@ class ChannelFactory(Connections[EdgeChannel]):
         """Abort the connection that has been idle longest; return its label, or "" if none is idle.
 
         ``beside(peer)`` returns how many connections the peer's network has. Idle connections of
-        the network with the most connections are evicted first. So a network that opens many loses
-        many, and a player with only one connection keeps it.
+        the network with the most connections are evicted first. So a network that opens many
+        connections loses many, and a player with only one connection keeps that connection.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:

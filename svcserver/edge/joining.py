@@ -95,7 +95,7 @@ def offered(folder: Path) -> list[str]:
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return the stored SHA-256 of a launcher file, or "" if the launcher file is newer.
+    """Return the stored SHA-256 of a launcher file, or "" if the file changed after it was stored.
 
     The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """

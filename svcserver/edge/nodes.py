@@ -129,7 +129,7 @@ class FleetFolder:
         return json.dump(credential)
 
     def prepare(self) -> tuple[Pair, Pair]:
-        """Return the pairs of the authority and of the listener; make them the first time."""
+        """Return the certificates and keys of authority and listener; the first call makes them."""
         authority = self._pair("ca", lambda: make_authority("svcserver fleet"))
         return authority, self._pair("host", lambda: make_pair(["svc-metagame"]))
 

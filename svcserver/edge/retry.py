@@ -49,7 +49,12 @@ class Retry:
         return self._record.tries > 0 and self._head.method not in _SAFE
 
     def is_allowed(self, ended: Any, *, repeats: bool) -> bool:
-        """Return whether to retry, after the connection ``ended`` was closed without an answer."""
+        """Return whether to retry, after the connection ``ended`` was closed without an answer.
+
+        With ``repeats`` the request may be sent ``MOST_TRIES`` times. Otherwise it may be sent
+        again only if ``ended`` had served earlier requests, so that the upstream may have closed it
+        as idle.
+        """
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:
             return False

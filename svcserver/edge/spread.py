@@ -3,7 +3,8 @@
 A request without a player's token goes to the less busy of two processes drawn at random. A
 player's requests go to one process, chosen by a hash of the token, unless that process is down or
 much busier than the player's second choice. A process that accepts no connection is skipped for
-``OUT_S`` seconds. Its request goes to another process, because no part of it was sent yet.
+``OUT_S`` seconds. The request that met this process goes to another one, because no part of the
+request was sent yet.
 """
 
 from __future__ import annotations

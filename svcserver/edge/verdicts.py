@@ -114,7 +114,7 @@ class ProxyPolicy(Protocol):
     limits: Limits
     dropped: frozenset[bytes]  # lowercase request fields that are never forwarded
     hidden: frozenset[bytes]  # answer fields that the client never gets
-    repeats: bool  # retry a GET once if the upstream ends before it answers
+    repeats: bool  # retry a request whose upstream ends before it answers; see ``Retry.is_allowed``
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Decide to refuse or forward a request; takes a token if a rate limit applies."""
