@@ -70,7 +70,7 @@ class EngineWire(Protocol):
     def ask(self, *arguments: Argument) -> Deferred[Any]:
         """Send a command; the Deferred fires with the reply, or fails.
 
-        The failure is a ConnectionEnded or an EngineError.
+        The failure is a ConnectionEnded or an EngineReplyError.
         """
         if not self.up or len(self._waiting) >= MOST_WAITING:
             return fail(ConnectionEnded("not connected" if not self.up else "too many wait"))

@@ -85,7 +85,7 @@ def name_of(kind: Kind[Any], key: str) -> bytes:
 
 @define
 class Values:
-    """A cache of decoded values, by key and write stamp."""
+    """A cache of decoded values, by key and by the stamp that each write gives to an entry."""
 
     most: int
     seal: Seal

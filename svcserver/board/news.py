@@ -4,7 +4,8 @@ The engine keeps a list of the latest messages. After a reconnect, a process rea
 missed and resumes after the last one it received, provided that message is still in the list with
 the same text. A replica that took over may have lost the newest messages and reused their numbers.
 If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run. An
-engine that restarted empty has a new life id, and all messages in its list are new.
+engine that starts empty gets a new id, its life id. If the life id has changed, all messages in the
+engine's list are new.
 """
 
 from __future__ import annotations

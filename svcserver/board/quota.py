@@ -72,7 +72,7 @@ class Quota:
 
 @define
 class QuotaPlace:
-    """A place in the quota of ``key``; if ``used`` is set, it is not released."""
+    """A place in the quota of ``key``; it is released at the end unless ``used`` is set."""
 
     quota: Quota
     board: Board

@@ -100,7 +100,11 @@ class ValkeyBoard:
         self.engine.before_all(partial(self._forget_if_first, names))
 
     async def _forget_if_first(self, names: list[bytes], ask: Ask) -> None:
-        """Delete the entries unless another process already listens on the running channel."""
+        """Delete the entries, unless another process of this board is already running.
+
+        Each running process subscribes to one channel, and the number of its subscribers shows
+        this.
+        """
         running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
         if not listeners:
