@@ -104,7 +104,7 @@ class Pipeline:
         self._first = list(first)
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands and return the result of each; raises Failed or Gone."""
+        """Send commands and return the result of each; raises CommandFailed or ConnectionGone."""
         first, self._first = self._first, []
         self._send([*first, *commands])
         try:

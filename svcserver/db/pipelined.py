@@ -129,7 +129,10 @@ class _Together:
 
 
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the jobs together; return each job's result or Failure. Raises Spoilt or Gone."""
+    """Run the jobs together; return each job's result or Failure.
+
+    Raises Spoilt or ConnectionGone.
+    """
     pieces = _Together(pipeline, plans)
     try:
         pieces.begin(works)

@@ -36,7 +36,7 @@ class Reserve:
     _short: str = field(default="", init=False)
 
     def check(self) -> None:
-        """Raise NoRoom if the disk has less free space than the reserve."""
+        """Raise LowDiskSpace if the disk has less free space than the reserve."""
         now = self.seconds()
         if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
             self._looked, self._short = now, self._look()

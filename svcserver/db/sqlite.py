@@ -84,7 +84,10 @@ class CheckpointSchedule:
         self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:
-        """Record that the writer tried to copy the rest; the next part shows whether it could."""
+        """Record that the writer tried to copy the rest of the log into the database file.
+
+        The next part of the checkpoint shows whether the attempt succeeded.
+        """
         self.can_end = False
 
 

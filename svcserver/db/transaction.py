@@ -91,7 +91,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Count the error if another transaction caused it; return whether it did.
+        """Count an error that another transaction caused; return whether ``why`` is such an error.
 
         Only such an error makes a retry sensible.
         """
