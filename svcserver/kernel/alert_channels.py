@@ -30,7 +30,10 @@ MOST_DELIVERIES = 20  # of a channel
 
 @frozen
 class Delivery:
-    """An alert and its last delivery attempt; ``why`` says why that failed, or is empty."""
+    """An alert and its last delivery attempt.
+
+    ``why`` says why the attempt failed; it is empty if the alert was delivered.
+    """
 
     at: float
     title: str

@@ -236,8 +236,8 @@ def name_of(path: Path) -> str:
 def read_channels(folder: Path) -> tuple[list[NamedChannel], list[ChannelFault]]:
     """Return the channels of a host, and the faults in its channel files.
 
-    A channel that lacks its signature counts as a fault, but is still used, so that alerts arrive
-    after an update.
+    A webhook channel without a signing secret counts as a fault, but is still used. Otherwise a
+    host with channel files from before signatures would get no alerts after an update.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:

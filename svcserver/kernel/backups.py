@@ -36,7 +36,7 @@ NEVER = "no backup has ever been made of this host"
 
 
 class BackupStep(StrEnum):
-    """The steps of a run, in order; the test is left out without BACKUP_DRILL."""
+    """The steps of a backup run, in order; without BACKUP_DRILL, the test restore is left out."""
 
     MAKE = "make"
     TEST = "test"

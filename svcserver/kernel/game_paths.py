@@ -39,7 +39,7 @@ def is_safe(path: str) -> bool:
 
 
 def _place(path: str) -> bytes:
-    """Return a path in the form that is sorted, which takes no more memory than the path itself."""
+    """Return a path in the form that ``same_place`` sorts, which takes no more memory."""
     lower = path.lower().replace("/", "\0")
     for upper in _LONGER_IN_LOWER_CASE:
         lower = lower.replace(upper.lower(), upper)

@@ -129,7 +129,10 @@ def _is_sensitive(name: str) -> bool:
 
 
 def _without_tokens(match: re.Match[str]) -> str:
-    """Replace each JWT in a dotted chain: two or three parts, beginning at ``eyJ``."""
+    """Replace each JWT in text whose parts are joined by dots.
+
+    A JWT is two or three such parts, and the first part contains ``eyJ``, where the JWT begins.
+    """
     pieces = _DOTS.split(match[0])
     parts, at = [], 0
     while at < len(pieces):
