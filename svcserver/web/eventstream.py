@@ -37,7 +37,11 @@ Look = Callable[[], Awaitable[bytes | None]]
 
 @define(eq=False)
 class SharedLook:
-    """A look that many streams share: it reads once per ``every_s``, and only if a stream asks."""
+    """A function for the current line that many streams share, so that they do not all read it.
+
+    ``look`` is called at most once per ``every_s`` seconds, and only while a stream asks for the
+    line.
+    """
 
     look: Look
     every_s: float
@@ -48,7 +52,7 @@ class SharedLook:
     _began: float = field(default=float("-inf"), init=False)  # when the current read began
 
     async def __call__(self) -> bytes | None:
-        """Return the current line; a cancelled call does not cancel the others."""
+        """Return the current line; cancelling this call does not cancel those of other streams."""
         if 0 <= self.now() - self._read_at < self.every_s:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
@@ -112,7 +116,10 @@ class EventStream(Stream):
         self._rounds.startService()
 
     def half_closed(self) -> None:
-        """Disconnect: a browser that left the page closes its half, and counts no longer."""
+        """Disconnect, because a browser that leaves the page closes only its half.
+
+        Otherwise the stream would still count towards the limits.
+        """
         self._out.transport.abortConnection()
 
     def over(self) -> None:
@@ -193,7 +200,7 @@ class EventStreams:
     """All open event streams of a service.
 
     A reader may have ``SHARE`` streams: a new one ends the oldest. All readers except owners may
-    have ``MOST`` together.
+    have ``MOST`` streams together.
     """
 
     clock: IReactorTime

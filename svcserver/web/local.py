@@ -27,7 +27,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 
 @frozen
 class LocalGate:
-    """A ``front.Gate`` that admits direct loopback callers only, and to some routes only the owner.
+    """A ``WebGate`` that admits direct loopback callers only, and to some routes only the owner.
 
     ``keys`` returns the signing keys whose tickets are valid.
     """

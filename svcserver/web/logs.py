@@ -151,7 +151,11 @@ class LogLines:
 def line_head(
     time: float, level: str, namespace: str, message: str, service: str = ""
 ) -> dict[str, Any]:
-    """Return the first members of each JSON line; ``service`` only in a shared log."""
+    """Return the first members of each JSON line.
+
+    ``service`` names the service that wrote the line; it is needed only in a log of several
+    services.
+    """
     named = {"service": service} if service else {}
     return {
         "time": iso(time),

@@ -33,7 +33,7 @@ class LogDestination(Protocol):
 
 
 class Nowhere:
-    """An ``LogDestination`` that drops everything, for a process without standard output."""
+    """A ``LogDestination`` that drops everything, for a process without standard output."""
 
     def write(self, text: str, /) -> None: ...
 
@@ -103,7 +103,7 @@ def _last_lines(data: bytes, most: int) -> bytes:
 
 @define(eq=False, slots=False)
 class LogWriter:
-    """An ``LogDestination`` whose ``write`` returns immediately.
+    """A ``LogDestination`` whose ``write`` returns immediately.
 
     ``send`` writes some bytes and returns their number; it may block. ``line_of_dropped`` returns
     the log line that reports a number of dropped lines.

@@ -19,9 +19,10 @@ class Stream:
     """A body that writes itself; the headers give its length, or say that the length is unknown."""
 
     def begin(self, out: Any) -> None:
-        """Start writing with ``out.write``; call ``out.finish()`` after the last byte.
+        """Write the body with ``out.write``, and call ``out.finish()`` after the last byte.
 
-        ``out.transport`` accepts a producer.
+        A subclass implements this; the channel calls it once the head is written. ``out.transport``
+        accepts a producer.
         """
 
     def half_closed(self) -> None:
