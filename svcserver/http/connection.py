@@ -250,7 +250,7 @@ class Connection(protocol.Protocol, ABC):
     def until(self, deadline: float, due: Callable[[], None]) -> None:
         """Call ``due`` at the time ``deadline`` of the reactor's clock; never if that is ``inf``.
 
-        The caller sets ``since``.
+        The caller sets ``since`` to the time at which the wait began.
         """
         self._deadline, self._due = deadline, due
 

@@ -86,7 +86,8 @@ class Fault(Exception):
 class FieldBlock:
     """The header fields of a request, and the facts derived from them.
 
-    Two blocks with equal bytes have equal fields, and are often the same object.
+    Two blocks with equal bytes have equal fields, and are often the same object. ``noted`` has the
+    facts that the user of the block has computed from the fields.
     """
 
     headers: tuple[Header, ...]
@@ -106,7 +107,7 @@ class FieldBlock:
 
 @define(eq=False, repr=False)
 class RequestLine:
-    """The request line; ``noted`` has the same meaning as in ``FieldBlock``."""
+    """The request line; ``noted`` has the facts that the user of the line has computed from it."""
 
     method: bytes
     target: bytes
