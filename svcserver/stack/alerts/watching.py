@@ -59,7 +59,10 @@ class EnvFileWatch:
     _started: dict[str, Mapping[str, str] | None] = field(factory=dict, init=False)
 
     def on_start(self, name: str, since: float, now: float) -> None:
-        """Store the file with which a service started; it is unknown if it has changed since."""
+        """Store the env file's lines with which a service started.
+
+        The lines count as unknown if the file has changed since the service started.
+        """
         path = self.folder / f"{name}.env"
         try:
             is_same = path.stat().st_mtime <= since or now - since < JUST_STARTED_S
