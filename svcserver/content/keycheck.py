@@ -124,7 +124,7 @@ class KeyCheck:
             log.failure("a key check failed unexpectedly", why)
 
     async def _ask(self, key: str) -> KeyOwner | None:
-        """Return the key's player, or None if the key is invalid; raises NoAnswer."""
+        """Return the key's player, or None if the key is invalid; raises UnusableAnswer."""
         try:
             reply = Deferred.fromCoroutine(self._get(key))
             code, body = await reply.addTimeout(TIMEOUT_S, self.clock)

@@ -81,7 +81,10 @@ class LauncherFiles:
         return file
 
     def body(self, *, on_windows: bool = False) -> bytes:
-        """Return the JSON list of files with size and checksum, the visitor's kind first."""
+        """Return the JSON list of files with size and checksum.
+
+        The files for the visitor's system come first.
+        """
         names = sorted(self.files, key=lambda name: ("windows" in name) != on_windows)
         return json.dump(
             {

@@ -23,8 +23,8 @@ class UnsafePath(ValueError):
 def decode(raw: bytes) -> str:
     """Decode a request path (the part after ``files/``).
 
-    Raises BadPath for encoded separators and dots, broken or double percent-encoding,
-    bytes that are not UTF-8, and for everything that ``check`` rejects.
+    Raises UnsafePath for encoded separators and dots, broken or double percent-encoding, bytes that
+    are not UTF-8, and for everything that ``check`` rejects.
     """
     if len(raw) > MAX_PATH:
         raise UnsafePath("longer than any path")
@@ -41,7 +41,7 @@ def decode(raw: bytes) -> str:
 
 
 def check(path: str) -> None:
-    """Raise BadPath unless ``path`` is relative, has only plain segments, and names one file."""
+    """Raise UnsafePath unless ``path`` is relative, has only plain segments, and names one file."""
     if _ENCODED.search(path):
         raise UnsafePath("still percent-encoded after one decoding")
     for character in path:
