@@ -53,7 +53,7 @@ class Programs:
     environment: dict[str, str] = field(factory=lambda: environment(os.environ))
 
     def run(self, argv: Sequence[str], script: str = "", *, may_fail: bool = False) -> Any:
-        """Run a program; the Deferred fires with the Output, or fails with FirewallError.
+        """Run a program; the Deferred fires with its ProgramOutput, or fails with FirewallError.
 
         An exit code other than 0 is a failure unless ``may_fail``.
         """
