@@ -54,7 +54,7 @@ class Link:
     """The polls for orders; ``http`` is a treq client that reaches only the host.
 
     ``contact_at`` is the time of the last sign of life from the host's machine. A refused
-    connection is one, because only the metagame is down then.
+    connection counts as a sign of life: the machine is reachable, and only the metagame is down.
     """
 
     http: Any

@@ -122,7 +122,10 @@ class LostHost:
     is_lost: bool = field(default=False, init=False)
 
     def look(self) -> Deferred[None] | None:
-        """Stop the game servers, again at each look, while the host is lost."""
+        """Stop all game servers if the host is out of reach; called at intervals.
+
+        While the host stays out of reach, each call stops the game servers that run by then.
+        """
         was_lost = self.is_lost
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
