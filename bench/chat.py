@@ -3,8 +3,8 @@
     python -m bench.chat [--seconds 4] [--rounds 3] [--logins 300] [--only ours]
 
 The rounds alternate between the servers, and each figure is a median. Our chat checks an RS256
-token at each login; the others compare a password. Memory, the stalled reader and the flood are
-measured last.
+token at each login; the other servers compare a password. Memory, the stalled reader and the flood
+are measured last.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 The host runs under ``svc-stack`` with simulated game servers. A real browser reloads each page
 ``--rounds`` times; a page's figure is the lowest time from the request for the page to the first
 frame that shows its data, since other programs only add to it. Then the page stays open for
-``--seconds``. Its live updates cost the CPU time of the metagame meanwhile, less the CPU time
-without an open page. Players send heartbeats all the time. Exits with status 1 if a page exceeds a
-limit.
+``--seconds``. The cost of its live updates is the CPU time that the metagame uses in these seconds,
+minus the CPU time that it uses in as many seconds without an open page. Players send heartbeats all
+the time. Exits with status 1 if a page exceeds a limit.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Many simultaneous players: a fresh host with every limit on, and `svcctl play` on it.
+"""Many simultaneous players: a fresh host with every limit on, and the players of `svcctl demo`.
 
     python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20]
 
 All requests pass through each player's own relay and the gateway. The chat and the deploy server
-are loaded at the same time. The host and the players share this machine. The host is a demo host
-on other ports, with the settings below and a port range that is wide enough for every party. This
-program prints the output of `svcctl play --times` and exits with its status.
+are loaded at the same time. The host and the players share this machine. The host is a demo host on
+other ports, with the settings below and a port range that is wide enough for every party. This
+program prints the output of `svcctl demo --once --times` and exits with its status.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
 
 
 def settings(players: int) -> dict[str, dict[str, str]]:
-    """Return the settings for this number of players, who do in minutes what else takes hours."""
+    """Return settings for these players, who do in minutes what takes real players hours."""
     parties = -(-players // 4)
     return {
         "deploy": {"PORT_RANGE_BEGIN": str(UDP), "PORT_RANGE_END": str(UDP + 2 * parties + 20)},

@@ -52,7 +52,7 @@ IDLE_S = 3.0
 
 @frozen
 class Counter:
-    """A counter, by callgrind, of the instructions that a process executed since the last call."""
+    """The number of CPU instructions that a process has executed, as counted by callgrind."""
 
     pid: int
     folder: Path
@@ -65,7 +65,7 @@ class Counter:
         self._say("instrumentation", "on")
 
     def take(self) -> int:
-        """Return the number of instructions since the last call."""
+        """Return the number of instructions since the last call of ``take``."""
         before = set(self.folder.glob("out*"))
         self._say("dump")
         [fresh] = set(self.folder.glob("out*")) - before

@@ -137,7 +137,7 @@ def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
 def growth(
     pid: int, port: int, path: str, warm: str, clients: int, headers: str = "", tls: bool = False
 ) -> float:
-    """Return how many bytes a client that reads one piece and then stops adds to the server.
+    """Return by how many bytes the server grows for each client that stops reading its answer.
 
     The server must be freshly started: a server keeps the memory of an earlier load, which hides
     the growth.

@@ -60,7 +60,10 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 
 
 def child(plant: Plant | None, seeds: Sequence[int]) -> None:
-    """Search for the bug with these seeds and print one JSON object; None plants no bug."""
+    """Search for a planted bug with these seeds and print one JSON object.
+
+    ``plant`` is the bug that is put into the code first; with None, the code stays unchanged.
+    """
     if plant is not None:
         sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner

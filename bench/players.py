@@ -120,7 +120,10 @@ class Player:
         self._prepare_session()
 
     async def sit_down(self) -> None:
-        """Connect without an account, for a baseline; the requests have the same size."""
+        """Connect without an account, to load a baseline.
+
+        The requests have the same size as those of a player with an account.
+        """
         self._wire = await connect(self.port)
         self.token, self.character = secrets.token_hex(300), str(uuid.uuid4())
         self._document = document(self.rng)

@@ -108,7 +108,7 @@ async def measure(operations: Sequence[Operation], pids: tuple[int, ...], second
 async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
     """Run each player at a client's pace, from a random moment of a session.
 
-    The wait for a login that is sent late counts as part of its time.
+    If the load generator sends a login late, the delay counts as part of the login's duration.
     """
     watch = _Watch((pid,))
 
