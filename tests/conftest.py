@@ -1,4 +1,4 @@
-"""The order of the tests, the programs that they find, and which of them may start processes."""
+"""The order of the tests, the programs that tests find, and which tests may start processes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files without live tests out of the live half, whose start-up they would double."""
+    """Leave files without live tests out of the live half, whose start would take twice as long."""
     if config.option.markexpr != LIVE_HALF:
         return None
     if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):

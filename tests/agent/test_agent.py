@@ -1,4 +1,4 @@
-"""The agent's orders, its signs of life, and the end of a node's game servers."""
+"""The agent's orders, the host's signs of life, and the end of game servers without them."""
 
 from __future__ import annotations
 

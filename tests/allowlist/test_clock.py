@@ -1,4 +1,4 @@
-"""The helper while the system clock is being set."""
+"""The allowlist helper while the system clock is being set."""
 
 from __future__ import annotations
 

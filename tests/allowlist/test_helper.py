@@ -1,4 +1,4 @@
-"""The helper's two routes and its lifetime: answers, audit log, state file."""
+"""The allowlist helper: its routes, firewall rules, audit log and state file."""
 
 from __future__ import annotations
 

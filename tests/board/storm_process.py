@@ -2,8 +2,8 @@
 
 The storm begins when both processes run. When both have finished, each prints its transactions, one
 JSON object per line, and then the notifications it received. Process ``a`` delays some commits
-until ``b`` has made others, so that conflicts occur on any machine. ``--blind`` turns off the check
-that detects these conflicts.
+until process ``b`` has made other commits, so that conflicts occur on any machine. ``--blind``
+turns off the check that detects these conflicts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Over:
 
 @define(eq=False, slots=False)
 class HeldEngine(BoardEngine):
-    """An engine that delays some commits; ``overtaken`` counts those that then had a conflict."""
+    """An engine that delays some commits; ``overtaken`` counts the delayed ones with a conflict."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it
     held: int = field(default=0, init=False)

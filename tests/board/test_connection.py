@@ -1,4 +1,4 @@
-"""A connection to the engine: order of replies, deadlines, and the reasons for its end."""
+"""A connection to the engine: the order of replies, deadlines, and why the connection ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbered notifications: missed ones are read later or reported, and every wait has a limit."""
+"""Numbered notifications: a missed one is read later or reported, and every wait is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The people online, and which of two concurrent reads of an account is kept."""
+"""The players online, and which result is kept if an account is looked up twice concurrently."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
 
 @lru_cache(maxsize=1)
 def everything() -> Text:
-    """Return all source files, read only once."""
+    """Return all source files, which are read from disk only once."""
     return "\n".join(path.read_text() for path in sorted(ROOT.rglob("*.py")))
 
 

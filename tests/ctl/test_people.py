@@ -39,7 +39,7 @@ class FileOfAnAccountCase(HostCase):
         return self.ctl("account", "delete", name, "--export", self.file, "--yes")
 
     def rows(self) -> list[tuple[str, str, str | None]]:
-        """Return the action, target and refusal of each row, newest first."""
+        """Return the action, target and refusal of each audit row, newest first."""
         ran = self.ctl("audit", "--json")
         rows = [json.loads(line) for line in ran.out.splitlines()]
         return [(row["action"], row["target"], row["refused"]) for row in rows]
@@ -208,7 +208,7 @@ class SavesTests(RunningHostCase):
         return str(character["CharacterVersions"][0]["Reason"])
 
     def acts(self) -> list[tuple[str, str, str, bool]]:
-        """Return action, target, reason and success of each row, newest first."""
+        """Return action, target, reason and success of each audit row, newest first."""
         rows = [json.loads(line) for line in self.ctl("audit", "--json").out.splitlines()]
         names = ("action", "target", "reason")
         return [(*(row[name] for name in names), row["refused"] is None) for row in rows]

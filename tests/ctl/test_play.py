@@ -1,4 +1,4 @@
-"""The simulated client's parts: which link a fault is attributed to, which replies are valid."""
+"""The parts of the simulated client: the service blamed for a fault, and the replies accepted."""
 
 from __future__ import annotations
 

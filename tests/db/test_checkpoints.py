@@ -1,4 +1,4 @@
-"""Checkpoints move SQLite's log into the database in parts: schedule, thread, real files."""
+"""Checkpoints move SQLite's log into the database in parts, on schedule and in a thread."""
 
 from __future__ import annotations
 

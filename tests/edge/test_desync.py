@@ -17,7 +17,7 @@ from tests.support.proves import proves
 
 
 def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
-    """Return the fault, or an empty value."""
+    """Return how the edge handled the case wrongly, or an empty value."""
     wire = edge.connect()
     data = case.data + SMUGGLED
     cuts = [len(data) * n // pieces for n in range(pieces + 1)]

@@ -217,7 +217,7 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
 
 
 def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes, int]:
-    """Send a request that ends each process; return the answer and the number of ends."""
+    """Send a request that ends each process; return the answer and how many processes ended."""
     wire = edge.send(request)
     ended = 0
     for _ in several:

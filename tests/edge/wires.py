@@ -174,7 +174,7 @@ class Upstream:
         return self.pool.parking
 
     def reset(self) -> None:
-        """Close every connection, including those opened in response."""
+        """Close every connection, including connections that are opened while others close."""
         for wire in self.wires:
             wire.abortConnection()
 

@@ -1,4 +1,4 @@
-"""Several gateways share their rate limits: a token that is spent at one is spent at all."""
+"""Several gateways share their rate limits: a token spent at one gateway is spent at the others."""
 
 from __future__ import annotations
 

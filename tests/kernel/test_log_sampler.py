@@ -1,4 +1,4 @@
-"""In a flood of log lines, a sample is written and the others are counted."""
+"""In a flood of log lines, a sample of the lines is written; the other lines are counted."""
 
 from __future__ import annotations
 

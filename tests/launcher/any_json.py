@@ -1,4 +1,4 @@
-"""Any JSON, with the member names of a host's replies."""
+"""Random JSON values; many member names are those of a host's replies."""
 
 from __future__ import annotations
 

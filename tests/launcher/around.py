@@ -172,7 +172,7 @@ class FakeLauncher(Launcher):
 
 
 class ClockWithHost(Clock):
-    """A clock through which the test's factories reach the fake host."""
+    """A clock that holds the fake host, so that a launcher's factories can find the host."""
 
     def __init__(self, host: FakeHost) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A host, from the invite to the game, with the text of every rejection."""
+"""A player's host, from the invite to the game, and the message for every rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The launcher's update: offered by a signed list, installed without a game, never a downgrade."""
+"""The launcher's update: offered by a signed list, installed without a running game.
+
+A launcher never installs an older version than its own.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A real gateway under abuse: limits apply, others are served and memory stays flat.
+"""A real gateway under abuse: limits apply, other players are served, and memory stays flat.
 
-Real processes are needed because the tests measure the gateway's memory and CPU without those
-of the attackers.
+Real processes are needed because the tests measure the gateway's memory and CPU without those of
+the attackers.
 """
 
 from __future__ import annotations

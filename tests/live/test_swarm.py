@@ -126,7 +126,7 @@ def names(machine: SwarmMachine) -> list[str]:
 
 
 def freeze(host: FleetHost, number: int) -> None:
-    """Stop or continue the metagame's process, as if its machine were cut off or back."""
+    """Send the metagame's process this signal: a stop looks as if its machine were cut off."""
     assert host.metagame.process is not None
     os.kill(host.metagame.process.pid, number)
 

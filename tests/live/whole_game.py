@@ -1,7 +1,7 @@
-"""A game client with the requests of the real game, started by a launcher as its game.
+"""A game client with the requests of the real game; a launcher starts it in place of the game.
 
-It logs in, loads, looks at the region list, chats in the city, finds the city's game server, saves
-and writes down what it saw.
+The client logs in, loads, looks at the region list, chats in the city, finds the city's game
+server, saves, and writes down what it received.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Container images of PostgreSQL and of a live-state engine, made of Debian's packages.
 
-They replace the images that compose.yaml names, because tests ask no registry. They accept the same
-variables and commands.
+They replace the images that compose.yaml names, because tests download nothing from image
+registries. They accept the same variables and commands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A clean Debian system, commands in it, and a session on a host that is installed in it."""
+"""Helpers for package tests: a clean Debian system, commands in it, and hosts installed in it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(*words: object, patience_s: float = PATIENCE_S, umask: int = 0o022, **en
 
 
 def build(script: str, folder: Path) -> str:
-    """Return the output of a script of packaging/ that built something into ``folder``."""
+    """Run a script of packaging/ that builds something into ``folder``; return its output."""
     return run(sys.executable, ROOT / "packaging" / script, folder, patience_s=LONGEST_BUILD_S)
 
 

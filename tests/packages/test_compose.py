@@ -1,7 +1,7 @@
 """compose.yaml as it is: two metagames, PostgreSQL and a live-state engine, each in a container.
 
 The tests run the commands of docs/owners/container.md. The images of PostgreSQL and the engine are
-made of Debian's packages, because tests ask no registry.
+made of Debian's packages, because tests download nothing from image registries.
 """
 
 from __future__ import annotations

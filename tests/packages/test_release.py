@@ -93,7 +93,7 @@ def test_changes_hold_all_fragments_since_the_last_release(release: Path) -> Non
 
 # slow: a whole release is built
 def test_a_build_in_another_clone_gives_the_same_bytes(release: Path, tmp_path: Path) -> None:
-    """The other clone has private file modes and ignores git's index."""
+    """The other clone has private file modes, and untracked files that the build must ignore."""
     clone, changed = tmp_path / "clone", tmp_path / "changed.patch"
     # without tags: a tagged commit is released only as it was committed
     run("git", "clone", "-q", "--no-tags", ROOT, clone, umask=0o077)

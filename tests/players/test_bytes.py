@@ -1,4 +1,4 @@
-"""The players' HTTP and WebSocket bytes."""
+"""The bytes of the simulated players: HTTP requests and replies, and WebSocket frames."""
 
 from __future__ import annotations
 

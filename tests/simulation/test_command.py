@@ -25,10 +25,10 @@ from simulation.shrink import command
 
 
 class StopTests(SynchronousTestCase):
-    """The first Ctrl-C ends the run early with a summary; a second one ends the process at once.
+    """The first Ctrl-C ends a run early with a summary; the second ends the process immediately.
 
-    The first must raise no exception, because the simulated services would take it for their own
-    fault.
+    The first Ctrl-C must raise no exception, because a simulated service would treat that exception
+    as a fault of its own.
     """
 
     def run_beside(self, turns: Callable[[Turn], object]) -> None:

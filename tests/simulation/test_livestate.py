@@ -1,4 +1,4 @@
-"""The final audit of an abandoned board."""
+"""The final audit of the live state that a run leaves behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated network: ordered bytes, notified ends, and silent machines."""
+"""The simulated network: ordered bytes, connections that end, and machines that fall silent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each bug in ``bench.planted`` can still be planted."""
+"""Each bug in ``bench.planted`` can still be inserted into the current code."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ def loaded(
     folder: Path | None = None,
     wait: Callable[[float], None] = time.sleep,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program that downloads packages, again if no registry answers, and return its outcome.
+    """Run a program that downloads packages, repeatedly if no registry answers; return its outcome.
 
-    Skip the test if no registry ever answers. A failure for another reason is returned at once.
+    Skip the test if no registry ever answers. A failure for another reason is returned immediately.
     """
     words = [str(entry) for entry in command]
     for pause in (*PAUSES_S, None):

@@ -1,4 +1,4 @@
-"""Coroutines that start at once: their results, exceptions and cancellation."""
+"""Coroutines that start immediately: their results, exceptions and cancellation."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def connect(front: Any) -> tuple[Any, Wire]:
 
 
 def lapse(case: Case, pieces: int) -> str:
-    """Return the fault, or an empty string."""
+    """Return how the service handled the case wrongly, or an empty string."""
     front = Taker()
     channel, wire = connect(front)
     data = case.data + SMUGGLED

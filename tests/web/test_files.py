@@ -1,4 +1,4 @@
-"""Sending files: by the kernel and without it, to stalled readers, and files that shrink."""
+"""Sending files: with and without the kernel's sendfile, to stalled readers, or as files shrink."""
 
 from __future__ import annotations
 

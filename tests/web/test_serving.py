@@ -1,4 +1,4 @@
-"""Start (ports first, ``ready`` last) and stop (the database after the last answer)."""
+"""The start of a service (ports first, ``ready`` last), and its stop (the database last)."""
 
 from __future__ import annotations
 

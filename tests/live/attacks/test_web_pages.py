@@ -63,7 +63,7 @@ def owners(port: int) -> dict[str, dict[str, str]]:
 
 
 def only_owners_pass(ask: Callable[[dict[str, str]], int], port: int) -> None:
-    """Assert that requests of hostile pages are rejected and those of the owner accepted."""
+    """Assert that hostile pages' requests are rejected and the owner's requests are accepted."""
     assert {name: ask(sent) for name, sent in pages(port).items()} == dict.fromkeys(
         pages(port), 403
     )
