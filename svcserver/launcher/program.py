@@ -109,12 +109,17 @@ class Launcher(Service):
         """Open an invite, or raise CannotJoin.
 
         Any web page can open an invite. So if the player has an account on the host, an invite with
-        a new certificate changes nothing until the player trusts it.
+        a new certificate changes nothing until the player trusts it, and an invite without news
+        stops no download.
         """
         try:
             invite = invites.decode(text)
             old = self.hosts.get(id_of(invite))
             record = joined(invite, old)
+            member = self.members.get(record.id)
+            if member is not None and not member.is_joining and member.record == record:
+                self._show(record)
+                return member
             if old is None or not old.username or old.trusts(record):
                 return self._membership(record, code=invite.code)
             else:
@@ -197,7 +202,7 @@ class Launcher(Service):
             raise CannotJoin(words.TOO_MANY_HOSTS) from None
         if old is not None:
             old.leave()
-        self.opened, self.invited, self.refusal = self.opened + 1, record.id, ""
+        self._show(record)
         member = self.members[record.id] = Membership(self, record, before)
         if code and member.is_joining:
             self.keys.put(invite_name(record.id), Secret(code))
@@ -205,6 +210,10 @@ class Launcher(Service):
             member.refresh()
             member.inputs.check(False)
         return member
+
+    def _show(self, record: HostRecord) -> None:
+        """Let the page show this host, whose invite was opened."""
+        self.opened, self.invited, self.refusal = self.opened + 1, record.id, ""
 
     def leave(self, member: Membership) -> str:
         """Remove a host and its key, but keep the game's files; return an error text, or "".

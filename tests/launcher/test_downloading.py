@@ -96,6 +96,15 @@ class DownloadingTests(LauncherCase):
         member.inputs.fetch()
         self.assertIs(member.host.stage, Stage.FETCHING)
 
+    def test_invite_that_is_opened_again_stops_no_download(self) -> None:
+        member = self.registered(FILES)
+        member.inputs.fetch()
+        opened = self.launcher.opened
+        self.assertIs(self.launcher.join(invite_text()), member)
+        self.assertIs(member.host.stage, Stage.FETCHING)
+        self.assertEqual(self.launcher.opened, opened + 1)
+        self.assertIsNot(self.launcher.join(invite_text(name="Sunday Hunts")), member)
+
     def test_play_without_the_hosts_files_needs_the_own_game(self) -> None:
         for files in (None, {}, {"README.txt": b"Put the game here"}):
             member = self.registered()
