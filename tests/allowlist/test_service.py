@@ -1,4 +1,4 @@
-"""Settings and start-up: with a bad setting the service exits and prints one line about it."""
+"""Settings and start-up: a bad setting ends the service with one line about the setting."""
 
 from __future__ import annotations
 

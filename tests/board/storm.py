@@ -59,7 +59,7 @@ class Broke(Exception):
 
 @define
 class Act:
-    """A record of one transaction: the ids that it drew, and its answer as JSON values."""
+    """A record of one transaction: the ids that it generated, and its answer as JSON values."""
 
     name: str
     ids: list[str] = field(factory=list)

@@ -92,7 +92,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """A board for a lane that runs the next transaction when the replay reaches it."""
+    """A lane's board, which runs the lane's next transaction when its turn in the replay comes."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)
@@ -126,7 +126,7 @@ class Memory(MemoryBoard):
 
 
 class Replay:
-    """A replay of all lanes on a memory board; ``lies`` lists transactions with other answers."""
+    """A replay of all lanes on a memory board; ``lies`` lists transactions whose answers differ."""
 
     def __init__(self, storm: Storm) -> None:
         self.storm = storm

@@ -1,4 +1,4 @@
-"""The board on a real engine: the memory board's behaviour, and several processes."""
+"""The board on a real engine: it behaves like the memory board, also for several processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles: the dashboard's rules and audit rows."""
+"""``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles: same rules and rows as the dashboard."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 class FakeSwarm:
     """A fake of ``DockerApi``; ``step`` lets the swarm schedule, start and stop tasks.
 
-    Like Docker's, its tasks outlive a deleted service until their programs have ended.
+    As in Docker, tasks outlive a deleted service until their programs have ended.
     """
 
     machines: dict[str, int] = field(factory=lambda: {"node1": 1024})  # free MB by node id

@@ -205,8 +205,8 @@ class Person:
 class Town:
     """All players of a session.
 
-    ``strict`` also counts a line as lost if the listener's chat connection ended just after it was
-    sent. No player leaves before the file ``enough`` exists.
+    ``strict`` also counts a line as lost if the listener's chat connection ended just after the
+    line was sent. No player leaves before the file ``enough`` exists.
     """
 
     reactor: Any

@@ -1,4 +1,4 @@
-"""Nightly backups of a running stack: a good one is verified, a damaged one is not.
+"""Nightly backups of a running stack: a good backup passes verification, a damaged one fails.
 
 The stack verifies a backup by a scripted session on a second host that is restored from it. The
 overview page shows the result. Real processes are needed because the second host runs on its own

@@ -1,4 +1,4 @@
-"""Concurrent social requests on a real database: one succeeds, the rest get the right code.
+"""Concurrent social requests on a real database: one succeeds, others get the right error code.
 
 Spec: 1 §4 Parties, Friends, Guilds, Slayer links; §7.
 """

@@ -22,7 +22,7 @@ SILENT_S = 3.0
 def befriended(stack: ExitStack, folder: Path, **environ: str) -> tuple[Talker, Talker]:
     """Connect two players to different metagames and make them friends.
 
-    Both have sent their presence before.
+    Both players send their presence before they become friends.
     """
     both, ports = stack.enter_context(chatting(folder, CHAT_PRESENCE="1", **environ))
     (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)

@@ -32,7 +32,7 @@ FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 
 def kept_seeds() -> Iterator[tuple[Scenario, float]]:
-    """Yield the scenario of each stored seed, and the seconds of it to simulate."""
+    """Yield the scenario of each stored seed, and how many of its seconds to simulate."""
     for line in KEPT.read_text().splitlines():
         if line and not line.startswith("#"):
             seed, players, seconds, faults, *_ = line.split()

@@ -1,4 +1,4 @@
-"""The invites of the dashboard: notes, makers, expiry, users, and many codes at once."""
+"""The invites of the dashboard: notes, makers, expiry, users, and many codes from one request."""
 
 from __future__ import annotations
 
