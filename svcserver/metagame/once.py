@@ -129,7 +129,10 @@ class Attempt:
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """Return ``work``, changed to run only once; it stores its result, which has this shape."""
+        """Return a function that runs ``work`` only once and stores the result of that run.
+
+        ``shape`` is the type of the result.
+        """
         if not self.request_id:
             return work
 

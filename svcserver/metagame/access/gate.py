@@ -95,7 +95,7 @@ class RefusedRequests:
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
-        """Return the name of the account whose key was sent, else that of the signed-in account."""
+        """Return the name of the account whose key was sent, or else of the signed-in account."""
         key = request.header(ACCOUNT_KEY)
         if key is not None:
             opened = await self.keys.staff_of_key(key)

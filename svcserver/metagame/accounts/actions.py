@@ -28,7 +28,10 @@ class TargetKind(StrEnum):
 
 @frozen
 class Action:
-    """A staff action, the kind of its target, and the content of ``before`` and ``after``."""
+    """A staff action: what it does, the kind of its target, and what its audit row contains.
+
+    ``before`` and ``after`` describe the contents of the row's columns with these names.
+    """
 
     says: str
     target: TargetKind = TargetKind.ACCOUNT

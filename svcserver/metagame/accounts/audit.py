@@ -155,7 +155,7 @@ class Audit:
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add an audit row in a transaction of its own, because the attempt had none."""
+        """Add an audit row in a new transaction, for an attempt without a transaction."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)

@@ -64,9 +64,9 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """Return the account with its ban, and the mark of its dashboard access; None if unknown.
+        """Return the account with its ban, and a hash of its dashboard access; None if unknown.
 
-        The gate compares the mark with the one that the session had at sign-in. The ban is included
+        The gate compares this hash with the hash from the session's sign-in. The ban is included
         because a session may begin while a ban commits.
         """
 

@@ -192,7 +192,7 @@ log = Logger()
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Return an audited action that adds a code, or sets the uses of an existing one."""
+    """Return an audited action that adds a code, or sets the uses of an existing code."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)

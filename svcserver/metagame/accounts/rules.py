@@ -37,10 +37,10 @@ class ServerFault(Refusal):
 
 @frozen
 class Account:
-    """An account; ``notes`` is the main currency's column, which owners may edit.
+    """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until``
-    (epoch seconds) is read only for log-ins and staff; elsewhere it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` (epoch
+    seconds) is read only for log-ins and staff; elsewhere it is 0.
     """
 
     id: AccountId

@@ -135,7 +135,7 @@ class SqlCharacters:
         return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def saved_by(self, request_id: str) -> Character | None:
-        """Return the character in the state that this request saved; None if it saved none."""
+        """Return the character in the state that this request saved; None if nothing was saved."""
         row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
         if row is None:
             return None

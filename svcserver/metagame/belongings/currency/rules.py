@@ -27,9 +27,9 @@ class Currencies:
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
         """Return the balance for every currency key.
 
-        It is the quantity of the stack of that currency. Without a stack, it is ``notes`` for the
-        main currency, else the fixed value. Keys are never added, removed or reordered; a stack of
-        something that is no currency is ignored.
+        A balance is the quantity of the stack of that currency. Without a stack, the balance is
+        ``notes`` for the main currency, and the fixed value for all others. Keys are never added,
+        removed or reordered; a stack of something that is no currency is ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:

@@ -39,8 +39,8 @@ class Save:
 class SaveHistory:
     """A character's save history without data, newest save first.
 
-    A save is listed with version, time (epoch milliseconds) and reason; saves of the character also
-    with their size.
+    The version, time (epoch milliseconds) and reason of each save are listed. Saves of the
+    character, but not of its loadouts, are listed with their size, too.
     """
 
     character_id: CharacterId

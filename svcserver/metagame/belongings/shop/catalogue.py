@@ -1,7 +1,8 @@
 """The store's offers from ``data/catalogue.json``, which an owner may replace. Spec: 1 §4 Store.
 
 Each offer in the file is ``{id, name, tags, items, entitlements?, priority?, price?}``. ``items``
-lists catalogue ids; ``ID*20`` means a quantity of 20. It is null for an offer without items.
+lists catalogue ids; ``ID*20`` means a quantity of 20. For an offer without items, ``items`` is
+null.
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ last player has left. So every running game server is charged to at least one ac
 hour. An account that is charged with a game server cannot start another one. So N accounts have at
 most N game servers.
 
-A launch is charged to those of its players who were charged with no other. A player who asks for
-the city or the dojo has left the hunt, which is then charged only to the remaining players. The
-last of them stays charged until the game server has ended. So a client that claims to have left
-but stays gains no game server.
+A launch is charged to those of its players who are charged with no other launch. A player who asks
+for the city or the dojo has left the hunt, which is then charged only to the remaining players. The
+last of these players stays charged until the game server has ended. So a client that claims to have
+left but stays gains no game server.
 
 One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
-player left, others still use it. If it was launched for several players, a player who left may then
-start a second one. An account with two running game servers cannot start a third.
+player left, other players still use it. If it was launched for several players, a player who left
+may then start a second game server. An account with two running game servers cannot start a third.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Access control of the fleet's listener: what a node may do.
 
 A node proves itself with its certificate. Its game servers may then do what game servers of this
-machine may do, with three limits: only with the launch key of a game server that runs on this
-node, only while it runs, and only for the players who were sent to it.
+machine may do, with three limits. They need the launch key of a game server of this node, and that
+game server must still run. They may act only for the players who were sent to that game server.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class NodeFactory(HttpFactory):
 
 
 class FleetListening(Listening):
-    """The listener on FLEET_PORT, which all workers share; it cuts revoked nodes."""
+    """The listener on FLEET_PORT, which all workers share."""
 
     def privilegedStartService(self) -> None:
         Service.privilegedStartService(self)
@@ -101,7 +101,10 @@ class FleetListening(Listening):
 def fleet_listener(
     reactor: Any, settings: Settings, port: int, factory: NodeFactory
 ) -> tuple[IService, ...]:
-    """Return the listener's services; exits with one line without the fleet's certificates."""
+    """Return the listener's services, which also abort the connections of revoked nodes.
+
+    Exits with an error message if the fleet's certificates are unusable.
+    """
 
     def admit(addr: Any) -> bool:
         peer = peer_of(addr)

@@ -133,7 +133,10 @@ class NodeOrders:
     async def poll(
         self, node: str, done: Sequence[str], *, has_helper: bool
     ) -> tuple[NodeOrder, ...]:
-        """Return the orders for a node; wait up to ``POLL_S`` for the first."""
+        """Return the orders for a node; if there are none, wait up to ``POLL_S`` for an order.
+
+        ``done`` are the ids of the orders that the node's agent has carried out.
+        """
 
         def take(tx: BoardTransaction) -> tuple[NodeOrder, ...]:
             tx.put(AGENTS, node, AgentSeen(tx.now, has_helper))
