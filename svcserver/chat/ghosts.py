@@ -71,7 +71,7 @@ class Ghosts:
         return self._those.get(worker, {}).get(number)
 
     def come(self, worker: str, seat: Seat) -> None:
-        """Add a session that another process has bound; does nothing if it is already known."""
+        """Add a session that another process has bound, unless the session is already known."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: RoomPlace) -> Room | None:

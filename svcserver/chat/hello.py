@@ -108,7 +108,10 @@ class Answers:
     _next_at: float = field(default=0.0, init=False)
 
     def answer(self, asker: str) -> None:
-        """Answer ``asker`` now, or with the next answer if one is running or was just sent."""
+        """Answer ``asker`` now, or with the next answer.
+
+        The next answer is used if an answer is being sent or was sent a short time ago.
+        """
         self._askers[asker] = None
         self.check()
         if asker in self._askers and asker != ALL:

@@ -106,9 +106,10 @@ class Presences:
             self._send_statuses(self._statuses(ghost.account, person), _receivers(person))
 
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
-        """Correct the statuses of other processes' sessions, and find out who must be sent each.
+        """Correct the statuses of other processes' sessions.
 
-        If any status is new, this visits everyone in this process once.
+        The events do not say who must be sent each status. So if any status is new, this visits
+        everyone in this process once.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
