@@ -209,7 +209,7 @@ def plain(line: bytes) -> str:
 def show(line: bytes) -> str:
     """Return a line of output as ``plain`` does, but with its colours.
 
-    A line with a secret, or one that is too long or changes colours too often, has no colours.
+    The colours are left out if the line has a secret, is too long or changes colours too often.
     """
     text = _text(line)
     without = _printable(_ESCAPE.sub("", text))

@@ -109,8 +109,8 @@ class Fleet:
         """Reserve a port for a launch until ``started`` or ``release``; raise NoCapacity.
 
         The city has the last port of the range and the dojo the port before. Hunts and tutorials
-        use the other ports, highest first. A port that another program uses is skipped; one that
-        ``avoids`` names is used last.
+        use the other ports, highest first. A port that another program uses is skipped. A port for
+        which ``avoids`` returns True is used only if no other port is free.
         """
         for port in sorted(self._ports(kind), key=self.avoids):
             if port not in self._held and port not in self._taken() and not is_bound(port):

@@ -511,8 +511,8 @@ class Spawner:
     def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
         """Report how the child's exec ended.
 
-        A successful exec closes the pipe. After a failed one, the child writes the error number to
-        it.
+        A successful exec closes the pipe. If the exec fails, the child writes the error number to
+        the pipe.
         """
 
         def read_result() -> None:

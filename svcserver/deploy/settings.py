@@ -112,7 +112,7 @@ class Settings:
 
 
 def check(settings: Settings) -> list[str]:
-    """Return warnings about missing settings; raise BadSetting if Docker's cannot be used."""
+    """Return warnings about settings; raise BadSetting if Docker's certificates cannot be used."""
     warnings = []
     if settings.engine == "swarm" and settings.docker.startswith(TCP):
         tls_options("localhost", settings.docker_certificates)

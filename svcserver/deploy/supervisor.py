@@ -1,7 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches wait in a queue, with a pause between two of them. Requests for the city or the dojo share
-one launch. A dead server is noticed when it exits, by the watchdog, and before it is handed out.
+one launch. The supervisor notices that a server is dead when its process exits, when the watchdog
+runs, or at the latest before the server is handed out.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 class Engine(Protocol):
     """The interface of ``process.Spawner`` and ``swarm.SwarmEngine``.
 
-    ``start`` begins a launch and returns the pid, or 0 if there is none. It raises OSError or
-    NoCapacity, or reports them through ``process.end_exec``. Afterwards the engine reports the
-    game server's end to ``process``, and ends the game server at ``process.kill``.
+    ``start`` begins a launch and returns the pid, or 0 if there is none. A failed launch raises
+    OSError or NoCapacity, or is reported through ``process.end_exec``. Afterwards the engine
+    reports the game server's end to ``process``. When ``process.kill`` is called, the engine ends
+    the game server.
     """
 
     def start(self, process: GameProcess, order: Order) -> int: ...
