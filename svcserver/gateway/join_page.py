@@ -1,8 +1,8 @@
 """The public page of a host that explains how to play here; it contains no secret.
 
 The page exists only with GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
-the launcher files that the content server offers, which is checked every ``CHECK_EVERY_S`` seconds.
-A browser on Windows gets the link to the Windows program first.
+the launcher files that the content server offers. Every ``CHECK_EVERY_S`` seconds, the gateway
+checks which files these are. A browser on Windows gets the link to the Windows program first.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _page(offered: Collection[str], *, on_windows: bool) -> ProxyPage:
 
 
 def _with(raw: bytes, names: Collection[str]) -> bytes:
-    """Return the page with only those of its conditional parts that have these names."""
+    """Return the page without the conditional parts whose names are not in ``names``."""
     before, *parts = raw.split(b"<!-- if ")
     content = [before]
     for part in parts:

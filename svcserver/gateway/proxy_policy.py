@@ -129,7 +129,10 @@ class Gateway:
         return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count an evicted connection by what it was waiting for; return False if that is ""."""
+        """Count a connection that was closed to make room; ``waited_for`` is its metrics label.
+
+        Return False if ``waited_for`` is "", because no connection was closed.
+        """
         if not waited_for:
             return False
         self.counters.add(Counted.EVICTED_CONNECTIONS, waited_for)

@@ -279,7 +279,7 @@ class TlsListener(Service):
         return outcome[0]
 
     def stopService(self) -> Any:
-        """Accept no new connection, close tunnels, let answers finish, then cut the rest."""
+        """Accept no new connection, close tunnels, let answers finish, then cut what remains."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._port is not None:
