@@ -1,7 +1,7 @@
 """An exchange: one request that is forwarded to an upstream, and the upstream's answer.
 
-No body is buffered: when one side reads too slowly, the proxy stops reading from the other. The
-framing headers are written from the parsed message; the sender's own headers are never copied.
+No body is buffered: when one side reads too slowly, the proxy stops reading from the other side.
+The framing headers are written from the parsed message; the sender's own headers are never copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A single request from the proxy itself; the pooled connection that it uses is then closed."""
+"""A single request that the proxy itself sends, such as a health check.
+
+The request uses a connection of the pool, which is closed afterwards.
+"""
 
 from __future__ import annotations
 
