@@ -1,7 +1,8 @@
 """Database errors that are not bugs: the server is down, busy or locked, or its disk is full.
 
-The caller gets a 503, because a retry makes sense. The operator gets one log line per minute and
-fault. A programming error, such as an invalid statement, remains an unexpected failure.
+The caller gets a 503, because a retry makes sense. The operator gets at most one log line per
+minute for each kind of fault. A programming error, such as an invalid statement, remains an
+unexpected failure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs several jobs in one transaction, and sends their statements in the same round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with its result. A job does not notice the others: it seems to have
-a connection of its own.
+together, and each job continues with its result. A job does not notice the other jobs: it works as
+if it had a connection of its own.
 """
 
 from __future__ import annotations
