@@ -20,8 +20,9 @@ class BoundedCache(Generic[K, V]):
     """A cache of the most recently used entries: between half of ``most`` and ``most`` entries.
 
     Two generations approximate the order of use. Used entries are in the younger generation. When
-    it has half of ``most`` entries, the older generation is deleted. A subclass may give entries
-    other weights than 1; ``most`` then limits the sum of the weights. None cannot be a value.
+    this generation has half of ``most`` entries, it replaces the older one, whose entries are
+    dropped. A subclass may give entries other weights than 1; ``most`` then limits the sum of the
+    weights. None cannot be a value.
     """
 
     most: int

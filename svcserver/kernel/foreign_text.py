@@ -1,8 +1,8 @@
 r"""Text from players, staff, game servers, other hosts or files, made safe to show.
 
 ``shown`` makes it safe for a terminal, a log or an export that people read. An escape is ``\x1b``,
-``\u202e`` or ``\U000e0041``. A backslash that looks like the start of one becomes ``\x5c``, so that
-nobody can forge an escape. Names, reasons and titles must pass ``is_plain``.
+``\u202e`` or ``\U000e0041``. A backslash that looks like the start of an escape becomes ``\x5c``,
+so that nobody can forge an escape. Names, reasons and titles must pass ``is_plain``.
 """
 
 from __future__ import annotations

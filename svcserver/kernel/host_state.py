@@ -47,8 +47,8 @@ class HostFault:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. ``files`` is the number of open
-    files of the service that is closest to its limit, which is ``most_files``.
+    Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
+    the number of open files and its limit, for the service that is closest to the limit.
     """
 
     at: float

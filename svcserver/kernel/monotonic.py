@@ -54,7 +54,8 @@ def monotonic_reactor() -> Any:
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
     hour. With this function, the reactor's ``seconds()`` are not epoch seconds. Call the function
-    before the first timer is set. It imports the reactor, which installs it.
+    before the first timer is set. The function imports the reactor; the import installs the
+    reactor.
     """
     from twisted.internet import reactor
 

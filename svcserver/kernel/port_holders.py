@@ -32,7 +32,10 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of the program, or of our service that it runs; Wine has Windows' paths."""
+        """The name of the program, or of our service that the process runs.
+
+        The command line of a program under Wine has a Windows path.
+        """
         names = [PureWindowsPath(word).name for word in self.words]
         service = next((name for name in names if name.startswith("svc-")), "")
         return service or names[0]

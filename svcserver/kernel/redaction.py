@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is truncated before it is searched, and every pattern takes time linear in the rest: it
-matches a whole run of characters (a possessive quantifier), and only at the start of the run (the
-lookbehind). ``tests/contract/test_patterns.py`` measures that. No group is repeated possessively,
-because Python before 3.11.5, as in Debian 12, matches such groups wrongly.
-Spec: 2 §5 Gateway, "Log".
+Text is truncated before it is searched, and every pattern takes time linear in the truncated text:
+a pattern matches a whole run of characters (a possessive quantifier), and only at the start of the
+run (the lookbehind). ``tests/contract/test_patterns.py`` measures that. No group is repeated
+possessively, because Python before 3.11.5, as in Debian 12, matches such groups wrongly. Spec: 2 §5
+Gateway, "Log".
 """
 
 from __future__ import annotations
