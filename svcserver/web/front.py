@@ -135,11 +135,11 @@ class FrontDoor:
     ``answer`` finds a route in our own route table, for our own channel. ``resource`` uses a Klein
     app, for a ``twisted.web`` site. Both run the same endpoints.
 
-    ``traces`` puts the Python traceback on error pages (development only);
-    ``max_json`` limits a body, in bytes. ``on_refusal(row, request, caller, error)`` is called for
-    each refusal of a route whose ``tells`` is True, before the answer is sent. ``call`` creates a
-    handler's argument, and ``nobody`` is the caller before authentication. A service may have its
-    own classes for these two.
+    ``traces`` puts the Python traceback on error pages (development only); ``max_json`` limits a
+    body, in bytes. ``on_refusal(row, request, caller, error)`` is called for each refusal of a
+    route whose ``tells`` is True, before the answer is sent. ``call`` creates a handler's argument,
+    and ``nobody`` is the caller before authentication. A service may have its own classes for the
+    handlers' argument and for the caller.
     """
 
     gate: WebGate[Any]

@@ -37,8 +37,8 @@ def klein_app(
     """Return an app with these routes that gives the same answers as ``handler``.
 
     ``proxy_headers`` are headers that mark a request as forwarded, in addition to the usual proxy
-    headers. The site reads the whole body before it calls the app, so only the site can limit its
-    size.
+    headers. The site reads the whole body before it calls the app, so only the site can limit the
+    size of bodies.
     """
     app = Klein()
     marks = (*proxy_headers, *PROXY_HEADERS)

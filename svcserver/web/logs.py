@@ -236,8 +236,8 @@ class JsonLines(LogLines):
     def say(self, namespace: str, message: str, members: str) -> None:
         """Write an ``info`` line directly, because a logger event would cost more than the line.
 
-        ``message`` and ``namespace`` must need no escapes; ``members`` is JSON text without its
-        braces. Merging and dumping a dictionary took three times as long.
+        ``message`` and ``namespace`` must not have characters that JSON escapes; ``members`` is
+        JSON text without its braces. Merging and dumping a dictionary took three times as long.
         """
         if self.shows(LogLevel.info):
             time = _iso_ms(round(epoch() * 1000))

@@ -79,7 +79,7 @@ class MetricsPage(Resource):
 def _accepted(accept: str) -> str:
     """Return the OpenMetrics type if the client accepts it, else "" for the older text format.
 
-    The library fails on a version that is not a number, so it does not get the client's header.
+    The client's header is not passed to the library, which fails on a version that is not a number.
     """
     kinds = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return OPENMETRICS if OPENMETRICS in kinds else ""

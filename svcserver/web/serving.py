@@ -117,8 +117,9 @@ class Listening(Service):
     A stop first closes the connections that have carried no request. This tells a proxy that the
     service stops (``Sentinel``). The proxy then opens no new connection, and closes its other
     connections; requests on these are still answered for ``HAND_OVER_S``. The port is closed after
-    ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the rest is cut. So no request
-    meets a closed connection, and none is reset in the queue of the listening socket.
+    ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the remaining connections are
+    cut. So no request meets a closed connection, and none is reset in the queue of the listening
+    socket.
     """
 
     reactor: Any
