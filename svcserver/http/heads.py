@@ -1,4 +1,4 @@
-"""The heads of HTTP/1.1 messages, parsed so strictly that every server must read the same.
+"""The heads of HTTP/1.1 messages, parsed so strictly that all servers understand them alike.
 
 We check the raw bytes first. Then llhttp parses the head, and both results must agree. Some rules
 are stricter than RFC 9112, because the bytes are forwarded to another server, which must never see
