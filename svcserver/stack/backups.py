@@ -39,7 +39,7 @@ def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """The service that starts a backup when it is due, and records it if the backup crashes."""
+    """The service that starts a backup when it is due, and records a crash of that backup."""
 
     reactor: Any
     folder: Path  # the folder of the host's settings

@@ -41,8 +41,8 @@ class Child(LinesAndEnd):
     """A protocol that passes a child's output and exit on to the monitor.
 
     While ``waits`` is True, the child's output is buffered and its exit is not reported.
-    ``prepared`` fires with True when the child can start immediately, or with False if it ended
-    before that.
+    ``prepared`` fires with True when the child can start immediately, or with False if the child
+    ended earlier.
     """
 
     def __init__(self, name: str, monitor: Children, *, waits: bool = False) -> None:

@@ -39,7 +39,8 @@ class BadHost(Exception):
 class Component:
     """A component: its name, its settings file, and variables that override the file.
 
-    ``plugin`` is the twistd plugin's name without ``svc-``. Several components can share it.
+    ``plugin`` is the twistd plugin's name without ``svc-``. Several components can have the same
+    plugin.
     """
 
     name: str

@@ -13,7 +13,7 @@ LONGEST = 65_536  # bytes; a longer line is split
 
 @define
 class Lines:
-    """A splitter of bytes into lines; ``on_line`` is called with each, without its line end."""
+    """A splitter that calls ``on_line`` with each line of the input, without its line end."""
 
     on_line: Callable[[str], object]
     _rest: bytes = field(default=b"", init=False)

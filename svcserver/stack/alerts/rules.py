@@ -74,7 +74,10 @@ class Faults:
 
 @define
 class HeldAlerts:
-    """The alerts held back in quiet hours; faults that end in these hours are dropped."""
+    """The alerts held back in quiet hours.
+
+    A fault that begins and ends within the quiet hours causes no alert.
+    """
 
     most: int = MOST
     _alerts: dict[tuple[AlertKind, str], Alert] = field(factory=dict, init=False)
