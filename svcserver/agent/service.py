@@ -1,10 +1,10 @@
 """``svc-agent``: runs on each node of a fleet, for that node's game servers.
 
 It does three things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
-player's game, and passes their requests on to the host over mutual TLS. It polls the host for
-the addresses of players, for which the allowlist helper beside it opens the game ports. And it
-stops the node's game servers when the host cannot be reached for ``LOST_S``, because the host
-then starts others in their place.
+player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
+addresses of players; the allowlist helper on the node then opens the game ports for these
+addresses. And it stops the node's game servers when the host cannot be reached for ``LOST_S``,
+because the host then starts other game servers in their place.
 """
 
 from __future__ import annotations
