@@ -2,9 +2,9 @@
 
     python -m bench.board
 
-The CPU time per poll of this process is measured with its own clock, and that of the engine with
-/proc. The cost of one script call is also measured, over the project's own client and, where it is
-installed, over txredisapi.
+The CPU time per poll is measured for this process with the process's own clock, and for the engine
+with /proc. The cost of one script call is also measured: with the project's own client, and with
+txredisapi if that is installed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ async def measure(instance: Instance) -> None:
 
 
 async def other_client(instance: Instance, keys: list[bytes], pid: int) -> None:
-    """Measure the same call through txredisapi, a Redis client for Twisted."""
+    """Measure the same script call through txredisapi, a Redis client for Twisted."""
     try:
         import txredisapi
     except ImportError:

@@ -247,7 +247,7 @@ class Flood:
 
 
 async def flood(server: Server, rounds: int) -> Flood:
-    """Let a client send 20,000 lines at once, while others ping and request the status."""
+    """Let a client send 20,000 lines at once, while other clients ping and request the status."""
     noticed = Flood()
     room = await arrivals(server, 0, LISTENERS, lambda _: ROOM)
     for listener in room:

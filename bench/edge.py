@@ -2,8 +2,9 @@
 
     python -m bench.edge [--parts gateway,relay,content] [--seconds 3] [--rounds 3] [--idle 300]
 
-The server under test has one core; wrk and the upstream server share another. The rounds alternate
-between the servers, and each figure is a median. Throughput is per CPU second of the server.
+The server under test has one core; wrk and the upstream server share another core. The rounds
+alternate between the servers, and each figure is a median. Throughput is per CPU second of the
+server.
 """
 
 from __future__ import annotations

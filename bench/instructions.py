@@ -112,7 +112,7 @@ def metagame(checkout: Path, folder: Path, url: str) -> Iterator[tuple[int, Coun
 
 
 async def send(cast: list[Player], row: str, count: int) -> None:
-    """Send ``count`` operations in all; a player sends the next one after the reply to the last."""
+    """Send ``count`` operations in all; each player waits for a reply before the next operation."""
     left = iter(range(count))
 
     async def play(player: Player) -> None:

@@ -2,9 +2,9 @@
 
     python -m bench.joins [--seconds 5] [--groups 8]
 
-Each group of four players joins a hunt, polls until it gets the address, and joins the next one.
-The output is joins per second, started hunts per second, and the time from the group's last join
-until the address is known.
+Each group of four players joins a hunt, polls until it gets the game server's address, and then
+joins the next hunt. The output is joins per second, started hunts per second, and the time from the
+group's last join until the address is known.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python -m bench.planted                    # all; prints a table
     python -m bench.planted "a port leaks"     # one of them
 
-A bug is a text replacement in one module. It is made when a separate process imports the module.
+A bug is a replacement of text in one module. A separate process makes the replacement when it
+imports the module.
 """
 
 from __future__ import annotations
