@@ -418,8 +418,8 @@ _HOST_TEXTS = {
     "hunter": hunter,
 }
 _PRIVATE_INVITED = (
-    "its address in your private network is {address}. If the owner gave you this address, type "
-    "agree to continue."
+    "its address in your private network is {address}. Did the owner give you this address? "
+    "Type agree to continue."
 )
 _PHRASES = {
     Stage.INVITED: "its certificate is {words}. Do these words match the ones the owner sent you? "
