@@ -135,9 +135,9 @@ def actor() -> str:
 class Owner:
     """The dashboard's routes, called as the host's owner or with an account key alone.
 
-    Requests carry a ticket of this machine, which needs no second factor. The account key is sent
-    too, because some metagames do not accept the ticket: older ones, and those whose signing key
-    was changed in its file.
+    Each request carries a ticket made with the host's signing key. With a ticket, no second factor
+    is needed. The account key is sent too, because some metagames do not accept the ticket: older
+    metagames, and those whose signing key was changed in its file.
     """
 
     base: str

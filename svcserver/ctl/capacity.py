@@ -30,7 +30,10 @@ LEAST_CORES = 0.001  # the minimum cost of a hunt
 
 @frozen
 class Cost:
-    """The resources one hunt uses; ``measured`` is 0 if the settings supplied them."""
+    """The resources that one hunt uses.
+
+    ``measured`` is the number of game servers measured; 0 if the values come from the settings.
+    """
 
     memory_mb: float
     cores: float
@@ -188,7 +191,7 @@ def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
 
 
 def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
-    """Return a limit for each other disk that will be full before the end of the forecast."""
+    """Return a limit of 0 for each of these disks that is full before the end of the forecast."""
     return [
         Limit(f"disk of {disk.place}", 0, f"it is full in {disk.full_in} days")
         for disk in filled
@@ -238,7 +241,10 @@ def _show(
 
 
 def bars(counts: Sequence[int]) -> list[str]:
-    """Return a bar for each count; a bar over four times the shortest ends with an ellipsis."""
+    """Return a bar for each count.
+
+    No bar is longer than four times the shortest; a bar for a larger count ends with an ellipsis.
+    """
     longest = 4 * min((count for count in counts if count > 0), default=1)
     return [
         "█" * WIDTH + "…" if count > longest else "█" * math.ceil(WIDTH * count / longest)

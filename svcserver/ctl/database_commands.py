@@ -1,4 +1,4 @@
-"""The command ``svcctl db``, which maintains the database. Only a restore stops the host."""
+"""The command ``svcctl db``, which maintains the database. Only a restore needs a stopped host."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The commands ``svcctl fleet``: the machines of a Docker Swarm that run game servers.
 
-They run the program ``docker``, which must reach the engine that the deploy server uses.
+These commands run ``docker``, which must reach the Docker engine that the deploy server uses.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Docker:
             fail(f"docker {words[0]} printed no JSON. Update the docker command.")
 
     def swarm(self) -> dict[str, Any]:
-        """Return the engine's part in a swarm; raises Failed unless it is a manager."""
+        """Return the engine's data about its swarm; raises Failed unless it is a swarm manager."""
         swarm: dict[str, Any] = self.read("info", "--format", "{{json .Swarm}}")
         if not swarm.get("ControlAvailable"):
             fail("This machine is no manager of a swarm. Run svcctl fleet init first.")
@@ -183,7 +183,7 @@ def init(
 
 
 def _is_windows(program: Path, binary: str) -> bool:
-    """Return whether the game server is a Windows program; raises Failed if it is not there."""
+    """Return whether the game server is a Windows program; raises Failed if the file is missing."""
     path = (program / binary).resolve()
     if not path.is_relative_to(program.resolve()) or not path.is_file():
         fail(f"{program} has no file {binary}. Give its path in this folder with --binary.")
@@ -268,7 +268,10 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
 
 
 def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
-    """Return the machines that have joined, but have no agent yet; the host's own needs none."""
+    """Return the machines that have joined, but have no agent yet.
+
+    The host's own machine is left out, because it needs no agent.
+    """
     return [
         machine
         for machine in machines(docker)
@@ -379,7 +382,7 @@ def machines(docker: Docker) -> list[FleetMachine]:
 
 
 def _reservations(docker: Docker) -> dict[str, int]:
-    """Return the MB that each service reserves, by its name."""
+    """Return how many MB each service reserves, by the service's name."""
     names = docker.run("service", "ls", "--quiet").split()
     services = docker.read("service", "inspect", *names) if names else []
     reserved = {}
@@ -421,13 +424,13 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
 
 
 def missing_image(docker: Docker, node: str) -> bool:
-    """Return whether a game server did not start on the machine, because it has no image."""
+    """Return whether a game server failed to start because the machine lacks the image."""
     errors = docker.run("node", "ps", node, "--no-trunc", "--format", "{{.Error}}")
     return "No such image" in errors
 
 
 def _named(docker: Docker, word: str) -> FleetMachine:
-    """Return the machine with this name, or whose id begins like this; raises Failed."""
+    """Return the machine with the name ``word``, or with an id that begins so; raises Failed."""
     docker.swarm()
     fitting = [
         machine

@@ -321,7 +321,10 @@ def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -
 
 
 def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
-    """Create the database and the owner's account, unless the key exists; return the name."""
+    """Create the database and the owner's account; return the owner's name.
+
+    If the database already has an account with the owner's key, that account is kept.
+    """
     key = (plan.folder / OWNER_KEY).read_text(encoding="utf-8").strip()
     url = database_url(plan.scale.database or sqlite_url(plan.data / DATABASE))
     engine = make_engine(url)

@@ -175,9 +175,9 @@ def place_of(
 
 
 def taken_port(place: PublicAddress, machine: Machine, workers: int = 1) -> str:
-    """Return a message if a port of the new host is taken: which, by which program, and the remedy.
+    """Return a message if a port of the new host is taken, or "" if all ports are free.
 
-    Returns "" if all ports are free.
+    The message names the port, the program that uses it, and the fix.
     """
     taken = _taken(place, machine, workers)
     if taken is None:

@@ -20,7 +20,10 @@ BY_HAND = f"read them with journalctl -u '{UNITS}'"
 
 
 def last_lines(count: int) -> str:
-    """Return the last ``count`` lines, or why there are none; empty without a journal."""
+    """Return the last ``count`` lines, or a line that says why they cannot be read.
+
+    The result is empty on a system without a journal.
+    """
     program = shutil.which("journalctl")
     if program is None:
         return ""

@@ -81,7 +81,7 @@ def sha256_of(file: Path) -> str:
 
 
 def supply(host: Host, out: Out) -> None:
-    """Copy the launcher files that were built here into a host that has none of that name."""
+    """Copy each launcher file that was built here into the host, unless the host has that file."""
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None:
         return

@@ -50,7 +50,10 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Apply the ``Staff`` method that ``choose`` selects to an account, and record the action."""
+    """Do the action that ``choose`` returns on the account ``name``, as owner, and record it.
+
+    ``work`` creates the object whose actions ``choose`` can return, such as ``StaffWork``.
+    """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
         host, AuditEntry(staff.name, action, name, reason), choose(work(staff, name, time.time))

@@ -79,7 +79,7 @@ def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> 
 
 
 def program(name: str) -> str:
-    """Return how to call one of our programs: by name if PATH finds ours, else by path."""
+    """Return the word that starts our program ``name``: the name if PATH finds it, else a path."""
     beside = Path(sys.executable).parent / name
     first = shutil.which(name)
     is_ours = first is not None and Path(first).absolute() == beside

@@ -217,7 +217,7 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
 def _psql(
     command: list[str], environ: dict[str, str], errors: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start psql for the body, and always end it afterwards.
+    """Run psql during the ``with`` block, and always end psql afterwards.
 
     psql is interrupted first, so that the server cancels its statement and releases its locks.
     """

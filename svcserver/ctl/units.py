@@ -84,7 +84,7 @@ SERVICES = {
 
 
 def files(place: UnitPaths, names: Iterable[str] = SERVICES) -> dict[str, str]:
-    """Return a mapping from file name to content: target, units, ``KEEPERS`` and logrotate."""
+    """Return a mapping from file name to content: the target, all units and the logrotate file."""
     chosen = [name for name in SERVICES if name in set(names)]
     texts = {TARGET: _target(chosen), "svcserver.logrotate": _logrotate(place)}
     texts |= {f"{unit(name)}": _unit(name, SERVICES[name], place) for name in chosen}

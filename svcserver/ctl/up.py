@@ -210,7 +210,10 @@ class Card:
         return cls(host.folder, DashboardAddress.of(host), code, join)
 
     def show(self, out: Out, components: str, link: str | None = None) -> None:
-        """Print the summary, with the secret of a sign-in link and the invite as a QR code."""
+        """Print the summary, with the invite also as a QR code.
+
+        ``link`` is the secret of a sign-in link for the dashboard.
+        """
         sign_in = None if link is None else self.dashboard.sign_in(link)
         out.data(
             {

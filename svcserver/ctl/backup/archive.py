@@ -271,7 +271,7 @@ class ArchiveReader:
         return piece
 
     def _end(self) -> None:
-        """Read to the end, which verifies the checksum; raises DamagedBackup for more data."""
+        """Read the archive's end and verify the checksum; raises DamagedBackup if data follow."""
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
             raise DamagedBackup("it has data after its end")

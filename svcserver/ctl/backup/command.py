@@ -97,7 +97,10 @@ T = TypeVar("T")
 
 @frozen
 class BackupRetention:
-    """The number of days, weeks (from Monday) and months whose newest backup is kept."""
+    """The numbers of days, weeks (from Monday) and months for which backups are kept.
+
+    The newest backup of each of these days, weeks and months is kept.
+    """
 
     days: int = 7
     weeks: int = 4
@@ -133,7 +136,8 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    ``environ`` overrides ``stack.env``; by default it is what svc-stack's environment overrides.
+    ``environ`` overrides ``stack.env``. By default, it has the settings that the environment of the
+    running svc-stack overrides.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -300,7 +304,7 @@ def _made(path: Path) -> datetime:
 
 
 def looked_at(state: Backups) -> Backups:
-    """Return ``state``; a backup whose file has changed since it was written gets a fault."""
+    """Return ``state`` with a fault for each backup whose file was changed or cannot be read."""
     return evolve(state, kept=[_looked_at(entry) for entry in state.kept])
 
 
@@ -422,7 +426,11 @@ def _there(file: Path) -> None:
 
 
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
-    """Return the decryption keys for a backup; asks for the passphrase if the host may be lost."""
+    """Return the decryption keys for a backup.
+
+    They come from the host's settings. Without a host, which may be lost, they come from
+    ``identity``, or the passphrase comes from BACKUP_PASSPHRASE or the user.
+    """
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):

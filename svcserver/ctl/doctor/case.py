@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """The finding's place in a list, the most urgent first."""
+        """The sort key of the finding; the most urgent findings have the lowest."""
         return 0 if self.level is Level.WRONG else 1 if self.stops_play else 2
 
     def __str__(self) -> str:

@@ -106,7 +106,7 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def _executes(case: Case, program: str) -> Iterator[Finding]:
-    """Check that the system can execute the program, without letting it do anything."""
+    """Check that the system can execute the program, which is killed before it does anything."""
     path = program if os.path.isabs(program) else str(case.folder / program)
     if not Path(path).is_file():
         path = shutil.which(program) or ""

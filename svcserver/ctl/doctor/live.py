@@ -1,4 +1,7 @@
-"""Checks of the server at LIVE_URL: it replies, knows the commands and keeps its data."""
+"""Checks of the Valkey or Redis server at LIVE_URL.
+
+The server must reply, have all commands that the host needs, and keep its data.
+"""
 
 from __future__ import annotations
 

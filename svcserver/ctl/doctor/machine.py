@@ -1,4 +1,4 @@
-"""The machine as the checks of ``svcctl doctor`` see it; tests replace it."""
+"""The facts about the machine that ``svcctl doctor`` checks; tests replace ``Machine``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from svcserver.kernel.port_holders import PortHolder, port_holder
 from svcserver.relay.checking import presented
 from svcserver.relay.relaying import Target
 
-MOST_BYTES = 1 << 20  # how long to wait for a reply
+MOST_BYTES = 1 << 20  # the longest reply that is read
 
 
 class EngineRefused(Exception):

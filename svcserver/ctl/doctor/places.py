@@ -57,7 +57,7 @@ def ports(case: Case) -> Iterator[Finding]:
 
 
 def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
-    """Find why a port cannot be opened; nothing is wrong if its own component listens on it."""
+    """Find why a port cannot be opened; no problem if the host's own component listens there."""
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None
@@ -188,7 +188,7 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
 
 
 def _helps(case: Case, host: str) -> bool:
-    """Return whether the allowlist helper runs; if so, it has the right to change the firewall."""
+    """Return whether the allowlist helper runs; a running helper may change the firewall."""
     return case.allowlist is not None and _says(
         case, host, case.allowlist.port, "/status", "entries"
     )

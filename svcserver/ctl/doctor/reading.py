@@ -181,7 +181,10 @@ def _edges(case: Case) -> Iterator[Finding]:
 
 
 def _is_private(case: Case) -> bool:
-    """Return whether the host needs no gateway: it has none of its files, and no secret for it."""
+    """Return whether the host needs no gateway.
+
+    Such a host has no env file of a component that only public hosts need, and no GATEWAY_SECRET.
+    """
     secret = case.variables.get("metagame", {}).get("GATEWAY_SECRET")
     return not secret and not any(case.file(name).is_file() for name in PUBLIC)
 

@@ -137,7 +137,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
-    """Check the mode in force: the one set on the dashboard, else the one in the file."""
+    """Check the registration mode: the mode set on the dashboard, else that in the file."""
     mode = on_page or (case.metagame.registration_mode if case.metagame is not None else None)
     place = "metagame.env" if on_page is None else "the dashboard's page Settings"
     if mode not in MODES:

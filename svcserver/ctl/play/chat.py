@@ -60,8 +60,8 @@ async def enter(client: ChatClient, room: str) -> None:
 class ChatMember:
     """A player's chat connection, and the lines that the player must receive.
 
-    Each line has the connection that the player had when the line was sent, or None if the player
-    was not in the room.
+    ``wanted`` maps each line to the connection that the player had when the line was sent, or to
+    None if the player was not in the room.
     """
 
     player: Player
@@ -171,7 +171,7 @@ class Chat:
         return sum(member.received.total() for member in self.members.values())
 
     def interruptions(self) -> str:
-        """Return the end of a sentence about connections that ended; empty if none did."""
+        """Return a clause that counts the connections that ended; empty if none ended."""
         if not self.reconnections:
             return ""
         ended = counted(self.reconnections, "chat connection")
@@ -224,7 +224,11 @@ class Chat:
         return member.client
 
     def _is_due(self, member: ChatMember, line: Line) -> bool:
-        """Return whether the player must have the line: no connection on its way has ended."""
+        """Return whether the player must have received the line.
+
+        This needs the connection that the player had when the line was sent, and a server that got
+        the line: the speaker's connection has not ended either, or the speaker received the line.
+        """
         if member.wanted[line] is not member.client or not member.here:
             return False
         speaker, client = self._speakers[line.text]

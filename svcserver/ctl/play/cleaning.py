@@ -24,7 +24,7 @@ AT_ONCE = 50  # accounts per transaction: players can write in between
 def clean(host: Host, players: Sequence[Player]) -> int:
     """Delete the accounts that the players registered; return their number. Raises Failed.
 
-    Each transaction has one row in the audit log.
+    Up to ``AT_ONCE`` accounts are deleted in one transaction, which adds one row to the audit log.
     """
     names = [
         player.name for player in players if player.key

@@ -39,7 +39,7 @@ class ServerProbe(DatagramProtocol):
 
 
 async def tell(reactor: Any, host: str, port: int, source: str, *words: bytes) -> None:
-    """Send ``words`` without waiting for a reply, to clean up after a failed session."""
+    """Send ``words`` without waiting for a reply; used to end game servers after a failure."""
     listening = reactor.listenUDP(0, DatagramProtocol(), interface=source)
     for word in words:
         listening.write(word, (host, port))
