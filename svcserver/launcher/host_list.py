@@ -75,7 +75,8 @@ def id_at(host: str, port: int) -> str:
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
     """Return the host's record with the invite's name and certificate; settings are kept.
 
-    A new certificate may belong to somebody else, so the player is asked again about updates.
+    A new certificate may belong to somebody else. So the player is asked again whether to take
+    updates of the launcher from this host.
     """
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     new = evolve(

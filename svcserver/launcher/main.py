@@ -198,7 +198,10 @@ def _run_alone(
     program: OwnProgram | None,
     notice: str,
 ) -> list[str] | str:
-    """Run the launcher; return the command to run afterwards, or why it cannot run, as a text."""
+    """Run the launcher; return the command to run afterwards, which is empty for none.
+
+    If the launcher cannot run, return a text that says why.
+    """
     state, reactor = Path(places.state), monotonic_reactor()
     try:
         if program is not None and (newer := _newer_command(program)):
@@ -220,7 +223,10 @@ def _run_alone(
 
 
 def _give_way(program: OwnProgram | None) -> None:
-    """Put off the trial of this version, because it is not going to serve a page now."""
+    """Postpone the trial of this new version, because it serves no page now.
+
+    A new version counts as failed if it serves no page during its trial.
+    """
     try:
         if program is not None:
             program.give_way()
@@ -249,14 +255,14 @@ def _show_running(link: str, options: argparse.Namespace) -> int:
 
 
 def _wants_entry(options: argparse.Namespace, places: Places) -> bool:
-    """Return whether this start adds the launcher to the system, unless it is there already."""
+    """Return whether this start registers for links, which on Linux also adds a menu entry."""
     if options.no_links or options.print_link:
         return False
     return bool(options.links) or LinkChoice(Path(places.state)).wanted()
 
 
 def _install(program: OwnProgram) -> str:
-    """Install this program for the user; return why that is impossible, for the player, or ""."""
+    """Install this program for the user; return "", or a text that says why that is impossible."""
     try:
         program.install()
     except OSError as error:
@@ -300,8 +306,8 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
-    Links stay unregistered at later starts. On Windows the program's copy is deleted as well, so a
-    later start is a first start.
+    On Windows, the program's copy and the choice about links are deleted, so a later start is like
+    the first. On other systems, the choice is saved: later starts do not register for links.
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
@@ -498,7 +504,7 @@ class Program:
     def _register(self) -> None:
         """Add the Start menu's entries, and register for links unless the player has refused.
 
-        Both run in threads.
+        Threads do both, because the calls block.
         """
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:
@@ -555,7 +561,10 @@ class Program:
 
 
 def _not_confirmed(why: Failure) -> None:
-    """Log that a working version could not be recorded; the next start may return to the old."""
+    """Log that this version could not be recorded as working.
+
+    The next start may then return to the previous version.
+    """
     log.warn("this version is not recorded as working: {why}", why=why.getErrorMessage())
 
 

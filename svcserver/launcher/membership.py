@@ -371,8 +371,8 @@ class Membership:
         """Return whether this host's own metagame has the port at all addresses of this PC.
 
         Such a metagame also accepts the game's connection to the chat, so the game needs no relay.
-        The check compares the replies of both addresses, because another host may run here, and it
-        must not get the player's key.
+        The metagame on this PC may belong to another host, which must not get the player's key. So
+        the status read on this PC is compared with the status read at the host's address.
         """
         if not _is_metagame(await self._program_on(busy)):
             return False
@@ -387,7 +387,7 @@ class Membership:
         return is_same_process(here, there)
 
     def _at_metagame(self, port: int) -> HostRecord:
-        """Return the record of this host without the gateway in front of the metagame."""
+        """Return this host's record, changed so that requests go to the metagame on this PC."""
         return evolve(self.record, host=HOST, port=port, fingerprint="", next_fingerprint="")
 
     def _close_way(self) -> None:

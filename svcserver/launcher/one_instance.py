@@ -40,7 +40,7 @@ class Lock:
     file: BinaryIO
 
     def release(self) -> None:
-        """Release the lock, unless that is done."""
+        """Release the lock; does nothing if it is already released."""
         self.file.close()
 
 
@@ -174,7 +174,10 @@ def proof_of(secret: Secret, nonce: str) -> str:
 
 
 def find(state: Path) -> RunningLauncher | None:
-    """Return the launcher that the file names, which may have died without removing the file."""
+    """Return the launcher that has announced itself in the file, or None.
+
+    This launcher may have been killed, which leaves the file behind.
+    """
     try:
         data = json.parse((state / FILE).read_bytes())
     except (OSError, json.BadJson):

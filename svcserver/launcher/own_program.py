@@ -98,7 +98,7 @@ class OwnProgram(Protocol):
         """End the trial of this version, which has served its page; raises OSError."""
 
     def give_way(self) -> None:
-        """Put the trial of this version off, because another launcher runs; raises OSError."""
+        """Postpone the trial of this version, because another launcher runs; raises OSError."""
 
     def remove(self) -> None:
         """Delete the copies of the program; raises OSError."""
@@ -180,7 +180,10 @@ class WindowsProgram:
             self._name(NEXT, self.version)
 
     def _copy_starters(self, source: Path) -> None:
-        """Copy the programs with a fixed path; one that runs is kept, as it still works."""
+        """Copy the two programs that have a fixed path.
+
+        A copy that is running now cannot be replaced; it stays, because it still works.
+        """
         for name in (WINDOW, CONSOLE):
             starter = self.root / name
             if not starter.exists() or not filecmp.cmp(source / name, starter, shallow=False):
@@ -192,7 +195,7 @@ class WindowsProgram:
                     unlink(fresh)
 
     def _text(self, name: str) -> str:
-        """Return the version that a file names, or ""."""
+        """Return the version in the small file ``name``, or ""."""
         try:
             text = (self.root / name).read_text("ascii", "replace")
         except OSError:
@@ -200,7 +203,7 @@ class WindowsProgram:
         return text if is_version(text) else ""
 
     def _named(self, name: str) -> str:
-        """Return the version that a file names, if it is installed, or ""."""
+        """Return the version in the small file ``name`` if that version is installed, else ""."""
         version = self._text(name)
         return version if (self.root / version / WINDOW).is_file() else ""
 
@@ -210,7 +213,7 @@ class WindowsProgram:
         replace(fresh, self.root / name)
 
     def _copy_to(self, target: Path) -> None:
-        """Copy the program's files that ``target`` lacks, without attributes such as read-only."""
+        """Copy files that ``target`` lacks or has damaged, without attributes such as read-only."""
         for source in self._files():
             copy = long_path(target / source.relative_to(self.source))
             if copy.exists() and filecmp.cmp(long_path(source), copy, shallow=False):
@@ -359,8 +362,9 @@ def _remove_folder(folder: Path) -> None:
 def remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
-    The path is in a variable, so that the shell reads no character of it as a command. The shell
-    cannot work in a network folder, so it works in the system's. ``ping`` is its way to wait.
+    The path is in a variable, so that the shell treats none of its characters as a command. The
+    shell's working directory is the system's folder, because it cannot be a network folder. The
+    shell waits by running ``ping``.
     """
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     shell = os.path.join(system, "System32", "cmd.exe")
@@ -506,7 +510,10 @@ def file_version(file: Path) -> str:
 
 
 def fixed_file(started: Path) -> Path:
-    """Return the file that is started the next time; a version on trial runs from another one."""
+    """Return the file that the player starts; ``started`` is the file that runs now.
+
+    They differ while a new version is on trial, because it runs from a second file.
+    """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
 

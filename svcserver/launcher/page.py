@@ -103,7 +103,7 @@ class Page:
         return PageReply.of({"session": session})
 
     def _running(self, body: dict[str, Any]) -> PageReply:
-        """Prove to a second launcher that this is the launcher that the file names."""
+        """Prove to a second launcher that this launcher knows the secret in the launcher's file."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise Bad
@@ -156,7 +156,7 @@ class Page:
         return PageReply.of({"error": "not_found"}, 404)
 
     def _control(self, command: str, session: bytes) -> PageReply:
-        """Carry out a command for the page or the launcher, as opposed to a host."""
+        """Carry out a command that concerns the page or the whole launcher, not a single host."""
         if command == "closed":
             self.pages.close(session)
         elif command == "restart":
@@ -166,7 +166,7 @@ class Page:
         return PageReply.of({})
 
     def _state(self) -> dict[str, Any]:
-        """Return the state with a sequence number; a late reply must not replace a newer one."""
+        """Return the state with a sequence number, by which the page ignores late replies."""
         return {
             **show_all(self.launcher),
             "update": self.update_text(),

@@ -128,7 +128,7 @@ class Launcher(Service):
             raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 
     def open_link(self, text: str) -> str:
-        """Open the invite of a link; return why it cannot be used, which is also shown, or ""."""
+        """Open the invite of a link; return "", or an error text, which the page also shows."""
         try:
             self.join(text)
         except CannotJoin as error:
@@ -136,7 +136,7 @@ class Launcher(Service):
         return self.refusal
 
     def correct_code(self, member: Membership, text: str) -> str:
-        """Replace the code of a host's invite, or open a whole invite; return an error or none."""
+        """Replace a host's invite code, or open a whole invite; return "" or an error text."""
         if not text.lower().startswith(f"{invites.SCHEME}:"):
             return member.correct_code(text)
         try:

@@ -162,8 +162,8 @@ class UserRegistry:
 class WindowsScheme:
     """A registration by keys below HKEY_CURRENT_USER.
 
-    The registered command is saved as well, because the program may have moved before the
-    registration is removed. So another program's registration is recognised and kept.
+    A registration by another program is kept. To tell it from our own, the command that we register
+    is also saved, because this program may be moved before its registration is removed.
     """
 
     registry: UserRegistry
@@ -171,7 +171,7 @@ class WindowsScheme:
 
     @property
     def _line(self) -> str:
-        """The command line; after ``--``, no link is read as an option."""
+        """The command line; its ``--`` prevents that a link is parsed as an option."""
         return " ".join([*(f'"{part}"' for part in self.command), '-- "%1"'])
 
     def _is_ours(self, line: str) -> bool:

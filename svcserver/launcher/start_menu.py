@@ -16,7 +16,7 @@ PROGRAMS = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
 
 
 class Registry(Protocol):
-    """The used part of the user's registry."""
+    """The methods of the user's registry that this module needs."""
 
     def set(self, key: str, name: str, value: str) -> None: ...
     def get(self, key: str) -> str | None: ...

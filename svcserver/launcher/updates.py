@@ -106,7 +106,8 @@ class Updates(MultiService):
     async def _look(self) -> None:
         """Find the newest version that a host offers with a valid signature.
 
-        It is used if the player takes updates from this host; otherwise the player is asked.
+        Offers of the hosts whose updates the player takes come first. Without such an offer, the
+        player is asked about the first offer of a host without a decision.
         """
         best: tuple[LauncherOffer, Membership] | None = None
         asking: tuple[LauncherOffer, Membership] | None = None
@@ -199,6 +200,6 @@ class Updates(MultiService):
 
 
 def _log_failure(failure: Failure) -> None:
-    """Log why an update failed, unless the launcher's end has cancelled it."""
+    """Log why an update failed, unless it was cancelled because the launcher ends."""
     if failure.check(CancelledError) is None:
         log.failure("the update failed", failure)
