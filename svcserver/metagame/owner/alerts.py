@@ -249,7 +249,7 @@ LABELS = {  # the names of the settings on the page
 
 
 def check(values: Mapping[str, str]) -> Channel:
-    """Return the channel with these settings; raises Malformed in the words of the page."""
+    """Return the channel with these settings; raises Malformed with the page's names for them."""
     if "URL" not in values:
         raise Malformed("The address is missing.", code="bad_request")
     try:
@@ -288,9 +288,10 @@ class AlertActs:
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels:
-        """Return the alert channels; they are on if a service sends alerts.
+        """Return the alert channels, and whether a service sends alerts (``on``).
 
-        The channels' files are newer than the state, which the service writes a little later.
+        The settings come from the channels' files, because the service updates the stored state
+        only a little later.
         """
         return self._read()[0]
 
@@ -397,7 +398,7 @@ class AlertActs:
         await self.with_file(AuditEntry(by, "remove alerts", name, reason), act)
 
     def _any_path(self, name: str) -> Path:
-        """Return the file with this name, which may be one that no channel may have."""
+        """Return the file of a channel, even if no channel may have this name; raises Missing."""
         for path in self._config().glob(PATTERN):
             if name_of(path) == name:
                 return path

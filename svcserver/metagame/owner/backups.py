@@ -225,8 +225,8 @@ class BackupActs:
     async def schedule(self, by: str, wanted: ScheduleWish, *, proven: bool) -> None:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
-        Unless ``proven``, it raises Unauthenticated if the change turns nightly backups off or
-        keeps fewer, because the next backup then deletes some.
+        ``proven`` is true if the request comes from svcctl or has the account key. Otherwise, the
+        method raises Unauthenticated if the change turns nightly backups off or keeps fewer.
         """
 
         before: dict[str, str | int] | None = None
@@ -299,7 +299,7 @@ class BackupActs:
         return config.absolute()
 
     def _environment(self) -> Mapping[str, str | None]:
-        """Return the settings that the environment of svc-stack overrides; None for a secret."""
+        """Return what svc-stack's environment sets in place of the file; None for a secret."""
         state = host_state.read(self.folder, self.wall_clock())
         return {} if state is None else state.environment
 

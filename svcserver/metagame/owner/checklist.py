@@ -70,12 +70,12 @@ class ChecklistReply(TypedDict):
 
 
 def item(id_: str, title: str, state: str, cure: str, *, done: bool) -> CheckItem:
-    """Return an item; a done one needs no cure."""
+    """Return an item of the checklist, without ``cure`` if the item is done."""
     return {"id": id_, "done": done, "title": title, "state": state, "cure": "" if done else cure}
 
 
 def name_item(name: str, has_picture: bool) -> CheckItem:
-    """Return whether the host has a name of its own and a picture."""
+    """Return the item about the host's name and picture, which players see."""
     named = name != NAME
     state = f"Players see the name {name}" + ("" if has_picture else ", without a picture") + "."
     cure = "Set SERVER_NAME in metagame.env, and restart the metagame."
@@ -85,7 +85,7 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 
 
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
-    """Return whether the deploy server has a real game server to start.
+    """Return the item about a real game server that the deploy server can start.
 
     In a swarm, the program is in an image that only the swarm's machines have.
     """
@@ -114,7 +114,7 @@ def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
 
 
 def game_files_item(manifest: Path | None) -> CheckItem:
-    """Return whether the content server lists game files for launchers."""
+    """Return the item about the game files that the content server lists for launchers."""
     done = manifest is not None and _lists_a_game(manifest)
     state = "Launchers can download the game." if done else "No game files are listed."
     cure = "Copy the game into the folder of CONTENT_GAME_DIR, then run svcctl content manifest."
@@ -132,7 +132,7 @@ def _lists_a_game(manifest: Path) -> bool:
 
 
 def private_item(bind_host: str) -> CheckItem:
-    """Return whether other machines reach a host without a gateway."""
+    """Return the item about a host without a gateway: whether other machines reach it."""
     done = not _is_loopback(bind_host)
     state = "Only this machine can play."
     if done:
@@ -151,7 +151,7 @@ def _is_loopback(address: str) -> bool:
 def public_item(
     address: str, port: int, game_ports: str, networks: Iterable[str], *, reached: bool
 ) -> CheckItem:
-    """Return whether players from outside reach a public host.
+    """Return the item about a public host: whether players from outside reach it.
 
     Only a player's connection from the internet proves it. Until then the item says whether the
     host reaches its own address.

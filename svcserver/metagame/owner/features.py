@@ -256,7 +256,7 @@ class Desk:
     def writers(self, reactor: Any) -> Iterator[IService]:
         """Yield the services that write to the database until they stop.
 
-        The database must stop after them.
+        The database must be stopped after these services.
         """
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)

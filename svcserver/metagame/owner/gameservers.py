@@ -49,7 +49,7 @@ class LaunchList(TypedDict):
 
 @frozen
 class GameServerPages:
-    """The source of the pages about game servers; ``status`` places the players."""
+    """The source of the pages about game servers; ``status`` tells each player's game server."""
 
     deploy: DeployClient
     status: Callable[[], Awaitable[Status]]
@@ -58,7 +58,7 @@ class GameServerPages:
     wall_clock: Callable[[], float]
 
     async def fleet(self) -> Any:
-        """Return the game servers by port; ``servers`` is None if there is no answer."""
+        """Return the game servers by port; ``servers`` is None if the deploy server is away."""
         in_use = await self.deploy.in_use()
         if in_use is None:
             return {"servers": None, "launches": 0}

@@ -69,7 +69,11 @@ class RequestLog:
             self.lines.keep(self._line(done, path))
 
     def _keeps(self, done: FinishedRequest) -> bool:
-        """Return whether to log a refusal; a flood is logged in part, except from this machine."""
+        """Return whether to log this refusal.
+
+        All refusals of direct requests from this machine are logged. If there are many from one
+        other network, only some of them are.
+        """
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
             return True
@@ -137,7 +141,7 @@ def _account(done: FinishedRequest) -> str:
 
 
 def _page(done: FinishedRequest) -> str:
-    """Return the mark of the dashboard session that a request uses; "" with an account key."""
+    """Return the mark of a request's dashboard session; "" if the request has an account key."""
     request = done.request
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):

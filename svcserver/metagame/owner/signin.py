@@ -399,7 +399,7 @@ class SignInRoutes:
 def check_key_sent(call: Call[Any], why: str) -> None:
     """Raise an error unless the request has a key.
 
-    A session alone is not enough, because a thief could otherwise keep a stolen session.
+    A session alone is not enough: a thief with a stolen session could otherwise get lasting access.
     """
     if not call.request.has_header(ACCOUNT_KEY):
         raise Unauthenticated(why, code="key_wanted")

@@ -95,7 +95,7 @@ def in_language(announcement: Announcement, language: str, now: float) -> str:
 def due(
     announcement: Announcement, last_mark: int | None, now: float
 ) -> tuple[str | None, int | None]:
-    """Return the chat line that is due now, or None, and the countdown mark it belongs to.
+    """Return the chat line that is due now (or None), and the last countdown mark reached.
 
     ``last_mark`` is the mark of the last line sent; None if no line has been sent.
     """

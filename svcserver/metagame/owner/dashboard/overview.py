@@ -39,7 +39,7 @@ class Engines:
     _states: list[dict[str, Any]] = field(factory=list, init=False)
 
     async def states(self) -> list[dict[str, Any]]:
-        """Return one entry for the database, and one for the engine unless it is memory."""
+        """Return an entry for the database, and one for the live-state server if there is one."""
         if not 0 <= self.wall_clock() - self._checked_at < CHECKED_S:
             self._states = [await self._database(), *await self._engine()]
             self._checked_at = self.wall_clock()
@@ -96,7 +96,7 @@ class Overview:
     folder: Path = field(factory=Path.cwd)  # the stack's working directory
 
     async def read(self) -> dict[str, Any]:
-        """Return the data; what comes from the live-state engine is null if the engine is away."""
+        """Return the data; live state is null while the engine that holds it does not answer."""
         now = self.wall_clock()
         state = host_state.read(self.folder, now)
         engines = await self.engines.states()
@@ -143,7 +143,10 @@ class Overview:
 def _faults(
     state: HostState | None, engines: list[dict[str, Any]], backup: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield each fault with the kind of its alert; the backup's is read anew each time."""
+    """Yield each fault with the kind of its alert.
+
+    The fault of the backups comes from ``backup``, which is newer than ``state``.
+    """
     for engine in engines:
         if engine["state"] == DOWN:
             title = f"{engine['name']} does not answer"

@@ -150,9 +150,10 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 
 @define
 class PlayersOnline:
-    """The number of players online.
+    """The number of players online, for callers that cannot wait.
 
-    A board in another process answers too late, so each call returns the number of the last one.
+    The board may be in another process and answer later. So each call returns the number that the
+    board gave to the previous call.
     """
 
     online: Online

@@ -218,7 +218,7 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace the mode ``drain`` by ``then`` (None: off); False if it has changed meanwhile."""
+        """Replace the mode ``drain`` by ``then`` (None: off); False if another mode is stored."""
 
         def work(tx: Connection) -> bool:
             store = SqlMaintenance(tx)

@@ -192,5 +192,5 @@ class SeenPlayers:
 
 
 def seen_players_watch(seen_players: SeenPlayers, clock: IReactorTime) -> Every:
-    """Return the service that sends these reports every ``EVERY_S``."""
+    """Return the service that calls ``seen_players.report`` every ``EVERY_S``."""
     return Every(clock, EVERY_S, seen_players.report, "reporting players to the deploy server")

@@ -21,7 +21,7 @@ CITY_PLAYERS = 32
 class DeployedInstances:
     """The deploy server's game servers and the players on them.
 
-    There are none if the deploy server does not answer within 2 s.
+    If the deploy server does not answer within 2 s, the list of game servers is empty.
     """
 
     deploy: DeployClient

@@ -173,7 +173,7 @@ class ModerationActs:
         return done
 
     async def running(self) -> tuple[list[HeldSanction], int]:
-        """Return the newest MAX_LISTED of the current bans and mutes, and the number of all."""
+        """Return the newest MAX_LISTED bans and mutes in force, and how many there are in all."""
 
         def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()

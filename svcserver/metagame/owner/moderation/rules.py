@@ -78,7 +78,10 @@ class StaffActResult:
 
 
 def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = False) -> SanctionOrder:
-    """Parse the texts of a ban or mute; ``lasts`` is like ``7d``, or empty. Raises Malformed."""
+    """Return the order for a ban or mute, parsed from texts; raises Malformed.
+
+    ``lasts`` is a duration like ``7d``, or empty for no end.
+    """
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
             f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"

@@ -131,7 +131,7 @@ def show_done(done: StaffActResult) -> PersonReply:
 def show_running(
     page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
 ) -> SanctionList:
-    """Return the reply that lists current sanctions; ``count`` is the number of all."""
+    """Return the reply that lists sanctions in force; ``count`` includes those not in ``page``."""
     return {
         "sanctions": [
             {

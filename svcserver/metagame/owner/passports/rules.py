@@ -181,7 +181,10 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks that the passport raises, at most to the last rank, and the omissions."""
+    """Return the tracks that the passport raises, and descriptions of what is left out.
+
+    No track is raised above its last rank.
+    """
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):
         path = paths.get(name)

@@ -56,7 +56,10 @@ class PeopleActs:
     async def listed(
         self, order: SortOrder, text: str, skip: int, count: int
     ) -> list[ListedAccount]:
-        """Return accounts whose name or id contains ``text``: ``count`` of them, after ``skip``."""
+        """Return accounts whose name or id contains ``text``.
+
+        The first ``skip`` of them are left out; at most ``count`` are returned.
+        """
         wall_clock = self.wall_clock
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).listed(order, text, skip, count, wall_clock())

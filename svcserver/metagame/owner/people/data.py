@@ -89,7 +89,7 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
     """Return for each table how many rows fit, and how many do not.
 
-    The smallest tables are counted first, so large tables share the room that remains.
+    The smallest tables get their room first; the larger tables then share the rest.
     """
     taken, left, room = {}, {}, most
     by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))

@@ -111,7 +111,10 @@ class SqlPeople:
     def listed(
         self, order: SortOrder, text: str, skip: int, count: int, now: float
     ) -> list[ListedAccount]:
-        """Return accounts whose name or id contains ``text``: ``count`` of them, after ``skip``."""
+        """Return accounts whose name or id contains ``text``.
+
+        The first ``skip`` of them are left out; at most ``count`` are returned.
+        """
         plain = fold(text)
         for special in ("\\", "%", "_"):
             plain = plain.replace(special, "\\" + special)

@@ -57,7 +57,7 @@ class LiveSettings:
             self._take(stored)
 
     async def change(self, by: str, name: str, value: str | None, reason: str = "") -> None:
-        """Store and apply a value; None returns to the one in the env file.
+        """Store and apply a value; None restores the value in the env file.
 
         Raises Missing if the setting cannot be changed at run time, and Malformed for a bad value.
         """
@@ -104,7 +104,10 @@ class LiveSettings:
         self.changed.send(self.settings)
 
     def _value_of(self, name: str, stored: Mapping[str, str]) -> Any:
-        """Return the stored value; the one at the start if none is stored, or a bad one."""
+        """Return the stored value of a setting.
+
+        If no valid value is stored, return the value at the start of the metagame.
+        """
         if name in stored:
             try:
                 return rules.parsed(name, stored[name])

@@ -109,7 +109,11 @@ class SettingsCatalogue:
     _in_file: Mapping[str, str] = field(factory=dict, init=False, repr=False)
 
     def attach(self, env_file: str | None, environ: Mapping[str, str]) -> None:
-        """Store what the metagame started with: its env file, and the file with the environment."""
+        """Store what the metagame started with.
+
+        ``env_file`` is the path of its env file, if it has one. ``environ`` has its settings from
+        this file and from the environment variables, which override the file.
+        """
         self._environ = environ
         if env_file is not None:
             self.folder = Path(env_file).parent

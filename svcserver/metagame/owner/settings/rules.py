@@ -54,14 +54,14 @@ def parsed(name: str, text: str) -> Any:
 
 
 def apply(settings: Settings, stored: Mapping[str, str]) -> None:
-    """Set the live settings to the stored values; bad ones are ignored, as the metagame does."""
+    """Set the live settings to the stored values; like the metagame, ignore invalid values."""
     for name in stored.keys() & LIVE.keys():
         with suppress(Malformed):
             setattr(settings, LIVE[name].name, parsed(name, stored[name]))
 
 
 def shown(value: Any) -> str:
-    """Return a live setting's value as its variable would spell it."""
+    """Return a live setting's value as it would be written in an env file."""
     if isinstance(value, bool):
         return SWITCH[not value]
     if isinstance(value, float):
