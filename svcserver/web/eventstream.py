@@ -51,6 +51,10 @@ class SharedLook:
     _waiting: list[Deferred[bytes | None]] = field(factory=list, init=False)
     _began: float = field(default=float("-inf"), init=False)  # when the current read began
 
+    def forget(self) -> None:
+        """Forget the last line, so that a new page never shows what an act has just changed."""
+        self._read_at = float("-inf")
+
     async def __call__(self) -> bytes | None:
         """Return the current line; cancelling this call does not cancel those of other streams."""
         if 0 <= self.now() - self._read_at < self.every_s:

@@ -148,8 +148,8 @@ def test_game_servers_of_a_cut_off_node_stop(tmp_path: Path, machine: SwarmMachi
         finally:
             freeze(host, signal.SIGCONT)
         eventually(lambda: "answers again" in ours.log)
-        run(machine, "--label", f"{HOST}=127.0.0.1:61001")
         looks = host.deploy.looks
+        run(machine, "--label", f"{HOST}=127.0.0.1:61001")
         eventually(lambda: host.deploy.looks > looks)
         assert len(names(machine)) == 2
 

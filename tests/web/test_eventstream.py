@@ -213,6 +213,14 @@ class SharedLookTests(SynchronousTestCase):
         self.ask()
         self.assertEqual(len(self.reads), 2)
 
+    def test_a_new_page_reads_again_at_once(self) -> None:
+        self.ask()
+        self.reads[0].callback(b"1")
+        self.shared.forget()
+        fresh = self.ask()
+        self.reads[1].callback(b"2")
+        self.assertEqual(self.successResultOf(fresh), b"2")
+
     def test_a_stream_that_ends_does_not_cancel_the_read_of_others(self) -> None:
         first, second = self.ask(), self.ask()
         first.cancel()

@@ -36,10 +36,10 @@ class LivePages:
     started_at: float  # epoch seconds, like ``now``
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
-    shared: Mapping[str, Look] = field(init=False)  # what all streams of a page read together
+    shared: Mapping[str, SharedLook] = field(init=False)  # what all streams of a page read together
 
     @shared.default
-    def _shared(self) -> Mapping[str, Look]:
+    def _shared(self) -> Mapping[str, SharedLook]:
         looks = {
             "overview": (self.overview, EVERY_S),
             "chat": (self._chat, EVERY_S),
@@ -58,6 +58,7 @@ class LivePages:
         after ``cursor``.
         """
         if page in self.shared:
+            self.shared[page].forget()
             return self.shared[page]
         pages: dict[str, Callable[[], Callable[[], Awaitable[Any]]]] = {
             "beat": lambda: _nothing,  # only shows that the server is up
