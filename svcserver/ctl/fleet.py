@@ -244,7 +244,10 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 @click.option("--agent-image", default="", metavar="IMAGE",
               help=f"The agent's image. Default: {AGENT_IMAGE} of this version.")  # fmt: skip
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
-    """Print the command that adds a machine, and wait for the machine."""
+    """Print the command that adds a machine.
+
+    Waits until the machine has joined.
+    """
     docker = Docker.of(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
@@ -470,7 +473,10 @@ def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
 @click.argument("node")
 @click.option("--force", is_flag=True, help="Remove the machine even if hunts run there; they end.")
 def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
-    """Remove a machine, and refuse its certificate from now on."""
+    """Remove a machine.
+
+    The metagame refuses its certificate from now on.
+    """
     home = host.need_folder("metagame.env")
     docker = Docker.of(host)
     machine = _named(docker, node)
