@@ -1,4 +1,4 @@
-"""Requests to the running metagame in the name of the host's owner, and decorators for commands."""
+"""Requests that commands send to the running metagame in the name of the host's owner."""
 
 from __future__ import annotations
 

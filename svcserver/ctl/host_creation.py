@@ -107,8 +107,9 @@ def create_host(
     If an earlier command was interrupted, this one repeats all steps with its own options and the
     existing owner key; in that case, a failure changes nothing. ``host`` is the address or name
     that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
-    the database, the game files and everything the services write. ``shared`` allows the database
-    of another host. ``name`` is the host's name that players see.
+    the database, the game files and everything the services write. ``shared`` permits the use
+    of a database in which another host has its accounts. ``name`` is the name of the host that
+    players see.
     """
     folder, data, first = whole_path(folder), whole_path(data or folder), owner_name(owner)
     name = SERVER_NAME if name is None else host_name(name)

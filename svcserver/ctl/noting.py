@@ -22,9 +22,9 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 
 @contextmanager
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
-    """Run the body, then add an audit row with its reason and outcome.
+    """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the body is interrupted or raises, the row says that part of the change may have been made;
+    If the block is interrupted or raises, the row says that part of the change may have been made;
     HalfDone supplies a more exact outcome. If the row cannot be written within ``WAIT_MS``, the
     change is kept and a warning is printed.
     """

@@ -1,7 +1,7 @@
 """Finds and stops the processes that run a host.
 
-A stack writes a file into the host's folder. Other services are found by their open database: for
-SQLite by the lock on its file, for PostgreSQL by the list of connections.
+A stack writes a file into the host's folder. Other services are found through the host's
+database: an SQLite file has a lock that names the process, and PostgreSQL lists its connections.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ class DatabaseUser:
 
 @contextmanager
 def stopped(host: Host, url: URL, out: Out, *, stop_it: bool) -> Iterator[None]:
-    """Keep the host stopped during the block; raises Failed if it runs and ``stop_it`` is False.
+    """Keep the host stopped during the ``with`` block.
 
-    A lock prevents a metagame from starting during the block.
+    Raises Failed if the host runs and ``stop_it`` is False. A lock prevents a metagame from
+    starting during the block.
     """
     if stop_it:
         for user in stop(host, url):

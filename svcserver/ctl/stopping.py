@@ -25,10 +25,10 @@ STOPPED = (
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """End the body on SIGTERM and SIGHUP as on Ctrl-C, so that its cleanup runs.
+    """End the ``with`` block on SIGTERM and SIGHUP as on Ctrl-C, so that its cleanup runs.
 
     A signal that is already ignored stays ignored, because nohup needs that. A nested call changes
-    nothing, so that the outer body's cleanup is not interrupted.
+    nothing, so that the outer block's cleanup is not interrupted.
     """
     if current_thread() is not main_thread():
         yield

@@ -72,7 +72,7 @@ class UpdateFailed(Exception):
 
 
 class OwnProgram(Protocol):
-    """The program of this launcher, which can be replaced."""
+    """The program of this launcher, and the newer versions that can replace it."""
 
     @property
     def file_name(self) -> str:
@@ -327,7 +327,7 @@ class WindowsProgram:
 
 
 def _is_same(folder: Path, other_name: Path) -> bool:
-    """Return whether two paths name one existing folder; Windows also has short names for it."""
+    """Return whether two paths lead to one folder; Windows may give a folder a second, short name."""
     try:
         return os.path.samefile(folder, other_name)
     except OSError:
@@ -533,7 +533,8 @@ def unpacked_folder(file: Path, module: Path) -> Path | None:
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
     """Return the running single file, or None if the launcher was started in another way.
 
-    ``copied`` says whether the user has a copy of it, on Linux.
+    ``copied`` says whether the file is copied into the user's own folder, on systems other than
+    Windows.
     """
     started = Path(sys.argv[0]).absolute()
     if started.suffix != ".pyz" or not started.is_file():

@@ -171,7 +171,7 @@ class WindowsScheme:
 
     @property
     def _line(self) -> str:
-        """The command line; its ``--`` prevents that a link is parsed as an option."""
+        """The command line; its ``--`` keeps a link from being parsed as an option."""
         return " ".join([*(f'"{part}"' for part in self.command), '-- "%1"'])
 
     def _is_ours(self, line: str) -> bool:

@@ -58,7 +58,7 @@ def put(data: Path, state: Backups) -> None:
 
 @contextmanager
 def run(data: Path, moment: float) -> Iterator[None]:
-    """Mark a backup as running during the block; raises BackupRunning.
+    """Mark a backup as running during the ``with`` block; raises BackupRunning.
 
     The mark remains after a crash or an unexpected error.
     """

@@ -77,8 +77,8 @@ class ChatMember:
 class Chat:
     """The chat sessions of all players, and the lines that each player must have received.
 
-    A connection that the server closes is made again, as the game does. Lines sent meanwhile may
-    be missed; ``missed`` counts them.
+    If the server closes a connection, the player connects again, as the game does. Lines sent
+    before the new connection may be missed; ``missed`` counts these lines.
     """
 
     reactor: Any

@@ -152,8 +152,8 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 class PlayersOnline:
     """The number of players online, for callers that cannot wait.
 
-    The board may be in another process and answer later. So each call returns the number that the
-    board gave to the previous call.
+    The board may be in another process and reply later. So each call returns the last number that
+    the board has reported, and asks the board for a new one.
     """
 
     online: Online

@@ -61,7 +61,7 @@ class SanctionOrder:
 
 @frozen
 class SanctionChange:
-    """A sanction before and after an action; None if no sanction is in force."""
+    """The sanction before and after an action; None means that no sanction was in force."""
 
     account: Account
     before: Sanction | None
