@@ -50,7 +50,7 @@ class Over:
 
 @define(eq=False, slots=False)
 class HeldEngine(BoardEngine):
-    """An engine that delays some commits; ``overtaken`` counts the delayed ones with a conflict."""
+    """An engine that delays some commits; ``overtaken`` counts delayed commits with a conflict."""
 
     wait: Any = field(default=None, init=False)  # gives the Deferred for it
     held: int = field(default=0, init=False)

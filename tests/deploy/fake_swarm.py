@@ -191,7 +191,7 @@ class FakeSwarm:
                     self._add_task(self.services[task["ServiceID"]])
 
     def free(self, node: str) -> int:
-        """Return the MB of a machine that no task has reserved."""
+        """Return how many MB of a machine's memory no task has reserved."""
         used = sum(
             task["MB"]
             for task in self.tasks

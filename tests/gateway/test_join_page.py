@@ -102,7 +102,7 @@ class LauncherLookTests(SynchronousTestCase):
         return [page.others.content.count(PATH.encode()) for page in self.shown]
 
     def answer(self, *statuses: bytes) -> None:
-        """Answer the questions of one check, and wait for the next check."""
+        """Answer the requests of one check, and wait for the next check."""
         for name, status in zip(LAUNCHER_FILES, statuses, strict=True):
             request, wire = self.content.seen()[-1], self.content.wires[-1]
             self.assertEqual(request.target, f"{PATH}{name}".encode())

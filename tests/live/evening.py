@@ -38,7 +38,7 @@ def main(folder: str) -> None:
 
 @contextmanager
 def services(folder: Path) -> Iterator[None]:
-    """Start the host's services without a relay, because each simulated player brings one."""
+    """Start the host's services without a relay, because each simulated player has a relay."""
     running = []
     try:
         for path in components(folder):

@@ -56,7 +56,7 @@ CHOICES = {  # of the pages of health and of accounts
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """Return the one-time code that is valid ``steps`` thirty-second steps from now."""
+    """Return the one-time code that is valid now, or ``steps`` times thirty seconds from now."""
     made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
     return made.generate(time.time() + 30 * steps).decode()
 

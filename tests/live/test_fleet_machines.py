@@ -83,7 +83,7 @@ def connect(namespace: str, port: int) -> socket.socket:
 
 @contextmanager
 def two_machines(folder: Path, first: SwarmMachine, second: SwarmMachine) -> Iterator[Any]:
-    """Yield the metagame and the deploy server of the first machine, and the second's agent."""
+    """Yield the first machine's metagame and deploy server, and the second machine's agent."""
     host, rest = folder / "host", folder / "rest"
     for place in (host, rest):
         place.mkdir()

@@ -55,7 +55,7 @@ def started(folder: Path, game: Game, deafness: str = "", own: str = "") -> int:
 
 
 def is_there(pid: int) -> bool:
-    """Return whether the process runs; a zombie does not."""
+    """Return whether the process runs; a zombie counts as ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

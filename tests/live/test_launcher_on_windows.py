@@ -55,7 +55,7 @@ def is_private(file: Path) -> bool:
 
 
 def merge_classes(pc: WindowsPC) -> None:
-    """Copy the link registration to the machine's, because Wine 8 ignores that of the user."""
+    """Register the links for the whole machine, because Wine 8 ignores a user's registrations."""
     everybody = SCHEME.replace("HKCU", "HKLM")
     pc.run("reg", "add", everybody, "/ve", "/d", pc.registered(SCHEME), "/f")
 

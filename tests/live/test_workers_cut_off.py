@@ -91,7 +91,7 @@ def both_back(service: Service) -> bool:
 
 
 def until_the_last(talker: Talker) -> list[str]:
-    """Return the lines that a player receives from now on, up to the last one sent."""
+    """Return the lines that a player receives from now on, up to the last line that was sent."""
     results: list[str] = []
     while "the last" not in "".join(results[-1:]):
         results.append(talker.hear("<body>").partition("<body>")[2].partition("<")[0])
