@@ -100,7 +100,10 @@ def place(source: Path, folder: Path) -> None:
 
 
 def _turn(path: Path) -> tuple[int, Path]:
-    """Return the sort key of a file: files without which no service starts are moved last."""
+    """Return the sort key of a file.
+
+    Env files are moved late and ``LAST`` is moved last, so that no service can start too early.
+    """
     if path.is_dir():
         return 0, path
     return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path

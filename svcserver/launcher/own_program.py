@@ -327,7 +327,7 @@ class WindowsProgram:
 
 
 def _is_same(folder: Path, other_name: Path) -> bool:
-    """Return whether two paths lead to one folder; Windows may give a folder a second, short name."""
+    """Return whether two paths lead to one folder; on Windows, it may have a second, short name."""
     try:
         return os.path.samefile(folder, other_name)
     except OSError:

@@ -249,7 +249,7 @@ LABELS = {  # the names of the settings on the page
 
 
 def check(values: Mapping[str, str]) -> Channel:
-    """Return the channel with these settings; Malformed names them as the page does."""
+    """Return the channel with these settings; raises Malformed with the page's labels."""
     if "URL" not in values:
         raise Malformed("The address is missing.", code="bad_request")
     try:
