@@ -147,7 +147,10 @@ class World:
         return timer
 
     def reserve(self, count: int) -> int:
-        """Reserve queue numbers for later calls, which run before others due at the same time."""
+        """Reserve queue numbers for ``at_place``; return the first of them.
+
+        Such a call runs before the calls that are queued after this for the same time.
+        """
         self._number += count
         return self._number - count + 1
 

@@ -92,7 +92,7 @@ class GameServer:
     def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
         """Handle a player's datagram; return whether the game server replied.
 
-        Players of an earlier game server on the same port are not players of this one.
+        A datagram to an earlier game server on the same port does not reach this game server.
         """
         if not self.fleet.lets_in(ip, self.line.port):
             return False

@@ -97,7 +97,7 @@ class Things:
 
 @define(eq=False)
 class Purchases:
-    """Checks the store: a purchase gives the whole offer once, even if it was requested twice."""
+    """Checks the store: each purchase gives the whole offer once, even if it is requested twice."""
 
     wrong: Violations
     of: dict[str, dict[str, tuple[int, int]]] = field(factory=dict)  # character -> item -> asked

@@ -70,8 +70,8 @@ class Epochs:
         """Store an epoch that a transaction wrote or read; False if a later epoch is known.
 
         False means that the transaction read old data. If this process is storing the same epoch as
-        a correction, no session ends: the epoch has been in force here for some time, so tokens
-        that were signed since then are valid.
+        a correction (see ``correcting``), no session ends: this process has used the epoch already,
+        so the tokens that it has signed in the meantime are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True

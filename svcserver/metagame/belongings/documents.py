@@ -38,7 +38,10 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
 
 
 def shallow_object(data: str) -> dict[str, Any]:
-    """Return the object in a JSON text; Malformed if it is too deeply nested to encode again."""
+    """Return the object in a JSON text.
+
+    Raises Malformed if the object is nested too deeply to be encoded again.
+    """
     return _object_in(data, json.parse)
 
 

@@ -258,7 +258,10 @@ class DeployClient:
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def find_launch_key(self, key_hash: str) -> KeyHolder | None:
-        """Return the running game server with that key; None if there is no reply."""
+        """Return the running game server with that key.
+
+        Returns None if there is no such game server, or no usable reply.
+        """
         path = f"/gameservers/key?sha256={key_hash}"
         try:
             sent = self._ticket("GET", path)

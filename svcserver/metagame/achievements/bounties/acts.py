@@ -35,7 +35,7 @@ class BountyActs:
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[wire.BountyUpdate]
     ) -> AccountBoard:
-        """Add bounties, or replace those with the same id; also replace the draft, if sent."""
+        """Add bounties, or replace bounties of the board; also replace the draft, if sent."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: list[str]) -> AccountBoard:

@@ -86,7 +86,10 @@ class EscalationActs:
     events: EventLog
 
     async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
-        """Return the stored season, or the season at level 0; Missing for an unknown season."""
+        """Return the stored season, or the season at level 0 if none is stored.
+
+        Raises Missing for an unknown season.
+        """
         self.registry.season(season_id)
         state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
         return state or SeasonState()

@@ -43,7 +43,10 @@ Sent = tuple[Path, Mapping[str, Any]]
 
 
 def load(folder: str | None, active: str) -> Tracks:
-    """Load the built-in tracks and the folder's files; BadData names the file and the error."""
+    """Load the built-in tracks and the folder's files; raises BadData for an invalid file.
+
+    Also raises BadData if ``active`` is not a configured track.
+    """
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:
         sent = {**sent, **_from_folder(FilePath(folder))}

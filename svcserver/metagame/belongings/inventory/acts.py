@@ -71,8 +71,9 @@ class InventoryActs:
     ) -> bytes:
         """Save one held item; return the item's stored JSON.
 
-        Raises Forbidden; Missing if the character holds no item with this instance id and
-        catalogue id; Conflict if the version is not greater, or the inventory would be too large.
+        Raises Missing if the character holds no item with this instance id and catalogue id, and
+        Conflict if the version is not greater or the inventory would be too large. Raises Forbidden
+        if the character does not belong to ``owner``.
         """
         policy = self.policy()
 

@@ -67,7 +67,7 @@ def activated(before: Loadout, index: str) -> Loadout:
 
 
 def element(index: str, slots: int) -> str:
-    """Return the element name for an index from a path; Malformed if it is not unlocked."""
+    """Return the element name for an index from a path; raises Malformed for a locked slot."""
     if index == PERSISTENT:
         return PERSISTENT
     number = whole_in(index, MAX_DIGITS)

@@ -43,7 +43,7 @@ class Offer:
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:
-        """Return the offer's wire form; the client ignores offers without all these 22 fields."""
+        """Return the offer's wire form, with all 22 fields that the client requires."""
         items = self.items
         return {
             "id": self.sku,

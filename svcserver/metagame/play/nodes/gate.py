@@ -38,7 +38,10 @@ def is_served(row: Row) -> bool:
 
 @define
 class NodeGate:
-    """The gate of the fleet's listener; ``gate`` checks what all game servers must fulfil."""
+    """The gate of the fleet's listener.
+
+    It checks what applies to nodes only; ``gate`` then checks what applies to every game server.
+    """
 
     gate: Gate
     fleet: FleetFolder
