@@ -73,7 +73,7 @@ class Here:
     The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
     the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists the room
     entries that were published but have not come back yet, as pairs of a session number and a room
-    key. Receivers keep what they know about these. ``shown`` has the sessions' statuses, addressed
+    key. Receivers leave these entries as they are. ``shown`` has the sessions' statuses, addressed
     to nobody.
     """
 

@@ -89,9 +89,9 @@ class Crowd(Generic[C]):
     def choose_to_close(self, newcomer: str) -> C | None:
         """Return the connection to close for a new one, or None to refuse the new one.
 
-        ``newcomer`` is the new connection's network. A player's connection is chosen only if no
-        connection is still logging in. Its network must also have at least two more players than
-        ``newcomer``.
+        ``newcomer`` is the new connection's network. If any connections are still logging in, only
+        these are considered, except those from ``newcomer``. Otherwise a player's connection is
+        chosen, if the network of that player has at least two more players than ``newcomer``.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

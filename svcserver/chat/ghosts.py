@@ -109,9 +109,9 @@ class Ghosts:
     def correct(self, news: Here) -> None:
         """Replace what is known about a process by the content of its ``Here`` event.
 
-        ``news`` includes all that its sender published before, or names it in ``unheard``. These
-        events have been handled here already, because all processes receive events in the same
-        order.
+        All events that the sender published before ``news`` have been handled here already, because
+        all processes receive events in the same order. ``news`` includes what they changed, except
+        the room entries in ``unheard``, which stay as they are here.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}

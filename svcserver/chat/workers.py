@@ -299,7 +299,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Take a seat; over the limit, end the account's oldest session."""
+        """Take a seat for a session; if the account then has too many, end its oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
