@@ -1,8 +1,8 @@
 """The detection of frozen game servers: they read no datagram, and no player sends a heartbeat.
 
-Every few seconds each server gets a datagram that it may ignore. The kernel shows the number of
-unread bytes in each UDP socket. On a working server the number rises and falls; on a frozen server
-it only rises. The metagame reports the servers whose players have sent a heartbeat.
+Every few seconds each server gets a datagram that the server may ignore. The kernel shows the
+number of unread bytes in each UDP socket. On a working server the number rises and falls; on a
+frozen server it only rises. The metagame reports the servers whose players have sent a heartbeat.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ EVENTS = {
 
 
 class State(Enum):
-    """The state of a game server, from its tasks."""
+    """The state of a game server, as the tasks of its service show it."""
 
     WAITING = 1  # no machine has enough memory
     STARTING = 2
@@ -112,7 +112,7 @@ class Task:
 
 @frozen
 class Machines:
-    """The machines of the swarm: the addresses of all, and the ids of those that are lost."""
+    """The machines of the swarm: the addresses of all machines, and the ids of the lost ones."""
 
     addresses: Mapping[str, str] = field(factory=dict)
     down: frozenset[str] = frozenset()
