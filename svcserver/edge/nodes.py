@@ -100,7 +100,7 @@ class FleetFolder:
         return cls((folder / FOLDER).absolute())
 
     def issue(self, node: str, address: str, host: str, port: int) -> bytes:
-        """Return the file for a node's agent, and accept its certificate from now on.
+        """Return the file for a node's agent, and accept the node's new certificate from now on.
 
         An older certificate of the node is revoked. Players reach the node at ``address``, and the
         agent reaches the metagame at ``host:port``. Raises BadFleet.

@@ -105,9 +105,9 @@ class Parking:
     ) -> Deferred[None]:
         """Return a Deferred that fires when the request should be tried again.
 
-        The caller cancels it if the client disconnects. The Deferred fails with ``error`` if the
-        upstream is not restarting. ``size`` is the number of body bytes that the client may send
-        while it waits. ``since`` is when the request first waited. ``peer`` is the client's
+        The caller cancels the Deferred if the client disconnects. The Deferred fails with ``error``
+        if the upstream is not restarting. ``size`` is the number of body bytes that the client may
+        send while it waits. ``since`` is when the request first waited. ``peer`` is the client's
         address.
         """
         now = self.clock.seconds()

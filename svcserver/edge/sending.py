@@ -35,7 +35,7 @@ def sentences(
     """Return three sentences for the friend; the sender adds the invite itself.
 
     ``address`` is the URL where the host offers the launcher, or empty. ``checksums`` maps the name
-    of each launcher file to its SHA-256, which is empty if it is not known.
+    of each launcher file to the SHA-256 of that file, or to "" if the SHA-256 is not known.
     """
     where = f"from {address}, or from me" if address else "from me"
     known = [(name, checksum) for name, checksum in (checksums or {}).items() if checksum]

@@ -98,8 +98,8 @@ class Pool:
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return an idle connection, or a Deferred of a new one that may fail with Unreachable.
 
-        While the upstream restarts, the Deferred has already failed; ``reach`` checks for the
-        end of the restart.
+        With ``fresh``, idle connections are not used. While the upstream restarts, the Deferred has
+        already failed; ``reach`` checks for the end of the restart.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
