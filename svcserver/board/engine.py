@@ -44,7 +44,7 @@ Ask = Callable[..., Deferred[Any]]  # takes the words of a command
 
 
 class BoardAway(Unavailable):
-    """The error while the live-state engine does not answer; the HTTP reply is a 503."""
+    """The error of a call that the live-state engine does not answer; the HTTP reply is a 503."""
 
     def __init__(self) -> None:
         super().__init__("live state cannot be reached now", retry_after_s=RETRY_S)
