@@ -1,6 +1,6 @@
 """Executes compiled statements directly on the driver, at a third of SQLAlchemy's CPU cost.
 
-For SQLite, the driver's cursor executes them; for PostgreSQL, libpq's pipeline mode
+On SQLite, the driver's cursor executes the statements; on PostgreSQL, libpq's pipeline mode does
 (``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,

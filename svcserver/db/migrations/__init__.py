@@ -66,9 +66,9 @@ def upgrade_apart(engine: Engine) -> bool:
     """Migrate the database for a service, in a child process if there is anything to migrate.
 
     Alembic takes ten megabytes of memory, but is needed for a moment only, so the child process
-    loads it. Afterwards this process calls ``upgrade`` as well, which reports why the child failed,
-    if it did. If this process has other threads, no child is forked: it could wait forever for a
-    lock that another thread held at the fork.
+    loads it. Afterwards this process calls ``upgrade`` as well; if the child failed, that call
+    reports the reason. If this process has other threads, no child is forked: the child could wait
+    forever for a lock that another thread held at the fork.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
