@@ -229,7 +229,7 @@ class ChannelFault:
 
 
 def name_of(path: Path) -> str:
-    """Return a file's channel name, safe to show; it may break the rule for names."""
+    """Return a file's channel name, safe to show; the name may break the rule for names."""
     return visible(path.stem.removeprefix("alert-"))
 
 

@@ -1,4 +1,4 @@
-"""The rules for the paths in a list of game files, shared by its builder and every launcher.
+"""The rules for the paths in a list of game files, for the list's builder and every launcher.
 
 A path that Windows would interpret differently is rejected on every system, so that a list means
 the same everywhere.

@@ -1,4 +1,7 @@
-"""The state of a host: services, faults and machine. The stack writes it, the overview reads it."""
+"""The state of a host: services, faults and machine, in a file.
+
+The stack writes the file, and the dashboard's overview reads it.
+"""
 
 from __future__ import annotations
 
