@@ -96,7 +96,7 @@ class Nightly(Service):
             self._start()
 
     def check_request(self) -> None:
-        """Start a backup if the owner has requested it; a running one goes on."""
+        """Start a backup if the owner has requested one, unless a backup is already running."""
         if backups.take_request(self.data, epoch()) and self._running is None:
             self._start()
 

@@ -134,7 +134,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Start the component's waiting process and return it; return None if none is alive."""
+        """Start the component's waiting process and return it, or None if no process waits."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 

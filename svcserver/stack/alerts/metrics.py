@@ -62,8 +62,9 @@ def refused_in(page: str) -> float:
 class MetricsPoller:
     """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
 
-    ``on_restart`` is called with a component's name when it runs as a new process. ``on_process``
-    is called with its name and start time (epoch s) whenever a process is first found.
+    ``on_restart`` is called with a component's name when the component runs as a new process.
+    ``on_process`` is called with a component's name and the start time of its process (epoch s)
+    whenever a process is first found.
     """
 
     reactor: Any
