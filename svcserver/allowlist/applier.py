@@ -37,8 +37,8 @@ class Applied:
 class Applier:
     """The scheduler that keeps the firewall open for the addresses of the last ``want`` call.
 
-    ``run(ips)`` applies them; ``wall_clock`` returns epoch seconds; ``on_applied`` is called with
-    the result of every run.
+    ``run(ips)`` makes the firewall admit these addresses; ``wall_clock`` returns epoch seconds;
+    ``on_applied`` is called with the result of every run.
     """
 
     clock: IReactorTime
