@@ -259,7 +259,7 @@ class Servers:
     def holds_up(self, account: str) -> bool:
         """Return whether this player is still assigned to a frozen hunt.
 
-        The player gets no other hunt until the deploy server ends the frozen one.
+        The player gets no other hunt until the deploy server ends the frozen hunt.
         """
         stands = (server for server in self.started.values() if server.still and not server.over)
         since = (server.still_since for server in stands if account in server.players)

@@ -330,7 +330,7 @@ class Run:
         self.history.parties.compared(shown)
 
     def _rest(self, seconds: float) -> None:
-        """Let ``seconds`` pass, and more while players still have pending actions."""
+        """Let ``seconds`` pass, and up to 200 s more while players still have pending actions."""
         least = int(seconds / 20)
         for number in range(least + 10):
             if number > least and not any(player.busy for player in self.players):

@@ -98,9 +98,9 @@ Act = Callable[[Connection, Trace], T]
 def audited(
     entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
 ) -> Callable[[Connection], T]:
-    """Return work for the ledger that runs ``act`` and adds an audit row.
+    """Return a function that runs ``act`` in a transaction and adds an audit row.
 
-    If ``act`` raises a refusal, the work raises RefusedWrite, which carries the row to record.
+    If ``act`` raises a refusal, the function raises RefusedWrite, which carries the row to record.
     """
 
     def whole(tx: Connection) -> T:

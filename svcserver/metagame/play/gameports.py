@@ -70,7 +70,7 @@ class GamePorts:
         self.note_network(account_id, self.network_of(request))
 
     def note_network(self, account_id: AccountId, network: str) -> None:
-        """Record a log-in or heartbeat from ``network``; an empty one means this machine."""
+        """Record a log-in or heartbeat from ``network``; an empty network means this machine."""
         now = self.clock.seconds()
         if not network or now - self._ended.get(account_id, NEVER) < LATE_S:
             return

@@ -42,7 +42,10 @@ T = TypeVar("T")
 def check_names(
     guilds: SqlGuilds, words: Words, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Return the name and nameplate if both are allowed and free; raises the first error."""
+    """Return the name and nameplate if both are allowed and free.
+
+    Otherwise raises the error of the first check that fails.
+    """
     name = names.name_of(words, name)
     if guilds.name_is_taken(name):
         raise Conflict("This guild name is taken.", code=names.SEIZED)

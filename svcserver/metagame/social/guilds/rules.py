@@ -122,7 +122,10 @@ def member_to_remove(mine: Member, target: Member | None) -> Member:
 
 
 def rank_to_set(mine: Member, target: Member | None, word: str) -> tuple[Member, Rank]:
-    """Return the target member, and the rank named by ``word``; raises the first error."""
+    """Return the target member, and the rank named by ``word``.
+
+    Raises the error of the first check that fails.
+    """
     rank = next((rank for rank in Rank if rank.lower() == word.lower()), None)
     if rank is None:
         raise Malformed("Unknown rank.", code=DOCILE)
