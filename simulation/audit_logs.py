@@ -55,7 +55,11 @@ UNREAD = {
 
 
 def owned() -> Iterator[tuple[str, str, str]]:
-    """Yield each table with owned rows, its column with the owner's id, and the owners' table."""
+    """Yield each table whose rows belong to accounts or characters.
+
+    The result is the table's name, the name of its column with the owner's id, and the table of the
+    owners.
+    """
     for name, table in METADATA.tables.items():
         yield from ((name, column, "accounts") for column in account_columns(table))
         if is_of_character(table):

@@ -119,7 +119,7 @@ class GameServer:
         """Do nothing: there are no pipes."""
 
     def signalProcess(self, how: str) -> None:
-        """End the process a moment later; a frozen one may react only to SIGKILL."""
+        """End the process a moment later; a frozen process may react only to SIGKILL."""
         if how == "KILL" or not self.deaf:
             number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
             self.world.later(0.05, lambda: self.end(by=number))

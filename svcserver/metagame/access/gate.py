@@ -162,7 +162,10 @@ class Gate:
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """Return the reply if no route matches: 404, or 403 if proxied with AUTH_MODE=NONE."""
+        """Return the reply if no route matches: 404.
+
+        With AUTH_MODE=NONE, the reply to a proxied request is 403.
+        """
         try:
             self._check_development(request)
         except Forbidden as why:

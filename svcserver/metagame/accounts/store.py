@@ -318,7 +318,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch from ``before`` to ``after``; False if it was not ``before``."""
+        """Change the epoch from ``before`` to ``after``; False if the stored epoch differs."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
@@ -346,7 +346,7 @@ class SqlAccounts:
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
-        """Use up one use of an invite code; return False if none is left."""
+        """Use up one use of an invite code; return False if no use is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def newest_invites(self, now: float, count: int) -> list[InviteCode]:

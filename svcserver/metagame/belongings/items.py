@@ -91,7 +91,7 @@ class Transaction:
 
     @property
     def catalog_ids(self) -> list[str]:
-        """The ids of the affected stacks: those added to, then those only removed from."""
+        """The ids of the affected stacks: those in ``added``, then those only in ``removed``."""
         return list({**self.added, **self.removed})
 
     @property

@@ -95,7 +95,7 @@ class DeployClient:
     secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
-        """Return a game server for the match, the same one for each request of this match.
+        """Return the match's game server; all requests for one match return the same game server.
 
         Raises only Busy or DeployFailed.
         """

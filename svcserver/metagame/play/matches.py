@@ -43,7 +43,10 @@ class HuntGroup(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players; it is valid in one transaction, which stores changes."""
+    """One launch for one or more players.
+
+    The object is valid only within one transaction, which stores its changes.
+    """
 
     id: str
     mode: str

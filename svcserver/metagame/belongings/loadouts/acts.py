@@ -114,7 +114,7 @@ class LoadoutActs:
         return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """Unlock more slots; ``more`` is how many, as digits from a path."""
+        """Unlock more slots; ``more`` is the number of slots, as digits from a path."""
         return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:

@@ -302,7 +302,10 @@ class Matchmaker:
         return True
 
     def last_sent(self, player: AccountId) -> Sent | None:
-        """Return the player's last game server, for an hour or while the player has an entry."""
+        """Return the game server to which the player was sent last.
+
+        Returns None an hour later, unless the player still has an entry.
+        """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
             return sent

@@ -104,7 +104,7 @@ class NodeGate:
 
 
 def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[AccountId]:
-    """Yield the account ids in the path and at the top of the body; at most ``MAX_NAMED``.
+    """Yield the account ids in the path and at the top level of the body; at most ``MAX_NAMED``.
 
     A handler that acts for an account elsewhere in the body is refused by ``Acting``.
     """

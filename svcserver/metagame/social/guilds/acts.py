@@ -197,7 +197,10 @@ def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Gu
 def accept(
     guilds: SqlGuilds, limits: GuildLimits, me: AccountId, invite_id: str, at: int
 ) -> Member:
-    """Join the guild with the rank Member; all other open invites of the caller end."""
+    """Accept an invite: join its guild with the rank Member.
+
+    All other open invites of the caller end.
+    """
     invitation = _own_invite(guilds, me, invite_id, at)
     rules.check_in_no_guild(guilds.member(me))
     rules.check_room(guilds.size(invitation.guild_id), limits)

@@ -79,7 +79,10 @@ class PartyActs:
             log.info("an invite by {account} named another party", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
-        """Join by party id or sender's id; a repeated request returns the party already joined."""
+        """Accept the invite to the party, or from the sender, with the id ``named``; return the party.
+
+        A repeated request returns the party that the caller has already joined.
+        """
         invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
             invite = None

@@ -250,7 +250,7 @@ class Parties:
         return bool(declined)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Withdraw the invites of the sender; return whether there was any."""
+        """Withdraw the sender's invites to the recipient; return whether there was any."""
         sent = [invite for invite in self.stored.received(recipient) if invite.sender == sender]
         for invite in sent:
             self._drop(invite)

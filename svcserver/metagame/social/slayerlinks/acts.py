@@ -118,7 +118,7 @@ def end_link(
 def available(
     links: SqlSlayerLinks, me: AccountId, account_ids: Iterable[AccountId], at: int
 ) -> dict[AccountId, bool]:
-    """Return, for each player, whether ``me`` could invite them."""
+    """Return, for each player, whether ``me`` could invite that player."""
     wanted, friends = list(dict.fromkeys(account_ids)), links.friends(me)
     tied = {link.partner for link in links.running(me, at)}
     tied |= {invite.partner_of(me) for invite in waiting(links, me, at)}

@@ -120,7 +120,10 @@ def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: b
 def pending_invite(
     target: AccountId, sent: Iterable[LinkInvite], received: Iterable[LinkInvite], at: int
 ) -> LinkInvite | None:
-    """Return the caller's pending invite to ``target``; raises Conflict if ``target`` sent one."""
+    """Return the caller's pending invite to ``target``, or None.
+
+    Raises Conflict if ``target`` has sent a pending invite to the caller.
+    """
     if any(invite.is_waiting(at) and invite.sender == target for invite in received):
         raise Conflict("they have invited you already")
     return next((i for i in sent if i.is_waiting(at) and i.recipient == target), None)
