@@ -38,10 +38,10 @@ from svcserver.metagame.social.parties.store import LiveParties, mark_seen
 
 T = TypeVar("T")
 PLAYERS = [f"p{number}" for number in range(5)]
-LANES = ("a1", "a2", "a3", "b1", "b2", "b3")  # by process
-OPERATIONS = 60  # of a lane; about twice as many acts
-# the time of a lane's acts: long enough for windows and waits to pass, and too short for anybody to
-# fall silent: signs of life are compared with nothing, so they must decide nothing here
+LANES = ("a1", "a2", "a3", "b1", "b2", "b3")  # the process is the first letter
+OPERATIONS = 60  # of each lane; about twice as many transactions
+# The simulated time of a lane: long enough for windows and waits to pass, but too short for any
+# player to count as silent, because heartbeats are written without a comparison.
 BEGIN, STEP_S, LONGEST_S = 1_790_000_000.0, 0.9, SILENT_S - 1
 COOLDOWN_S = 60.0
 
@@ -64,8 +64,8 @@ class Act:
     name: str
     ids: list[str] = field(factory=list)
     answer: Any = None
-    overtaken: bool = False  # it does not count, as others were always faster
-    broke: bool = False  # it raised what is no refusal
+    overtaken: bool = False  # never committed: other transactions were always faster
+    broke: bool = False  # raised an exception other than a refusal
 
 
 def plain(value: Any) -> Any:

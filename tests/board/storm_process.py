@@ -27,8 +27,8 @@ from svcserver.board.scripts import Script
 from svcserver.board.valkey import ValkeyBoard
 from tests.board.storm import LANES, OPERATIONS, Done, Lane, LaneBoard
 
-HELD_EVERY, HELD_FOR = 10, 10  # of its commits one waits for so many of the other process
-AHEAD = 100  # acts of the other that have to be done before b's second half
+HELD_EVERY, HELD_FOR = 10, 10  # one in ten waits for ten of the other process
+AHEAD = 100  # transactions of process a before the second half of process b
 DEADLINE_S = 60.0
 BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and false then"))
 
@@ -52,7 +52,7 @@ class Over:
 class HeldEngine(BoardEngine):
     """An engine that delays some commits; ``overtaken`` counts delayed commits with a conflict."""
 
-    wait: Any = field(default=None, init=False)  # gives the Deferred for it
+    wait: Any = field(default=None, init=False)  # returns the Deferred that ends the delay
     held: int = field(default=0, init=False)
     overtaken: int = field(default=0, init=False)
     _commits: int = field(default=0, init=False)
@@ -84,9 +84,9 @@ class Process:
 
     name: str
     board: ValkeyBoard
-    received: list[str] = field(factory=list)  # acts in the order of their news
+    received: list[str] = field(factory=list)  # transactions in the order of their notifications
     over: set[str] = field(factory=set)
-    _done: Counter[str] = field(factory=Counter)  # acts by process
+    _done: Counter[str] = field(factory=Counter)  # transactions by process
     _there: set[str] = field(factory=set)
     _listens: set[str] = field(factory=set)
     _waiting: list[tuple[Any, Deferred[None]]] = field(factory=list)

@@ -72,7 +72,7 @@ class ParsingTests(SynchronousTestCase):
     def test_a_stanza_leaves_nothing_for_the_collector(self) -> None:
         self.addCleanup(gc.enable)
         gc.collect()
-        gc.freeze()  # all that is there already, which each look would go through
+        gc.freeze()  # each collection would visit all existing objects
 
         def left(text: str) -> int:
             gc.collect()
@@ -82,7 +82,7 @@ class ParsingTests(SynchronousTestCase):
             return gc.collect()
 
         for text in ("<a b='c'><d>x</d></a>", "<a><!-- --></a>", "<a", "<a>\ud800</a>"):
-            # now and then something of another test ends just then
+            # objects of another test sometimes end at the same moment
             self.assertEqual(min(left(text) for _ in range(5)), 0, text)
 
     def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:

@@ -27,12 +27,12 @@ from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.proves import proves
 
-READS = {  # return the text of codes that exist already
+READS = {  # they only return the text of existing codes
     "POST /svc/api/DashboardJoin",
     "POST /svc/api/DashboardJoinStrings",
 }
 STAFF = (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
-SAYS_ALL = {  # acts whose name says all: nothing is one way before and another after
+SAYS_ALL = {  # actions without a state before and after
     *("kick", "new key", "export", "player token", "sign in", "sign out", "sign-in link"),
 }
 OF_ONESELF = {
@@ -41,12 +41,12 @@ OF_ONESELF = {
     "sign-in link",
     "dashboard key",
     "second factor",
-}  # nobody asks why
-NOT_HERE = {  # acts refused here: no deploy server, nobody sends alerts, and by a key
+}  # these actions need no reason
+NOT_HERE = {  # actions that this test's host refuses
     *("start game server", "test alerts", "second factor", "sign-in link"),
     *("request backup", "download backup"),
 }
-TWO_ROWS = {  # one before it, for it is no transaction, or changes a file
+TWO_ROWS = {  # a row before an action that is no transaction
     "POST /svc/api/DashboardGameServer",
     "POST /svc/api/DashboardAlertChannel",
     "DELETE /svc/api/DashboardAlertChannel/<name>",

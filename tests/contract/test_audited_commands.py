@@ -13,8 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.ctl.main import main as svcctl_main
 from tests.support.proves import proves
 
-# commands that leave no row, and why
-SHOWS = {  # what is there, and change nothing
+# Commands that leave no row, by the reason.
+SHOWS = {  # they only read
     *("account list", "account show", "account saves", "alerts list", "audit"),
     *("backup list", "bundle", "capacity", "cert fingerprint", "content manifest"),
     *("content verify", "db check", "doctor", "drain status", "figures", "fleet nodes"),
@@ -29,10 +29,10 @@ SHOWS = {  # what is there, and change nothing
     ),
     *("passport trusted", "relay check", "sanctions", "status", "upgrade"),
 }
-NO_HOST_YET = {"init", "demo", "db copy"}  # they make one, whose log is empty
-OF_THEIR_OWN = {"play"}  # a player's client
-BY_THE_MACHINE = {"backup nightly"}  # what runs says so in its own log
-WITHOUT_THE_DATABASE = {  # run where it is not, or by another user than its own
+NO_HOST_YET = {"init", "demo", "db copy"}  # they create a host, whose log is empty
+OF_THEIR_OWN = {"play"}  # it acts as a player
+BY_THE_MACHINE = {"backup nightly"}  # automatic; it has its own log
+WITHOUT_THE_DATABASE = {  # they may run on another machine or as another user
     *("content launcher", "allowlist close-ports"),
 }
 LEAVES = re.compile(

@@ -77,7 +77,7 @@ def child(
             os.close(1)
             trap()
             status = svcctl(*words).status
-        except BaseException:  # whatever it is, there is to be no second run of the tests
+        except BaseException:  # the child must never return into pytest
             traceback.print_exc()
         finally:
             os._exit(status)

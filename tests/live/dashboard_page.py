@@ -65,7 +65,7 @@ UNNAMED = """() => [...document.querySelectorAll('button, a, input, select')]
 WIDER = """() => [document.documentElement, ...document.querySelectorAll('dialog, .tile')]
   .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200))"""
 TITLES = [re.compile(re.escape(title).replace(r"\*", ".*")).fullmatch for title in DIALOGS]
-WORST = (20_000, 60_000, 9_650.5)  # of the event loop in ms, and MB
+WORST = (20_000, 60_000, 9_650.5)  # event-loop lag in ms (two figures), and memory in MB
 LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 

@@ -19,8 +19,8 @@ from tests.support.requirements import skip
 CHROMIUM = tools.find("chromium")
 if (tools.BIN / "node").exists():  # Playwright's own needs libatomic, which a small machine lacks
     os.environ["PLAYWRIGHT_NODEJS_PATH"] = str(tools.BIN / "node")
-# the machine may be busy, and the owner's page waits for some answers 35 s by itself
-PATIENCE_MS = 40_000  # for one act on a page
+# The machine may be busy, and the owner's page itself waits up to 35 s for some answers.
+PATIENCE_MS = 40_000  # for one action on a page
 expect.set_options(timeout=60_000)
 REPLACE = """(pairs) => {
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -29,7 +29,7 @@ REPLACE = """(pairs) => {
         if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
     }
 }"""
-# what passed is not sent here: it is long, and each look would take it through two processes
+# The passed checks are not returned: they are long and would pass through two processes.
 LOOK_OVER = """(part) => axe.run(part ?? document, {resultTypes: ['violations']})
     .then(({violations}) => ({violations}))"""
 

@@ -44,7 +44,7 @@ from tests.live.restart_acts import ONCE
 IN_A_ROOM = 20
 AT_ONCE = 16
 SETTLE_S = 5.0  # after the last line
-BACK_S = 0.3  # before a player whose chat has ended comes again
+BACK_S = 0.3  # before a player whose chat connection ended reconnects
 MATERIAL = "MAT_SCALE_FLAME"
 ACTS = (
     "beat",
@@ -55,9 +55,9 @@ ACTS = (
     "earn",
     "save",
     "log_in",
-)  # each by its own rule the same when it is sent twice
-OFTEN_ONCE = 0.5  # of all acts: those that must count once
-BACK_AT_MOST_S = 120.0  # what a slow machine may take until all have come back
+)  # sending one of these twice has the same effect as once
+OFTEN_ONCE = 0.5  # the share of requests that must count once
+BACK_AT_MOST_S = 120.0  # for all players to reconnect on a slow machine
 LOOK_S = 0.1
 
 
@@ -66,7 +66,7 @@ class Report:
     """The results of all players together."""
 
     requests: int = 0
-    failed: Counter[str] = field(factory=Counter)  # requests and upgrades, by what was seen
+    failed: Counter[str] = field(factory=Counter)  # failed requests and upgrades, by the failure
     once: int = 0  # requests that must count once
     slowest_s: float = 0.0
     lines: int = 0

@@ -20,7 +20,7 @@ from tests.support import prestarted
 from tests.support.processes import eventually
 
 AWAY = re.compile(r"the metagame is back after ([\d.]+) s")
-MARGIN_S = 5.0  # of the evening, after the last harm
+MARGIN_S = 5.0  # of play after the last call of ``harm``
 
 
 def rolled(folder: Path) -> None:

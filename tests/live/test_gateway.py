@@ -278,7 +278,7 @@ def test_a_socket_that_systemd_opened_is_served(tmp_path: Path) -> None:
         with context.wrap_socket(raw) as player:
             player.sendall(GET)
             assert read_all(player).startswith(b"HTTP/1.1 200")
-        with pytest.raises(ConnectionRefusedError):  # the door is the only one
+        with pytest.raises(ConnectionRefusedError):  # the inherited socket is the only one
             socket.create_connection(("127.0.0.1", up.gateway_port), DEADLINE_S)
 
 

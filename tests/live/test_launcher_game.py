@@ -18,7 +18,7 @@ from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
 
-# what it does when asked to end it knows before the other one runs
+# The wrapper sets its own traps before it starts the game.
 WRAPPER = """
 {own}
 sh -c '{deafness} echo $$ > inner; while :; do sleep 0.1; done' &

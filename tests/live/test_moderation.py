@@ -33,8 +33,8 @@ from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
 
-# a second is promised, and held for each act by a clock of the test's own (WithinASecondTests);
-# here, where everything is real, a busy machine may take as long again for its part
+# A second is promised, which WithinASecondTests proves for each action with a fake clock. These
+# tests use real time, so a busy machine gets a second more.
 AT_MOST_S = 2.0
 
 

@@ -14,7 +14,7 @@ from tests.support.watch import Watch
 
 pytestmark = pytest.mark.packages
 
-AT_ONCE_S = 20.0  # of what the machine had for it
+AT_ONCE_S = 20.0  # without the time that the machine spent on other work (``Watch``)
 KILLED_AFTER_S = "120"  # by the clock, which others may fill: far later
 
 

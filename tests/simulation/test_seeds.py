@@ -24,10 +24,10 @@ from tests.kernel.test_buggify import points
 
 KEPT = Path(__file__).with_name("seeds.txt")
 ALL = os.environ.get("SVC_SIM_KEPT") == "all"
-SMALL = 4_800  # seconds of all its players together
+SMALL = 4_800  # player-seconds of a small scenario
 FRESH_S = float(os.environ.get("SVC_SIM_SECONDS", "3" if ALL else "1"))
 SHRINK_S = 60.0
-LOST_ANSWER = "mounted.lost_answer"  # of which there is one for each family of paths
+LOST_ANSWER = "mounted.lost_answer"  # followed by the family of paths
 FAMILIES = 6  # of paths whose answers are lost in some kept seed
 
 

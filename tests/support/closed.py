@@ -40,7 +40,7 @@ def closed(schema: Any, *, wholly: bool = False) -> Any:
 class PlainRules:
     """The schemas that the example of a route must match, without additional properties."""
 
-    schemas: Mapping[str, Any]  # by ``sent`` and ``answered``, where there is such a body
+    schemas: Mapping[str, Any]  # by ``sent`` and ``answered``, if the route has that body
     named: Mapping[str, Any]
 
     @classmethod

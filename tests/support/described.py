@@ -36,12 +36,12 @@ from tests.support.closed import closed
 
 JSON = "application/json"
 HTML = "text/html"
-ENOUGH = 10  # bodies of one outline, of a row and kind in one process: more say little new
-OUTLINES = 50  # of a row and kind: where keys are ids, each body has another
+ENOUGH = 10  # bodies with one outline that are compared per route and kind in a process
+OUTLINES = 50  # per route and kind: if member names are ids, each body has another outline
 
-_rules: dict[int, tuple[WebRow, Rules]] = {}  # by id of the row, which every game mounts
+_rules: dict[int, tuple[WebRow, Rules]] = {}  # by the id of the row object, which all games share
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
-_asked: dict[int, set[str]] = {}  # what each request was asked for, by its id
+_asked: dict[int, set[str]] = {}  # what handlers read of each request, by the request's id
 _arguments, _header = HttpRequest.arguments, HttpRequest.header
 OF_ALL_ROWS = {  # read by the front door and the gate, or elsewhere in OpenAPI
     "accept",

@@ -26,7 +26,7 @@ from svcserver.board.waiting import at_once
 from svcserver.kernel.refusals import Refusal
 
 T = TypeVar("T")
-REFUSED = [1]  # the reply of COMMIT where the first key is not as it was read
+REFUSED = [1]  # COMMIT's reply if the first key has changed since it was read
 
 
 @define(eq=False)

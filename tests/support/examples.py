@@ -29,11 +29,11 @@ from tests.support.closed import PlainRules
 EXAMPLES = Path(document.__file__).parent / "data" / document.EXAMPLES
 LONGEST = 1_500  # bytes of an example; of longer lists the first entries are enough, or the first
 ENTRIES = 2
-SECRETS = ("secret", "Secret")  # of a second factor: it has the shape of a plain word
-IN_ADDRESS = re.compile(r"(?<=[?&]secret=)\w+")  # and stands in the address for an app, too
-WORTH = 3  # members that a pair may show less for one odd text less
+SECRETS = ("secret", "Secret")  # members with a second factor's secret, which looks like a word
+IN_ADDRESS = re.compile(r"(?<=[?&]secret=)\w+")  # the same secret in the URL for an app
+WORTH = 3  # members that count as much as one odd text
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-SHORT = 2  # characters of a text that says nothing to a reader
+SHORT = 2  # texts up to this length tell a reader nothing
 
 
 @frozen
@@ -41,7 +41,7 @@ class Pair:
     """One recorded exchange: the request ``sent`` and the reply ``answered``."""
 
     bodies: dict[str, Any]
-    meant: bool  # a test asked so to have it shown
+    meant: bool  # a test marked the pair as ``shown``
 
     @property
     def worth(self) -> tuple[bool, int, int]:

@@ -28,10 +28,10 @@ from tests.support.browser import Browser
 from tests.support.described import Described
 from tests.support.ledger import InstantLedger
 
-# every game of a run reads the same key, and OpenSSL needs 0.07 s to see that it is a sound one
+# All games of a run load the same key, and OpenSSL needs 0.07 s to verify it.
 keys.load_pem_private_key = lru_cache(maxsize=4)(keys.load_pem_private_key)
 
-# and the same data files, of which nobody changes what was made
+# They also load the same data files, and no code changes the results.
 _load, _read = datafiles.load, datafiles.read
 _made: dict[Any, Any] = {}
 

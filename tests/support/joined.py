@@ -64,8 +64,8 @@ async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]
     environment = metagame_environ(folder, free_port(), **environ)
     options.settings, options.warnings = load(Settings, environment)
     options.environ = environment
-    # a database in memory keeps its live state where the process stands; and a service looks once
-    # through all that its process holds, here all that the tests do, which takes half a second
+    # With a database in memory, live state is saved in the working folder. A starting service
+    # collects garbage once, which takes half a second in a test process.
     with chdir(folder), patch.object(serving, "gc"):
         top = makeService(options, reactor)
         top.privilegedStartService()

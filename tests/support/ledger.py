@@ -27,10 +27,10 @@ from tests.support.postgres import fresh_database
 
 T = TypeVar("T")
 
-_free: list[tuple[Engine, Pipeline]] = []  # PostgreSQL databases whose ledger is gone
+_free: list[tuple[Engine, Pipeline]] = []  # PostgreSQL databases that their ledgers have released
 _made: dict[Engine, int] = {}  # the number of tables in each
 _templates: dict[int, Any] = {}  # SQLite connections by their number of tables
-_plans = Plans()  # of all tests, so that most statements are run as a busy server runs them
+_plans = Plans()  # shared by all tests: most statements are planned, as on a busy server
 _pipelined_plans = Plans(MAX_LIST)
 
 

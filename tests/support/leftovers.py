@@ -29,9 +29,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Collect the failed test's open resources silently after the failure was reported."""
     done = yield
     if item.stash.get(_has_failed, False):
-        blockon(deferLater(reactor, 0))  # whoever called the test back ends, and lets go
+        blockon(deferLater(reactor, 0))  # so that the caller's frames end, too
         for name in ("last_exc", "last_type", "last_value", "last_traceback"):
-            vars(sys).pop(name, None)  # what a debugger would ask for holds the frames
+            vars(sys).pop(name, None)  # these variables for debuggers hold the frames
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()

@@ -38,13 +38,13 @@ REACTOR = "twisted.internet.reactor"
 NAMES = ("metagame", "deploy", "content", "gateway", "allowlist", "relay", "stack")
 SERVICES = (*(f"{name}.service" for name in NAMES), "stack.watch")
 ROOT = Path(__file__).resolve().parents[2]
-MOST_WORKERS = 64  # that wait at its door while it imports
+MOST_WORKERS = 64  # that wait for the forking process while it imports
 END_S = 20.0
-STOP_S = 8.0  # for what a worker left, which was killed itself: a stack ends others first
-FORKED = {"pid": 0}  # what a fork hears of its own start
-CHANGE = "SVC_TEST_CHANGE"  # in its environment: Python that changes a rule before it starts
-_forked: set[int] = set()  # and not reaped
-_begun: dict[str, subprocess.Popen[bytes]] = {}  # by its door, where it was this worker
+STOP_S = 8.0  # for processes of a killed worker; a stack first ends its children
+FORKED = {"pid": 0}  # the reply in the fork itself
+CHANGE = "SVC_TEST_CHANGE"  # a variable with Python code that runs before the program
+_forked: set[int] = set()  # pids of forks that are not reaped
+_begun: dict[str, subprocess.Popen[bytes]] = {}  # by socket, if this worker started the process
 
 
 @define(eq=False)
@@ -54,7 +54,7 @@ class Prestarted:
     pid: int
     args: list[str]
     _parent: Parent
-    _ended: int = field(init=False)  # a descriptor that can be read when it has ended
+    _ended: int = field(init=False)  # a descriptor that is readable once the process has ended
     returncode: int | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -25,8 +25,8 @@ from tests.support.ports import share
 from tests.support.prestarted import Prestarted
 from tests.support.watch import Watch
 
-PATIENCE_S = 90.0  # where much else runs; two seconds are usual
-SELDOM_S = 0.5  # between two questions, of whom the server refuses who asks too often
+PATIENCE_S = 90.0  # for a busy machine; two seconds are usual
+SELDOM_S = 0.5  # between two requests to a rate-limited server
 READY = re.compile(r"\bready\b")
 _OURS = share(10_240, 20_000)
 _ports = itertools.cycle(_OURS)

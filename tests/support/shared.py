@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 WATCHED = "watched"  # the first of what is made
-NAME = "SVC_TEST_SHARED"  # in the environment of all who belong to a run
+NAME = "SVC_TEST_SHARED"  # a variable in the environment of every process of a run
 ENDED_BY = ("prestarted", "postgres")  # modules with an ``end_shared`` for what ``once`` kept
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,12 +20,12 @@ from tests.live.edge_host import Host, running
 from tests.live.test_gateway_abuse import all_gone, many_files
 from tests.support.processes import free_port
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that newcomers wait
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # measures how long newcomers wait
 
-ADDRESSES, EACH = 16, 128  # what an owner's gateway takes in all, and of one address
+ADDRESSES, EACH = 16, 128  # the default limits: ADDRESSES * EACH, and EACH per address
 ASK = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 AT_MOST_S = 1.0
-TIMES_IDLE, FLOOR_S = 15, 0.25  # what most newcomers wait: times that at an idle host, or that
+TIMES_IDLE, FLOOR_S = 15, 0.25  # limits of most waits: times the idle wait, or seconds
 EVICTED = "svc_gateway_evicted_connections_total{"
 
 

@@ -22,7 +22,7 @@ from tests.support.processes import Service, bearer, eventually, metagame, regis
 pytestmark = [
     pytest.mark.live,
     pytest.mark.alone,
-]  # how long others wait, compared with the idle host
+]  # measures how long others wait, compared with the idle host
 
 REQUESTS, EACH = 60, 3_000  # the audit's: 180,000 stacks, then
 HELD = 20_000  # INVENTORY_MAX_ITEMS as an owner gets it

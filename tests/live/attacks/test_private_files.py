@@ -23,9 +23,9 @@ from tests.live.attacks.support import at_the_same_time, median_s, until_over
 from tests.live.deploying import deploy
 from tests.support.processes import bearer, eventually, metagame, register
 
-pytestmark = [pytest.mark.live, pytest.mark.alone]  # seconds that others wait
+pytestmark = [pytest.mark.live, pytest.mark.alone]  # measures how long others wait
 BODY, MOST_BODIES = 64 * 1024, 1_000
-MOST, FLOOR_S = 100, 0.5  # the longest wait: times the idle one, or that; one took 4.7 s
+MOST, FLOOR_S = 100, 0.5  # limits of the longest wait: times the idle wait, or seconds
 
 
 @pytest.fixture(autouse=True)

@@ -26,12 +26,12 @@ from tests.support.processes import free_port
 pytestmark = [
     pytest.mark.live,
     pytest.mark.alone,
-]  # how long a newcomer waits, compared with the idle host
+]  # measures how long a newcomer waits, compared with the idle host
 
-CONNECTIONS, MOST = 12, 5_000  # requests of a connection
-TARGET = b"/" + b"eyJ" * 530  # the whole text that is searched begins a token everywhere
+CONNECTIONS, MOST = 12, 5_000  # MOST is the number of requests on one connection
+TARGET = b"/" + b"eyJ" * 530  # a token could begin at every third character
 ASK = b"HEAD %b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: %b\r\n\r\n" % (TARGET, TARGET)
-TIMES_IDLE, FLOOR_S = 15, 0.25  # a newcomer's wait: so many times that at an idle host, or that
+TIMES_IDLE, FLOOR_S = 15, 0.25  # limits of a wait: times the idle wait, or seconds
 
 
 def attack(host: Host, ready: threading.Barrier, request: list[int], over: threading.Event) -> None:

@@ -17,8 +17,8 @@ from tests.support.processes import metagame
 
 pytestmark = pytest.mark.live
 
-HEADS = 2_200  # without a bound they take far more than MOST
-FIELDS, FEWER = 230, 90  # of each; and as many as the tiny upstream behind the gateway takes
+HEADS = 2_200  # without a limit, caching them needs far more than MOST
+FIELDS, FEWER = 230, 90  # fields per head; FEWER is the tiny upstream's maximum
 NAMES = 450  # in a Connection field
 MOST = 64 << 20  # bytes of memory that may be added
 AT_ONCE = 20  # requests that are sent before their answers are read

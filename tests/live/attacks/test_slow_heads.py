@@ -18,14 +18,14 @@ from tests.live.edge_host import Host, running
 pytestmark = [
     pytest.mark.live,
     pytest.mark.alone,
-]  # how long a newcomer waits, and CPU of the gateway
+]  # measures how long a newcomer waits, and the gateway's CPU time
 
 HEAD = b"GET /other HTTP/1.1\r\nHost: localhost\r\nA: %b\r\nConnection: close\r\n\r\n"
-LONG = HEAD % (b"a" * 16_300)  # a little less than a head may have
-ATTACKERS, EACH = 3, 4  # connections at once, and one after another
-AT_MOST_CPU_S = 1.0  # of the gateway for a head; 5 s and more where it began anew at every byte
+LONG = HEAD % (b"a" * 16_300)  # a little less than the maximum size of a head
+ATTACKERS, EACH = 3, 4  # concurrent connections; heads that each sends in turn
+AT_MOST_CPU_S = 1.0  # of the gateway per head; at least 5 s if it searched anew at each byte
 AT_LEAST_S = 1.0  # a longest wait below this is no finding on a busy machine
-AT_MOST_TIMES = 60  # the wait of a newcomer to the idle host
+AT_MOST_TIMES = 60  # the newcomer's idle wait
 
 
 def byte_by_byte(host: Host, address: str) -> bytes:

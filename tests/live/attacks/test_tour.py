@@ -33,7 +33,7 @@ from tests.support.processes import ask, bearer, eventually, free_port, register
 
 pytestmark = [pytest.mark.live, pytest.mark.alone]  # measures how long others wait
 
-TIMES_IDLE, FLOOR_S = 15, 0.3  # the median wait of somebody else: times that at rest, or that
+TIMES_IDLE, FLOOR_S = 15, 0.3  # limits of the median wait: times the idle wait, or seconds
 STRANGER, NEWCOMER, PLAYER, THIEF = (f"127.0.6.{number}" for number in range(1, 5))
 PAUSE_S = 0.05  # between two newcomers
 Reply = tuple[int, bytes]

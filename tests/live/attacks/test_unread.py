@@ -57,7 +57,7 @@ def test_answers_that_nobody_reads_have_a_bound_together(tmp_path: Path) -> None
         with ExitStack() as held:
             for _ in range(CONNECTIONS):
                 held.enter_context(closing(greedy(port)))
-            assert read(port) == size  # who reads is served
+            assert read(port) == size  # a client that reads is served
             assert memory_of(process) - before < MOST < CONNECTIONS * size // 2
     finally:
         process.send_signal(signal.SIGTERM)

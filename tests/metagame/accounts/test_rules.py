@@ -24,7 +24,7 @@ class Accounts:
         self.used: list[tuple[str, str, float]] = []
         self.added: list[tuple[Account, str, float]] = []
         self.renamed: list[tuple[str, str]] = []
-        self.taken: dict[str, str] = {}  # names, and whose
+        self.taken: dict[str, str] = {}  # name to account
 
     def name_is_taken(self, username: str, but_for: str | None = None) -> bool:
         return self.taken.get(username, but_for) != but_for

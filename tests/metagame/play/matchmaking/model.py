@@ -18,10 +18,10 @@ GROUP = 4
 GROUP_WAIT_S = 20.0  # without a new joiner
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
-LOOK_AGAIN_S = 1.0  # whether an earlier game server has ended
+LOOK_AGAIN_S = 1.0  # between two checks whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
-SHOWN_S = 60.0  # a sent party candidate in the party poll
+SHOWN_S = 60.0  # how long the party poll shows a sent candidate
 SWEEP_S = 60.0
 MAX_ENTRIES = 100_000
 

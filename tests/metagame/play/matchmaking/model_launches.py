@@ -30,7 +30,7 @@ class Match:
     created_at: float
     party_id: str | None = None
     leader: AccountId | None = None  # of the party
-    joined_at: float = 0.0  # the last joiner
+    joined_at: float = 0.0  # when the last player joined
     state: MatchState = MatchState.MATCHING
     server: Server | None = None
     asking: bool = False
@@ -40,10 +40,10 @@ class Match:
     ready_at: float = 0.0
     sent_at: float | None = None
     known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
-    told: set[AccountId] = field(factory=set)  # who has learned the server's address
-    elsewhere: dict[AccountId, float] = field(factory=dict)  # who asked for a world since, and when
-    counts_for: set[AccountId] = field(factory=set)  # who starts no other while it runs
-    ended: bool = False  # the server is known to run no more
+    told: set[AccountId] = field(factory=set)  # players who have received the server's address
+    elsewhere: dict[AccountId, float] = field(factory=dict)  # when a player asked for city or dojo
+    counts_for: set[AccountId] = field(factory=set)  # players who start no other meanwhile
+    ended: bool = False  # the server is known to have ended
 
     @property
     def takes_a_port(self) -> bool:
