@@ -38,7 +38,7 @@ def pytest_configure() -> None:
     shared.folder()
 
 
-@pytest.hookimpl(optionalhook=True)  # a run may be without xdist
+@pytest.hookimpl(optionalhook=True)  # xdist may be disabled
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return one worker per core, and six more for live tests, which mostly wait for processes."""
     more = 0 if "not live" in config.option.markexpr else 6

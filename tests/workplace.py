@@ -35,7 +35,7 @@ class Finding:
     what: str
     fault: str = ""
     cure: str = ""
-    tests: bool = True  # whether ``make test`` misses it, and not the making of packages alone
+    tests: bool = True  # whether tests need it, not only packaging
 
     def __str__(self) -> str:
         if not self.fault:

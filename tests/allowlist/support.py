@@ -51,7 +51,7 @@ class FakeSpawner(Clock):
     by_itself: bool = False
     listings: dict[str, str] = field(factory=dict)
     refuse: OSError | None = None
-    looks: int = 0  # at the table we made, which is answered at once
+    looks: int = 0  # checks of our own table, which are answered immediately
     flushed: bool = False
 
     def __attrs_pre_init__(self) -> None:

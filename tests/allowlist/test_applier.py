@@ -174,7 +174,7 @@ class ApplierTests(SynchronousTestCase):
         self.want(B)
         self.clock.advance(5)
         self.assertEqual(len(self.wall.runs), 1)
-        self.check().addErrback(lambda why: None).cancel()  # one look at a time
+        self.check().addErrback(lambda why: None).cancel()  # one check at a time
         observed.callback(True)
         self.assertEqual(self.wall.runs[1:], [(7, B)])
 

@@ -28,7 +28,7 @@ class ForgottenTests(SynchronousTestCase):
         return board
 
     def stop_all(self) -> None:
-        self.model.wires.clear()  # as a process ends, and its connections with it
+        self.model.wires.clear()  # as when a process ends with its connections
 
     def rule(self, board: ValkeyBoard) -> str | None:
         return at_once(board.transact(lambda transaction: transaction.get(RULE, "")))

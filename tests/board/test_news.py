@@ -201,10 +201,10 @@ class AwayTests(Base):
 
     def test_missed_news_is_delivered_once_and_in_order(self) -> None:
         self.engine.joined()
-        self.arrive(11)  # pushed before the reading is answered, and in it
+        self.arrive(11)  # pushed before the list arrives, and also in the list
         self.expect("")
         self.read(8, 9, 10, 11, 12)
-        self.arrive(12, 13)  # pushed after it
+        self.arrive(12, 13)  # pushed after the list was read
         self.expect("10 11 12 13")
 
     def test_news_pushed_before_the_rejoin_hides_no_earlier_news(self) -> None:

@@ -40,7 +40,7 @@ class Storm:
 
     acts: dict[str, Act]
     order: list[str]
-    left: dict[str, dict[str, Any]]  # by kind and key
+    left: dict[str, dict[str, Any]]  # entries by kind and key
     figures: dict[str, dict[str, Any]]  # by process
 
 

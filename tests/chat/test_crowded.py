@@ -18,7 +18,7 @@ from tests.chat.test_workers import Base
 from tests.chat.town import DOMAIN, Client, Town, account, resource
 
 FEW, MANY = 20, 400
-SLACK = 1.02  # a longer number takes a step more
+SLACK = 1.02  # a number with more digits takes a step more
 
 
 def steps(work: Callable[[], object]) -> int:

@@ -231,7 +231,7 @@ class IqAndEndTests(TownTests):
         self.town.clock.advance(2)
         away = Unavailable("the database cannot serve now")
         self.patch(type(self.town.game), "about", lambda *_: defer.fail(away))
-        self.assertIn('code="110"', "".join(client.join("City-1")))  # by what was known
+        self.assertIn('code="110"', "".join(client.join("City-1")))  # decided by the cached account
         self.assertEqual(self.flushLoggedErrors(), [])
 
     def test_little_is_kept_of_what_comes_while_the_game_is_asked(self) -> None:

@@ -43,7 +43,7 @@ class Base(SynchronousTestCase):
         self.clock, self.game = Clock(), ToldGame()
         self.board = SharedBoard(self.clock.seconds)
         self.here, self.there = self.town(), self.town()
-        self.pass_time(2)  # they have said Hello, and are known to each other
+        self.pass_time(2)  # both have sent Hello and know each other
 
     def town(self) -> Town:
         return Town(clock=self.clock, game=self.game, board=self.board)

@@ -82,7 +82,7 @@ class ToldWire:
 
     sent: list[str] = field(factory=list)
     ended: list[Any] = field(factory=list)
-    behind: int = 0  # frames that were to leave after those of others
+    behind: int = 0  # frames that had to be sent after others' frames
 
     def send(self, frame: bytes) -> None:
         assert not self.ended

@@ -29,7 +29,7 @@ _RULE = re.compile(r"- (.+)")
 OWN = re.compile(r"([A-Z]+ /\S*) \| ([^|]+)(?: \| (.+))?")  # a mark of a route of our own
 ROUTE = re.compile(r"[A-Z]+ /\S*")
 OF_OURS = "; a route of our own says who may call: 'GET /greeting/:name | player'"
-LONG = "tests/prove/"  # run by hand: whoever runs ``make test`` has proven nothing by them
+LONG = "tests/prove/"  # run only by hand, so ``make test`` proves nothing with them
 
 
 @frozen

@@ -32,7 +32,7 @@ def writes(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
         by_name = {function.name: handed_over(function) for function in functions}
-        shared = by_name.pop(SHARED_WRITER, [])  # counts for each function that calls it
+        shared = by_name.pop(SHARED_WRITER, [])  # attributed to each function that calls it
         for function in functions:
             for call in by_name.get(function.name, []):
                 yield function.name, call
@@ -58,7 +58,7 @@ def scope_of(call: ast.Call) -> str:
     """Return the call's scope as named in docs/contributors/transactions.md, or nothing."""
     text = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
     if text == "scope" and ledger_of(call) == "audit":
-        return "account"  # unless its caller says otherwise
+        return "account"  # unless the caller passes another scope
     if text == "ACROSS":
         return "across"
     if ledger_of(call) in OF_ONE_ACCOUNT:

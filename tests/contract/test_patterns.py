@@ -42,7 +42,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
     patterns: dict[tuple[Text, int, bool], set[Text]] = {}
     for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
-            continue  # only alembic can import those
+            continue  # only alembic can import migrations
         loaded = importlib.import_module(module.name)
         for name, value in vars(loaded).items():
             for pattern in patterns_in(value):
@@ -77,7 +77,7 @@ def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
             constant = node.args[0]
             if isinstance(constant, ast.Constant) and isinstance(constant.value, str | bytes):
                 yield node.func.attr, re.compile(constant.value)
-            elif isinstance(constant, ast.JoinedStr):  # what is put in is ours, and short
+            elif isinstance(constant, ast.JoinedStr):  # the inserted texts are our own and short
                 parts = (
                     part.value if isinstance(part, ast.Constant) else "x"
                     for part in constant.values

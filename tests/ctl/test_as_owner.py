@@ -148,7 +148,7 @@ class SecondFactorTests(RunningHostCase):
         change(self.folder, "metagame", SIGNING_KEY, "bmV3")
         self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {as_owner.UNPROVEN}")
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id)))
-        self.done("drain", "status")  # by the key, until the metagame has begun again
+        self.done("drain", "status")  # with the key, until the metagame has restarted
 
     def test_without_a_signing_key_the_owners_key_is_sent_alone(self) -> None:
         change(self.folder, "metagame", SIGNING_KEY, "")

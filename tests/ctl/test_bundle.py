@@ -35,7 +35,7 @@ QUOTED = 'my "own" key, 12'
 class BundleTests(HostCase):
     def setUp(self) -> None:
         super().setUp()
-        self.journal = ""  # what the journal of this machine says
+        self.journal = ""  # the content of this machine's journal
         self.patch(journal, "last_lines", lambda count: self.journal)
 
     @proves("svcctl bundle")

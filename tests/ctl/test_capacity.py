@@ -72,7 +72,7 @@ class ForecastTests(SynchronousTestCase):
 class CommandTests(HostCase):
     @proves("svcctl capacity")
     def test_running_hunts_are_measured_with_what_they_forked(self) -> None:
-        ours = os.getpgrp()  # this test's own processes stand for a hunt
+        ours = os.getpgrp()  # this test's processes take the place of a hunt
         with (
             mock.patch.object(capacity, "SAMPLE_S", 0.05),
             mock.patch.object(capacity, "_running", return_value=([ours], [])),

@@ -63,7 +63,7 @@ class AgeTests(HostCase):
         host = find(str(self.folder), None)
         _, days = disks(host, self.folder, time.time() + 7 * DAY_S)
         self.assertAlmostEqual(days, 7, places=1)
-        self.assertEqual(disks(host, self.folder)[1], 1.0)  # a first day says little
+        self.assertEqual(disks(host, self.folder)[1], 1.0)  # one day is too short for a forecast
 
 
 class HostTests(HostCase):

@@ -105,7 +105,7 @@ class FileTests(DoctorCase):
         for word in ("/nowhere/run", "no-such-launcher"):
             self.plant("deploy", "GAMESERVER_LAUNCHER", f"{word} --fast")
             self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "remove the setting")
-        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # found on PATH
+        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # env is found on PATH
         self.assertEqual(self.wrong(), [])
 
     def test_no_folder_of_game_files(self) -> None:

@@ -64,7 +64,7 @@ WORDS = {  # of columns that hold one of some words, not text of others
     ("maintenance", "wait_until"): "nobody",
 }
 KEPT = re.compile(r"((UID-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]+Z)\Z")
-DRAWN = re.compile("\r?\x1b\\[(?:\\?25[lh]|2K|1A|[0-9;]*m)")  # by our own progress bars
+DRAWN = re.compile("\r?\x1b\\[(?:\\?25[lh]|2K|1A|[0-9;]*m)")  # drawn by our own progress bars
 DRAWS = ("content manifest", "content verify", "status --watch")
 LEFT_OUT = {"env_file", "key", "restart_in", "lasts", "for_", "since", "until", "reason"}
 SEES = """account list: account saves: account show: announce: audit: content verify: drain status:

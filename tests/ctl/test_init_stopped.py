@@ -72,7 +72,7 @@ class StoppedTests(SynchronousTestCase):
         ran = svcctl(*self.words())
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual([path for path in self.folder.iterdir() if path.name[0] == "."], [])
-        self.assertEqual(svcctl(*self.words()).status, 1)  # it is there, and stays as it is
+        self.assertEqual(svcctl(*self.words()).status, 1)  # the host exists and is not changed
         return ran
 
     def test_stop_before_the_owner_is_known_restarts_or_resumes(self) -> None:

@@ -58,7 +58,7 @@ class CompletionTests(SynchronousTestCase):
         variable, first = re.findall(r"\$\((\w+)=(\w+_source) svcctl\)", text)[0]
         shells = [first, *re.findall(r"`((?:zsh|fish)_source)`", text)]
         self.assertEqual(shells, ["bash_source", "zsh_source", "fish_source"])
-        # asks this machine's bash for its version, by a process
+        # starts this machine's bash to read its version
         patched = mock.patch.object(BashComplete, "_check_version", lambda *_: None)
         patched.start()
         self.addCleanup(patched.stop)

@@ -153,7 +153,7 @@ class NotingTests(HostCase):
         self.ctl("account", "create", "Alpha")
         self.ctl("db", "restore", copy)
         self.assertNotIn("Alpha", self.accounts())
-        [row] = self.rows()[:1]  # those before it are in the database that was kept beside
+        [row] = self.rows()[:1]  # older rows are in the previous database, which was kept
         self.assertEqual((row["action"], row["target"]), ("restore", "copy.db"))
         (self.folder / "bad").write_bytes(b"no database")
         for what in ("db", "backup"):

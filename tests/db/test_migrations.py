@@ -191,7 +191,7 @@ class Migrations:
             self.assertEqual(after, before, step)
             tables = shape(engine)
             with self.assertRaises(Undone), transaction(newest) as tx:
-                # a worker of that version runs on, and writes its rows
+                # a worker of that version keeps running and writes rows
                 for target, row in rows(tables):
                     tx.execute(insert(target), row)
                 raise Undone

@@ -39,7 +39,7 @@ class FakeFamily:
     signals: list[int] = field(factory=list)
     watched: dict[int, Callable[[], None]] = field(factory=dict)
     undying: bool = False
-    deaf: bool = False  # nobody receives a signal
+    deaf: bool = False  # no process receives a signal
 
     def age(self) -> float:
         return self.seconds

@@ -249,6 +249,6 @@ class SpawnerTests(SynchronousTestCase):
         self.assertEqual(spawner.spawn(self.process, [str(self.program), "key"], {}), PID)
         [(program, words, more)] = self.reactor.started
         self.assertEqual((program, words), (str(self.program), [str(self.program), "key"]))
-        self.assertNotIn("childFDs", more)  # Windows knows none
+        self.assertNotIn("childFDs", more)  # Windows has no file descriptors to pass
         self.assertTrue(self.reactor.transport.stdin_closed)
         self.assertIsNone(self.process.group)

@@ -26,7 +26,7 @@ class Case:
     data: bytes
     gateway: int
     relay: int
-    body: bytes | None = None  # of the first request, where it passes
+    body: bytes | None = None  # the expected body of the first request, if it passes
 
 
 def _family(family: str, section: str, status: int, *cases: bytes, relay: int = 0) -> list[Case]:

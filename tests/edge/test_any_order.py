@@ -19,8 +19,8 @@ from svcserver.edge.upstream import Pool
 from svcserver.http import connection
 from tests.edge.wires import Edge, Upstream, Wire, gateway, pieces_of
 
-CLOSED = b"closed"  # what stands for a refusal
-LARGE = 70_000  # bytes: more than may wait, fewer than are allowed
+CLOSED = b"closed"  # in place of a refusal's body
+LARGE = 70_000  # bytes: more than may be buffered, fewer than the body limit
 
 
 @define
@@ -97,7 +97,7 @@ class World:
     asks: list[Ask]
     pieces: list[bytes]
     shapes: Callable[[], str]
-    leaves: bool  # the client, having said everything
+    leaves: bool  # whether the client closes once it has sent everything
     edge: Edge = field(factory=gateway)
     coming: list[Any] = field(factory=list)
     answered: int = 0

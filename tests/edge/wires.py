@@ -157,7 +157,7 @@ class Upstream:
     clock: Clock
     always: bytes = b""
     down: bool = False
-    silent: bool = False  # connections never come up
+    silent: bool = False  # connections never open
     wires: list[Wire] = field(factory=list)
     readers: list[Reader] = field(factory=list)
     answered: int = 0

@@ -134,7 +134,7 @@ class LauncherLookTests(SynchronousTestCase):
         self.clock.advance(CHECK_EVERY_S)
         self.clock.advance(PATIENCE_S)
         self.assertEqual(self.content.wires[-1].ended, "cut")
-        self.content.silent = True  # no connection comes up
+        self.content.silent = True  # no connection opens
         self.clock.advance(CHECK_EVERY_S - PATIENCE_S)
         self.clock.advance(PATIENCE_S)
         self.content.silent, self.content.down = False, True

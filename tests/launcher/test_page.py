@@ -73,7 +73,7 @@ class PageCase(LauncherCase):
         self.downloads = self.folder / "Downloads"
         self.page = Page(self.launcher, self.entrance, self.folder, self.downloads)
         self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"
-        self.others: list[int] = []  # ports of connections that are another user's
+        self.others: list[int] = []  # ports of another user's connections
         self.factory = PageFactory(
             self.clock, self.page.answer, lambda client, _: client in self.others
         )

@@ -132,7 +132,7 @@ class ListingTests(SynchronousTestCase):
         files = {"Game/Hunt.exe": b"MZ", "-x.exe": b"MZ"}
         for named, program in (
             ("Game/Hunt.exe", "Game/Hunt.exe"),
-            ("-x.exe", "-x.exe"),  # stands behind its folder in the command
+            ("-x.exe", "-x.exe"),  # in the command, its folder precedes the name
             ("game/hunt.exe", ""),
             ("Game/../Game/Hunt.exe", ""),
             ("/bin/sh", ""),

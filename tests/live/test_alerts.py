@@ -37,7 +37,7 @@ class Heard(BaseHTTPRequestHandler):
     deliveries: list[tuple[dict[str, str], bytes]]
 
     def do_GET(self) -> None:
-        self.do_POST()  # who follows a redirect asks so
+        self.do_POST()  # a client that follows a redirect sends GET
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -128,7 +128,7 @@ def test_the_test_command_says_whether_it_arrives(tmp_path: Path) -> None:
         add(folder, "moved", url)
         ran = run("alerts", "test", "moved", "--config", folder)
         assert ran.stderr == "svcctl: moved: the receiver answered 302\n"
-        assert (len(stored), stolen) == (1, [])  # nobody is led to another address
+        assert (len(stored), stolen) == (1, [])  # no redirect to another address is followed
     with receiver(status=500) as (url, _):
         add(folder, "bad", url)
         ran = run("alerts", "test", "bad", "--config", folder)

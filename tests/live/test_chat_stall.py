@@ -21,7 +21,7 @@ pytestmark = pytest.mark.live
 
 SPEAKERS = 6
 LINE = "🐉" * 2_048  # the longest body, in its most bytes
-LINES = 60  # what each may say at once
+LINES = 60  # what each player may send at once
 MOST = 500  # lines of each until one who reads nothing is cut
 GROWTH_KIB = 4 * 1024
 

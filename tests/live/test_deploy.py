@@ -43,7 +43,7 @@ from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
-DEADLINE_S = 10.0  # for a game server that is there
+DEADLINE_S = 10.0  # for a running game server to answer
 
 
 def children(service: Service) -> list[int]:

@@ -262,7 +262,7 @@ def test_a_second_signal_waits_for_no_answer(tmp_path: Path) -> None:
         assert player.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
         up.gateway.terminate()
         eventually(lambda: is_closed(up.gateway_port))
-        assert up.gateway.poll() is None  # it waits for the body
+        assert up.gateway.poll() is None  # the gateway waits for the body
         up.gateway.terminate()
         up.gateway.wait(DEADLINE_S)
         assert '"target":"/x","route":"metagame","status":0' in up.logs[0].read_text()

@@ -102,7 +102,7 @@ def test_what_is_lost_or_doubled_in_the_store_is_named(folder: Path, theft: str)
         status, deliveries = evening(folder)
     assert status == 1, deliveries
     assert re.search(words, deliveries), deliveries
-    # a hunt that was broken off is left, and does not wait for its players
+    # The players leave an aborted hunt, so the game server ends without waiting for them.
     eventually(lambda: kinds(folder) == ["city"], 20)
 
 

@@ -159,7 +159,7 @@ def test_a_crowd_of_grants_adds_each_once_and_none_above_the_cap(service: Servic
         # twenty retries of one grant: added once
         crowd(20, lambda n: entry.grant(7))
         assert entry.progress() == 20 * CAP + 7
-        # by the other route too, which knows no retries, up to the largest number there is
+        # also by the other route, which has no retries, up to the largest number
         path = f"/progression/{entry.account_id}/{TRACK}"
         crowd(20, lambda n: entry.ask("POST", f"{path}/{CAP + n}")[0])
         assert entry.progress() == 40 * CAP + 7 < INT_MAX

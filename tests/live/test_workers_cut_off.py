@@ -22,7 +22,7 @@ pytestmark = pytest.mark.live
 ROOM, LOST = "City-1", "lost the connection to the engine of LIVE_URL"
 MISSED = "events of other processes may have been missed"
 LINES = 8
-# nobody loses a lease meanwhile, however slow the machine is
+# no lease expires during the test, however slow the machine is
 PATIENT = f"from svcserver.chat import leases\nleases.LEASE_S = {50 * LEASE_S}\n"
 
 

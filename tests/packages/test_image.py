@@ -160,7 +160,7 @@ def test_stop_during_host_creation_ends_at_once_without_remains(image: str, tmp_
             with connection:
                 lines = inside(name, "sh", "-c", "cat /proc/[0-9]*/cmdline || true")
                 assert "svcctl" in lines
-                assert "postgresql:" not in lines  # everybody would read its password
+                assert "postgresql:" not in lines  # every user could read the password
                 run("podman", "stop", "-t", "40", name)
             assert run("podman", "inspect", name, "--format", "{{.State.ExitCode}}") == "0\n"
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ PORT, IP = 8774, "198.51.100.7"
 def started(servers: Servers) -> GameServer:
     """Start another game server, which listens on the port."""
     line = CommandLine("key", PORT, "map", "behemoth", "hunt", "somebody", "127.0.0.1:1")
-    nobody: Any = None  # no deploy server is notified
+    nobody: Any = None  # there is no deploy server to notify
     pid = FIRST_PID + servers.launches
     server = GameServer(servers.world, servers, nobody, pid, line, servers.world.now)
     server.boot()

@@ -62,7 +62,7 @@ class Forwarder:
             try:
                 entry.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # it has ended by itself
+                continue  # the connection has ended by itself
 
     def _accept(self, listening: socket.socket) -> None:
         while True:

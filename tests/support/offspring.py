@@ -29,7 +29,7 @@ from twisted.scripts import twistd
 from tests.support import proclist
 
 MOST = 1 << 17  # bytes of a request
-HIGH = 64  # nobody was given a descriptor from here on
+HIGH = 64  # descriptors from this number on are unused
 PR_SET_CHILD_SUBREAPER = 36
 PARENTS = {"svc-stack", "demo", "up", "backup"}
 MAINS = {"svcctl": "svcserver.ctl.main:main", "svc-launcher": "svcserver.launcher.main:main"}

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOM = "-" * 4096  # a word of this length, and a variable
+ROOM = "-" * 4096  # a command-line word of this length, and a variable
 FIRST_PLACE = 45  # of four addresses in /proc/PID/stat after the name (proc(5), 48 to 51)
 
 

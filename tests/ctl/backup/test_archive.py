@@ -128,7 +128,7 @@ class SealingTests(ArchiveCase):
         ):
             with closed.open("wb") as file:
                 file.write(head)
-                file.truncate(3 << 30)  # of which the disk holds nothing
+                file.truncate(3 << 30)  # a sparse file, which needs no space on the disk
             refused = self.assertRaises(CannotSeal, lock.open, closed, clear)
             self.assertIn(why, str(refused))
 

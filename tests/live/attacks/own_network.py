@@ -47,7 +47,7 @@ class OwnNetwork:
     """A process in the private network that waits for attacks to run."""
 
     _process: subprocess.Popen[str]
-    _told: IO[str]  # what it and what it started have printed
+    _told: IO[str]  # the output of the process and its children
 
     def run(
         self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
@@ -117,7 +117,7 @@ def own_network() -> Iterator[OwnNetwork]:
             yield OwnNetwork(process, deliveries)
         finally:
             assert process.stdin is not None
-            process.stdin.close()  # it ends what it shares, and then itself
+            process.stdin.close()  # the process ends its shared resources, then exits
             try:
                 process.wait(DEADLINE_S)
             finally:

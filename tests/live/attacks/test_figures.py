@@ -53,7 +53,7 @@ def attack(host: Host) -> None:
     with over_tls(arrive(host.gateway_port, "127.0.3.2")) as entry:
         assert (
             ask(entry, "GET", "/svc/api/ServerStatus") == 200
-        )  # its log line counts the lines left out
+        )  # the log line of this request counts the omitted lines
 
 
 def test_each_kind_of_attack_moves_a_figure_of_its_own(tmp_path: Path) -> None:

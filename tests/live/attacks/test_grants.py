@@ -33,7 +33,7 @@ pytestmark = [
 TRACK = "track_of_tests"
 ROUNDS, RETRIES = 8, 20
 GRANTS = 200
-FLOOR_S = 0.5  # a wait that nobody notices
+FLOOR_S = 0.5  # a wait that no player notices
 MOST = 60  # times the idle wait; sharing their threads with the grants, reads waited 200 times
 
 

@@ -55,7 +55,7 @@ def test_targets_full_of_token_prefixes_delay_no_newcomer(tmp_path: Path) -> Non
             ready.wait(30)
             waited = median_s(lambda: newcomer_s(host))
         shown = figures(port)
-        newcomer_s(host)  # whose line says how many were left out
+        newcomer_s(host)  # the log line of this request counts the omitted lines
         assert waited < max(TIMES_IDLE * idle, FLOOR_S), (idle, waited)
     written = host.logs[0].read_text().splitlines()
     lines = [orjson.loads(line) for line in written if "message" in line]

@@ -148,7 +148,7 @@ def test_a_full_disk_refuses_saves_until_there_is_room(
         for saver in savers:
             assert [saver.save() for _ in range(4)] == [200] * 4
         with full_at(service, os.path.getsize(tmp_path / "svc.db-wal")):
-            # what was there is read, what is new is refused
+            # old data can be read, and new data is refused
             eventually(lambda: all(saver.save() != 200 for saver in savers))
             assert [saver.held() for saver in savers] == [saver.version for saver in savers]
             assert {saver.save() for saver in savers} == {503}

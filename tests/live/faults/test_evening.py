@@ -44,7 +44,7 @@ def test_players_stay_in_when_a_component_is_killed(folder: Path, component: str
     for guest in guests:
         assert guest.saved() and eventually(guest.in_the_city) and guest.downloads()
     os.kill(running(folder, component), signal.SIGKILL)
-    for guest in guests:  # the same key and token all the evening
+    for guest in guests:  # with the same key and token as before
         eventually(guest.kept)
         eventually(guest.in_the_city)
         eventually(guest.downloads)
