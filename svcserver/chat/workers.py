@@ -307,7 +307,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Free a session's seat; the process that has the session then ends it."""
+        """Free a session's seat; the process that has the session then ends that session."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
