@@ -2,8 +2,8 @@
 
     await board.transact(lambda transaction: leave(BoardParties(transaction), me), near=keys)
 
-``work(transaction)`` reads and writes entries. If it raises, nothing is written. ``work`` may run
-more than once, so it must have no effect outside its transaction. The transaction also provides
+``work(transaction)`` reads and writes entries. If ``work`` raises, nothing is written. ``work`` may
+run more than once, so it must have no effect outside its transaction. The transaction also provides
 the time, new ids and a method to publish events.
 """
 
@@ -40,7 +40,7 @@ class BoardTransaction(ABC):
         self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """Return a random UUID; if the work runs again, it gets the same ids again."""
+        """Return a random UUID; a repeated run of the work gets the same ids again."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1

@@ -37,7 +37,7 @@ class Seal:
         return self._tag(name, stamp, value) + value
 
     def open(self, name: bytes, stamp: bytes, sealed: bytes) -> bytes:
-        """Return the value; raises ValueError unless this host wrote it under this name."""
+        """Return the value; raises ValueError unless this host wrote the value under this name."""
         value = sealed[TAG:]
         if not constant_time_equal(self._tag(name, stamp, value), sealed[:TAG]):
             raise ValueError("this host has not written it")

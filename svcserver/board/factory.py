@@ -46,7 +46,7 @@ class BoardSnapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Load the entries that were saved at the last stop into the board, if they are recent."""
+        """Put the entries of the last stop's snapshot into the board, if the snapshot is recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:

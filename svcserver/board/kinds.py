@@ -22,7 +22,7 @@ class Kind(Generic[T]):
     Values are immutable: frozen attrs classes, tuples, frozensets, strings and numbers. ``shape``
     is their type, which an external engine needs to store them as JSON.
 
-    ``lives_s`` is an entry's time to live in seconds. It restarts with each write or, with
+    ``lives_s`` is an entry's time to live in seconds. The time restarts with each write or, with
     ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a memory
     board, which then drops the entry that expires first. An external engine has one limit for all
     kinds (``maxmemory``).
@@ -33,11 +33,11 @@ class Kind(Generic[T]):
     ``sealed`` makes an external engine store each entry with a keyed hash. An entry that someone
     else wrote, or copied from another key, is ignored. Use False only for entries that grant
     nothing if they are forged, and give the reason there. A hash cannot reveal that an entry was
-    deleted or replaced by an older one, so data that must be safe from that belongs in the
+    deleted, or replaced by an older entry. Data that need protection against this belong in the
     database.
 
     ``listed=True`` lets ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this
-    kind. This excludes ``kept_by_reading``, because the list only records writes.
+    kind. A listed kind cannot have ``kept_by_reading``, because the list only records writes.
     """
 
     name: str

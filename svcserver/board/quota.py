@@ -1,7 +1,7 @@
-"""A limit on events per key and time window; an event can be reserved and released.
+"""A limit on events per key and time window; a place for an event can be taken and given back.
 
-Reserve a place before a database transaction that may turn out not to need it. So two concurrent
-requests never share the last place:
+Take a place before a database transaction that may turn out not to need the place. So two
+concurrent requests never share the last place:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)

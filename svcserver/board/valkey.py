@@ -1,9 +1,9 @@
 """The board on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
-that it read has changed. Otherwise it runs again. Entries from several loads may be of different
-moments. So after more than one load, the entries are compared before a result or an exception is
-returned. The engine's clock gives the time.
+that the work read has changed. Otherwise the transaction starts again. Entries from several loads
+may be of different moments. So after more than one load, the entries are compared before a result
+or an exception is returned. The engine's clock gives the time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """The error when other transactions changed the entries that this one read, again and again."""
+    """The error of a transaction whose entries other transactions have changed at every attempt."""
 
     def __init__(self) -> None:
         super().__init__("too many change the same at once", retry_after_s=1)
@@ -139,7 +139,7 @@ class ValkeyBoard:
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Run the work; if it lacks entries, load them and run it again, until it lacks none."""
+        """Run the work, again and again until all entries that it needs are loaded."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
@@ -236,7 +236,7 @@ class ValkeyBoard:
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """Return the engine's current time in seconds, estimated from the time it last reported."""
+        """Return the engine's current time in seconds, estimated from its last reported time."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:
