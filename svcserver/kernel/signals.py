@@ -30,7 +30,7 @@ class Signal(Generic[T]):
         self.listeners.append(listener)
 
     def send(self, news: T) -> None:
-        """Call every listener. A listener that raises is a defect, and ends the call."""
+        """Call every listener, in order, until one raises, which is a defect."""
         for listener in self.listeners:
             listener(news)
 
@@ -125,8 +125,8 @@ class Announced:
     """The request to show the line ``text`` from the server in every chat room.
 
     ``made_at`` (epoch milliseconds) identifies the announcement, and ``mark`` is smaller for each
-    later line. Several processes may send the same line; by these two fields, only the first one is
-    published.
+    later line of it. Several processes may send the same line; these two fields show that the lines
+    are the same, so that only the first is published.
     """
 
     text: str

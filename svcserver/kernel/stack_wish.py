@@ -1,6 +1,7 @@
 """Requests of the metagame to the stack that runs it, in a file in the folder that both use.
 
-The stack checks for the file every two seconds, and deletes it before acting on it.
+The stack checks for the file every two seconds, and deletes the file before it carries out the
+request.
 """
 
 from __future__ import annotations
