@@ -292,7 +292,8 @@ class WebChannel(Connection):
     def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
         """Send an error, then close the connection.
 
-        Further input is discarded, because a reset of the connection would lose the error.
+        Further input is read and discarded: unread input would reset the connection, and the client
+        could lose the error.
         """
         body = encode_body(answer)
         upload, self._upload = self._upload, None

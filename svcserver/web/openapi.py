@@ -70,8 +70,8 @@ def document(
 ) -> Schema:
     """Return the whole document; routes with the same path share one path entry.
 
-    ``examples`` maps a route's name to the bodies that were ``sent`` and ``answered``;
-    ``about`` tells readers what the service is and how to use it.
+    ``examples`` maps a route's name to example bodies: ``sent`` for the request and ``answered``
+    for the answer. ``about`` tells readers what the service is and how to use it.
     """
     credentials = credentials or Credentials()
     schemas: dict[str, Schema] = {}
