@@ -1,8 +1,9 @@
 """Checks for requests that another site's web page makes to a service on this machine.
 
 A page that is open in a browser on this machine can reach loopback, and a service that trusts
-loopback would trust the page. Three header fields reveal the page: Host (a page whose name was
-pointed at 127.0.0.1 still sends that name), Origin, and Sec-Fetch-Site.
+loopback would trust the page. Three header fields reveal the page. Host has the page's name, even
+if somebody has pointed this name at 127.0.0.1. Origin and Sec-Fetch-Site say that the request comes
+from another site.
 """
 
 from __future__ import annotations
