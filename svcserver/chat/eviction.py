@@ -72,7 +72,7 @@ class ByNetwork(Generic[C]):
 
 @define
 class Crowd(Generic[C]):
-    """All connections, split into those that are still logging in and those of players."""
+    """All connections: those that are still logging in, and those of players, apart."""
 
     waiting: ByNetwork[C] = field(factory=ByNetwork)
     players: ByNetwork[C] = field(factory=ByNetwork)

@@ -123,7 +123,7 @@ class Pending:
 
 
 def shown_of(worker: str, session: Session, to: tuple[AccountId, ...] = ()) -> StatusShown:
-    """Return the event with the session's status; ``show`` is None if the session has none."""
+    """Return the event with the session's status; without a status, ``show`` is None."""
     if session.status is None:
         return StatusShown(worker, session.number, None, to=to)
     return StatusShown(worker, session.number, session.status.show, session.status.text, to)
