@@ -160,7 +160,7 @@ class EndedOutputs:
             log.warn(text, id=server_id, why=error.strerror)
 
     def find(self, server_id: str) -> OutputFile | None:
-        """Return the last output of an ended server, or None if there is none."""
+        """Return the last output of an ended server, or None if no output is stored."""
         return next((file for known, file in self._files() if known == server_id), None)
 
     def ids(self) -> set[str]:
