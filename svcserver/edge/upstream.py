@@ -160,7 +160,7 @@ class Pool:
             self._idle.remove(connection)
 
     def sweep(self, now: float) -> bool:
-        """Close connections that were idle for too long; return whether any are left."""
+        """Close connections that were idle for too long; return whether idle ones are left."""
         for connection in [
             connection for connection in self._idle if now - connection.idle_since >= self.idle_s
         ]:
