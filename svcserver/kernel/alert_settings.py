@@ -300,7 +300,10 @@ def unfit(channel: Channel) -> str | None:
 
 
 def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
-    """Write a channel's file; raises BadSetting or OSError, FileExistsError if it must be new."""
+    """Write a channel's file; raises BadSetting or OSError.
+
+    With ``new``, raises FileExistsError if the file exists already.
+    """
     text = "".join(f"{name}={value}\n" for name, value in values.items())
     if parse_env_file(text) != values:  # such as a value in quotes
         raise BadSetting("A value begins or ends with a quote or a space. Remove it.")
@@ -308,7 +311,10 @@ def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
 
 
 def write_channel_text(path: Path, text: str, *, new: bool) -> None:
-    """Write the whole file or nothing; raises OSError, FileExistsError if it must be new."""
+    """Write the whole file or nothing; raises OSError.
+
+    With ``new``, raises FileExistsError if the file exists already.
+    """
     for old in path.parent.glob(f".{path.name}.*.new"):  # of writers that were killed
         with suppress(FileNotFoundError):
             if abs(epoch() - old.stat().st_mtime) > LEFT_OVER_S:

@@ -167,7 +167,7 @@ def request(folder: Path, now: float) -> None:
 
 
 def requested_at(folder: Path) -> float | None:
-    """Return the time of the request that waits for the stack, or None if there is none."""
+    """Return the time of the request that waits for the stack, or None without such a request."""
     try:
         return (folder / REQUEST_FILE).stat().st_mtime
     except OSError:

@@ -103,7 +103,7 @@ def _wary(text: str) -> str:
 
 
 def _without_path_secret(path: str) -> str:
-    """Remove the secret from a path that has one, such as an invite code.
+    """Remove the secret, such as an invite code, from a path that has one.
 
     Invite codes have no fixed format, because an owner may choose them.
     """
