@@ -307,10 +307,10 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener; while any are open, their deadlines are checked each second.
+    """All connections of a listener; their deadlines are checked each second while any is open.
 
-    ``sweeps`` are further functions called every second, such as those of pools. Each returns
-    whether it needs another call.
+    ``sweeps`` are further functions called every second, such as those of pools. Each function
+    returns whether it must be called again.
     """
 
     noisy = False
