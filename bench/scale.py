@@ -183,7 +183,7 @@ def driven(
 
 
 def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare the requests of two workers with those of one."""
+    """Compare the requests of two workers with the requests of one worker."""
     with workers(folder, 2) as some:
         single, two = [], []
         for number in range(arguments.rounds):
@@ -232,7 +232,7 @@ def median(runs: list[Any], name: str) -> float:
 
 
 def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare the chat of four processes with that of one, in a room of a hundred."""
+    """Compare the chat of four processes with the chat of one process, in a room of a hundred."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], ROOM), some.engine_pid

@@ -88,7 +88,7 @@ def report_change(few: Runs, many: Runs, accounts: int) -> int:
 
 
 def _harm(name: str, runs: Runs) -> bool:
-    """Print the failures and losses of a scenario; return whether there were any."""
+    """Print a scenario's failures and losses; return whether anything was printed."""
     errors = sum(run.errors for run in runs.of[name])
     missing = sum(run.missing for run in runs.of[name])
     if errors or missing:
