@@ -105,8 +105,8 @@ async def transact(
 ) -> str:
     """Send the transaction, in ``times`` concurrent copies, and return its outcome.
 
-    ``ask`` sends the request instead of the player. ``overtaken`` returns whether newer data may be
-    stored, which makes a reply of 409 correct.
+    If ``ask`` is given, it sends the request instead of ``me.ask``. ``overtaken`` returns whether
+    newer data may be stored; then a reply of 409 is correct.
     """
     call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)

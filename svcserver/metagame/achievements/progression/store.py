@@ -152,12 +152,12 @@ class SqlProgress:
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """Return the stored reply if this grant repeats the last track write, within the window.
+        """Return the stored reply if this grant repeats the last track write within ``window_ms``.
 
         The stored time may be slightly later than ``at``, if another process has stored the same
-        grant. If it is later by more than the window, the clock was set back. Then the grant is not
-        a repeat: otherwise equal grants would have no effect until the clock reaches that time
-        again.
+        grant. A stored time that is later by more than the window means that the clock was set
+        back. Then the grant is not a repeat: otherwise equal grants would have no effect until the
+        clock reaches that time again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -79,7 +79,7 @@ class PartyActs:
             log.info("an invite by {account} named another party", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
-        """Accept the invite to the party, or from the sender, with the id ``named``; return the party.
+        """Accept the invite to the party, or from the sender, with this id; return the party.
 
         A repeated request returns the party that the caller has already joined.
         """
@@ -105,7 +105,10 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline a received invite; if there is none, withdraw a sent one, if any."""
+        """Decline an invite that the caller received, named by its party's or sender's id.
+
+        If there is none, withdraw the caller's invite to ``recipient``, if there is any.
+        """
         names = [name for name in texts if name is not None]
 
         def work(parties: Parties) -> None:
