@@ -142,7 +142,10 @@ class Fleet:
         self.servers[server.id] = server
 
     def adopt(self, server: GameServer) -> bool:
-        """Record the server of an earlier run; return False if the server's port is no longer valid."""
+        """Record the server of an earlier run.
+
+        Return False, and record nothing, if the port of that server is no longer valid.
+        """
         kind = server.launch.kind
         fits = server.port in self._ports(kind) and server.port not in self._taken()
         if not fits or (kind in PERSISTENT and self.of_kind(kind) is not None):
