@@ -142,9 +142,10 @@ class Fleet:
         self.servers[server.id] = server
 
     def adopt(self, server: GameServer) -> bool:
-        """Record the server of an earlier run.
+        """Record the server of an earlier run; return False if it cannot be adopted.
 
-        Return False, and record nothing, if the port of that server is no longer valid.
+        That is so if its port is taken or outside the port range, or if it is a second city or
+        dojo.
         """
         kind = server.launch.kind
         fits = server.port in self._ports(kind) and server.port not in self._taken()

@@ -353,7 +353,7 @@ class Supervisor:
         return [server.pid for server in self.fleet.servers.values()]
 
     def adopt_placed(self, server: GameServer) -> GameProcess | None:
-        """Adopt a game server that the engine still runs; return None if its port is not valid."""
+        """Adopt a game server that the engine still runs; return None if the fleet refuses it."""
         if not self.fleet.adopt(server):
             return None
         process = self._new_process(server.id, server.launch.kind, server.port)

@@ -285,7 +285,8 @@ class SwarmEngine:
 
     ``memory_mb`` returns the memory that is reserved for a kind of game server, which is also its
     limit. ``cpus`` is the limit of CPU cores; a quarter of it is reserved. ``adopt`` returns the
-    process of a game server that an earlier run started, or None if its port is no longer valid.
+    process of a game server that an earlier run started, or None if ``Fleet.adopt`` refuses the
+    game server.
     """
 
     clock: Any
@@ -559,9 +560,9 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service of an earlier run, or remove it.
 
-        A service is removed if it has not started, or if its label or its port is not valid. A
-        service that first appears in a later listing is removed, too: Docker created it, but the
-        reply was lost, so its launch has failed here.
+        A service is removed if it has not started, if its label is damaged, or if ``adopt`` returns
+        None. A service that first appears in a later listing is removed, too: Docker created it,
+        but the reply was lost, so its launch has failed here.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
