@@ -82,7 +82,9 @@ def demote(host: Host, out: Out, name: str, reason: str) -> None:
 
 def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
     """Set an account's role, which takes effect at the account's next request."""
-    done = by_staff(host, "role", name, reason, StaffWork, lambda work: work.give_role(role))
+    done = by_staff(
+        host, "role", name, reason, StaffWork, lambda work: work.give_role(role, proven=True)
+    )
     account = done.account
     out.data(
         {
@@ -103,7 +105,9 @@ def new_key(host: Host, out: Out, name: str, reason: str) -> None:
 
     The old key stops working, and its sessions end within a second. The new key is printed once.
     """
-    made = by_staff(host, "new key", name, reason, PersonWork, PersonWork.new_key)
+    made = by_staff(
+        host, "new key", name, reason, PersonWork, lambda work: work.new_key(proven=True)
+    )
     account, key = made.account, made.key
     out.data({"id": account.id, "username": account.username, "key": key})
     out.text(

@@ -175,6 +175,31 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
         assert log_in(here, player["key"]) == 400
 
 
+@proves("POST DashboardRole", "POST DashboardNewKey")
+def test_a_role_and_a_new_key_of_staff_need_the_key(browser: Browser, here: Host) -> None:
+    player = register(here.service, "Rising")
+    with account_page(browser, here, "Rising") as tab:
+        tab.press("Role")
+        tab.answer("Change", Role="moderator")
+        expect(tab.fault()).to_contain_text("Enter the key")
+        tab.look_at_question()
+        tab.answer("Change", Key=here.key)
+        tab.told("Rising is now moderator")
+        expect(tab.fact("Role")).to_have_text("moderator")
+        tab.press("New key")
+        tab.look_at_question()
+        tab.answer("Create", Key="UUK_wrong")
+        expect(tab.fault()).not_to_be_empty()
+        tab.answer("Create", Key=here.key)
+        expect(tab.page.get_by_role("heading", name="The key of Rising")).to_be_visible()
+        key = tab.page.get_by_role("dialog").locator(".join").inner_text()
+        tab.confirm("Close")
+        assert (log_in(here, player["key"]), log_in(here, key)) == (400, 200)
+        tab.press("Role")
+        tab.answer("Change", Role="player")
+        tab.told("Rising is now player")
+
+
 @proves("POST DashboardRole", "who of the staff may do what")
 def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
     browser: Browser, here: Host
@@ -182,7 +207,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
     player = register(here.service, "Hal_9")
     with account_page(browser, here, "Hal_9") as tab:
         tab.press("Role")
-        tab.answer("Change", Role="helper")
+        tab.answer("Change", Role="helper", Key=here.key)
         tab.told("Hal_9 is now helper")
     with visit(browser, here, "phone") as tab:
         page = tab.page

@@ -22,7 +22,6 @@ from svcserver.kernel.backup_settings import (
 )
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.envfile import change
-from svcserver.kernel.headers import ACCOUNT_KEY
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated, Unavailable
 from svcserver.kernel.settings import BadSetting, with_env_file
 from svcserver.kernel.shapes import Moment, pascal_case, spelled, text, whole
@@ -31,7 +30,13 @@ from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.accounts.audit import Act, AuditEntry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
-from svcserver.metagame.owner.signin import CODE, CODE_HEADER, SignInActs, check_key_sent
+from svcserver.metagame.owner.signin import (
+    CODE,
+    CODE_HEADER,
+    SignInActs,
+    check_key_sent,
+    is_proven,
+)
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.files import Transfer, Transfers
@@ -431,10 +436,7 @@ class BackupRoutes:
         To turn nightly backups off or keep fewer, a session also sends the key, and the code of a
         second factor.
         """
-        proven = call.caller.account is None  # svcctl on this machine
-        if not proven and call.request.has_header(ACCOUNT_KEY):
-            await self.ways.check(call.player, call.request.header(CODE_HEADER))
-            proven = True
+        proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)
         return Answer(200, self.acts.show(), NO_STORE)
 

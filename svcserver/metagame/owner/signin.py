@@ -405,6 +405,19 @@ def check_key_sent(call: Call[Any], why: str) -> None:
         raise Unauthenticated(why, code="key_wanted")
 
 
+async def is_proven(call: Call[Any], ways: SignInActs) -> bool:
+    """Return whether the request has more than a session: the machine's ticket, or the key.
+
+    Raises Unauthenticated if the account has a second factor and its code is missing or wrong.
+    """
+    if call.caller.account is None:  # svcctl on this machine
+        return True
+    if not call.request.has_header(ACCOUNT_KEY):
+        return False
+    await ways.check(call.player, call.request.header(CODE_HEADER))
+    return True
+
+
 def _ticket(call: Call[Any]) -> Ticket | None:
     return ticket_of(call.request.header(b"cookie"), call.request.header(PAGE_HEADER))
 

@@ -100,13 +100,16 @@ class StaffWork:
 
         return act
 
-    def give_role(self, role: Role) -> Act[StaffActResult]:
-        """Return the action that changes the account's role."""
+    def give_role(self, role: Role, *, proven: bool) -> Act[StaffActResult]:
+        """Return the action that changes the account's role.
+
+        ``proven`` is true if the request comes from svcctl or has the account key.
+        """
 
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             account = self._person(tx, trace)
             trace.before = _role(account)
-            after = rules.set_role(SqlAccounts(tx), self.staff, account, role)
+            after = rules.set_role(SqlAccounts(tx), self.staff, account, role, proven=proven)
             trace.after = _role(after)
             end_all(tx, account.id)
             return StaffActResult(after)

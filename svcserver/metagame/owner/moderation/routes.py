@@ -16,6 +16,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.owner.moderation import wire
 from svcserver.metagame.owner.moderation.acts import ModerationActs, StaffWork
 from svcserver.metagame.owner.moderation.rules import StaffActResult
+from svcserver.metagame.owner.signin import CODE, SignInActs, is_proven
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
@@ -33,6 +34,7 @@ class ModerationRoutes:
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
     )
     acts: ModerationActs
+    ways: SignInActs
     reads: ReadLimit
 
     @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
@@ -68,12 +70,27 @@ class ModerationRoutes:
         """End all sessions of an account; the account may log in again."""
         return await self._do(call, "kick", StaffWork.kick, call.body.reason)
 
-    @routes.row("POST", "/svc/api/DashboardRole", body=wire.RoleWish, reply=wire.PersonReply)
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardRole",
+        body=wire.RoleWish,
+        reply=wire.PersonReply,
+        headers=CODE,
+        signs_in=True,
+    )
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
-        """Give an account another role; the last owner must stay an owner."""
-        role, reason = wire.role_called(call.body.role), call.body.reason
-        # the result depends on the number of owners
-        return await self._do(call, "role", lambda work: work.give_role(role), reason, across=True)
+        """Give an account another role; the last owner must stay an owner.
+
+        To give a higher role, a session also sends the key, and the code of a second factor.
+        """
+        role, proven = wire.role_called(call.body.role), await is_proven(call, self.ways)
+        return await self._do(
+            call,
+            "role",
+            lambda work: work.give_role(role, proven=proven),
+            call.body.reason,
+            across=True,  # the result depends on the number of owners
+        )
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:

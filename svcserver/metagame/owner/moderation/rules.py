@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from svcserver.kernel.foreign_text import NOT_PLAIN, is_plain
 from svcserver.kernel.ids import AccountId
-from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing
+from svcserver.kernel.refusals import Conflict, Forbidden, Malformed, Missing, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.kernel.times import seconds_of
 from svcserver.metagame.access.acting import Staff
@@ -149,14 +149,25 @@ def lift(
     return SanctionChange(account, before, None)
 
 
-def set_role(accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role) -> Account:
-    """Change an account's role and return the account; Conflict if the last owner would lose it."""
+def set_role(
+    accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role, *, proven: bool
+) -> Account:
+    """Change an account's role and return the account; Conflict if the last owner would lose it.
+
+    Raises Unauthenticated if a session alone gives a higher role.
+    """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")
     if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:
         raise Conflict(
             f"{account.username} is the last owner: make another account an owner first",
             code="last_owner",
+        )
+    if role > account.role and not proven:
+        raise Unauthenticated(
+            f"This gives {account.username} more rights. Enter the key that you sign in with to"
+            " confirm that.",
+            code="key_wanted",
         )
     accounts.set_role(account.id, role)
     word = role.word if role in (Role.HELPER, Role.MODERATOR) else None

@@ -30,6 +30,7 @@ from svcserver.metagame.owner.people.rules import (
     SortOrder,
     check_deletable,
     check_merge,
+    check_new_key,
     check_owner,
 )
 from svcserver.metagame.owner.people.store import SqlPeople, remove
@@ -103,11 +104,15 @@ class PersonWork:
     who: str
     wall_clock: Callable[[], float]
 
-    def new_key(self) -> Act[Keyed]:
-        """Return the action that replaces the account's key and ends its sessions."""
+    def new_key(self, *, proven: bool) -> Act[Keyed]:
+        """Return the action that replaces the account's key and ends its sessions.
+
+        ``proven`` is true if the request comes from svcctl or has the account key.
+        """
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
+            check_new_key(account, proven=proven)
             key = new_account_key()
             accounts.replace_key(account.id, key)
             return Keyed(account, key, self._end(tx, account))

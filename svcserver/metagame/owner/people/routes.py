@@ -16,6 +16,7 @@ from svcserver.metagame.once import Again
 from svcserver.metagame.owner.people import wire
 from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs, PersonWork
 from svcserver.metagame.owner.people.rules import SortOrder
+from svcserver.metagame.owner.signin import CODE, SignInActs, is_proven
 from svcserver.metagame.owner.wire import AccountExport
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -72,11 +73,23 @@ class HandlingRoutes:
         worded, access=Access.ADMIN_KEY, role=Role.HELPER, bad_json=BAD_JSON, again=Again.NEVER
     )
     acts: HandlingActs
+    ways: SignInActs
 
-    @routes.row("POST", "/svc/api/DashboardNewKey", body=wire.AccountWish, reply=wire.NewKey)
+    @routes.row(
+        "POST",
+        "/svc/api/DashboardNewKey",
+        body=wire.AccountWish,
+        reply=wire.NewKey,
+        headers=CODE,
+        signs_in=True,
+    )
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
-        """Give an account a new key; the old key and the current sessions stop working."""
-        made = await self._do(call, "new key", PersonWork.new_key)
+        """Give an account a new key; the old key and the current sessions stop working.
+
+        For an account of staff, a session also sends the key, and the code of a second factor.
+        """
+        proven = await is_proven(call, self.ways)
+        made = await self._do(call, "new key", lambda work: work.new_key(proven=proven))
         return Answer(200, {"Username": made.account.username, "Key": made.key}, NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardMergeNotes", body=wire.MergeWish, reply=wire.Merged)

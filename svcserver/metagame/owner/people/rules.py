@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from attrs import frozen
 
-from svcserver.kernel.refusals import Conflict, Forbidden
+from svcserver.kernel.refusals import Conflict, Forbidden, Unauthenticated
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.rules import Account
@@ -46,6 +46,16 @@ def check_owner(staff: Staff) -> None:
     """Raise Forbidden unless this staff member is an owner."""
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner may do this", code="forbidden")
+
+
+def check_new_key(account: Account, *, proven: bool) -> None:
+    """Raise Unauthenticated if a session alone asks for the key of a staff account."""
+    if account.role > Role.PLAYER and not proven:
+        raise Unauthenticated(
+            f"{account.username} is staff. Enter the key that you sign in with to give it a new"
+            " key.",
+            code="key_wanted",
+        )
 
 
 def check_merge(source: Account, target: Account) -> None:

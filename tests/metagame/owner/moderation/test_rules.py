@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from attrs import define, evolve, field
@@ -99,14 +100,13 @@ class ModerationRuleTests(SynchronousTestCase):
         )
 
     def test_only_an_owner_gives_roles_and_one_owner_stays(self) -> None:
-        code = self.refused(Forbidden, rules.set_role, self.store, MONA, ANN, Role.HELPER)
-        self.assertEqual(code, "forbidden")
+        give = partial(rules.set_role, self.store, proven=True)
+        self.assertEqual(self.refused(Forbidden, give, MONA, ANN, Role.HELPER), "forbidden")
         owner = evolve(ANN, is_admin=True)
-        self.assertIs(rules.set_role(self.store, OLGA, owner, Role.PLAYER).is_admin, False)
+        self.assertIs(give(OLGA, owner, Role.PLAYER).is_admin, False)
         self.store.owner_count = 1
-        code = self.refused(Conflict, rules.set_role, self.store, OLGA, owner, Role.HELPER)
-        self.assertEqual(code, "last_owner")
-        self.assertIs(rules.set_role(self.store, OLGA, owner, Role.OWNER).is_admin, True)
+        self.assertEqual(self.refused(Conflict, give, OLGA, owner, Role.HELPER), "last_owner")
+        self.assertIs(give(OLGA, owner, Role.OWNER).is_admin, True)
 
     def test_query_texts_are_cut_to_the_longest_name_and_id(self) -> None:
         query = read_query(0.0, "a" * 500, "t" * 500, None, None)

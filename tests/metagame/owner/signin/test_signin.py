@@ -20,6 +20,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     TRIES_S,
     DashboardAccess,
     SqlDashboardAccess,
+    new_factor,
 )
 from svcserver.metagame.owner.signin import FactorWish
 from svcserver.web.eventstream import BEAT_S, EVERY_S
@@ -30,6 +31,12 @@ from tests.support.proves import proves
 
 PATH = "/svc/api/DashboardSession"
 OURS = {"x-svc-dashboard": "1"}
+
+
+def code_of(secret: str, now: float) -> str:
+    """Return the second factor's code at this time."""
+    totp = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
+    return totp.generate(int(now)).decode()
 
 
 class SessionTests(StaffCase):
@@ -273,8 +280,7 @@ class WaysTests(StaffCase):
         return self.game.browse("POST", PATH, key=key, headers=headers)
 
     def code(self, secret: str) -> str:
-        totp = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
-        return totp.generate(int(self.game.clock.seconds())).decode()
+        return code_of(secret, self.game.clock.seconds())
 
     @proves("POST DashboardOwnKey", "GET DashboardAccess")
     def test_with_a_dashboard_key_the_account_key_only_plays(self) -> None:
@@ -386,6 +392,99 @@ class WaysTests(StaffCase):
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
         statuses = [self.sign_in(self.olga.key, f"{number:06}").status for number in range(20)]
         self.assertEqual(statuses[-1], 429)
+
+
+class StaffKeyTests(StaffCase):
+    """Actions that give lasting staff rights need more than a session."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        page = self.game.browse("POST", PATH, key=self.olga.key, headers=OURS)
+        cookie = page.headers["set-cookie"].partition(";")[0]
+        self.session = {"Cookie": cookie, "x-svc-dashboard": page.json["Word"]}
+
+    def send(self, act: str, who: str, *, key: str = "", code: str = "", role: str = "") -> Page:
+        headers = dict(self.session)
+        if key:
+            headers["x-svc-user-api-key"] = key
+        if code:
+            headers["x-svc-second-factor"] = code
+        body = {"Account": who} | ({"Role": role} if role else {})
+        return self.game.browse("POST", f"/svc/api/Dashboard{act}", json=body, headers=headers)
+
+    def second_factor(self) -> Callable[[], str]:
+        """Give Olga a second factor and return a function for its current code."""
+        factor = new_factor()
+        access = DashboardAccess(self.olga.id, factor=factor)
+        self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(access))
+        return lambda: code_of(factor, self.game.clock.seconds())
+
+    @proves("POST DashboardRole", "who of the staff may do what")
+    def test_a_session_alone_gives_no_staff_role(self) -> None:
+        for role in ("helper", "moderator", "owner"):
+            page = self.send("Role", "Ann_1", role=role)
+            self.assertEqual((page.status, page.json["error"]), (401, "key_wanted"), role)
+        self.assertEqual(self.send("Role", "Hal", role="moderator").status, 401)
+        row = self.rows()[0]
+        self.assertEqual((row["actor"], row["action"], row["target"]), ("Olga", "role", "Hal"))
+        self.assertIn("Enter the key", row["refused"])
+        self.assertEqual(self.send("Role", "Ann_1", role="owner", key="UUK_x").status, 401)
+        page = self.send("Role", "Ann_1", role="moderator", key=self.olga.key)
+        self.assertEqual((page.status, page.json["Role"]), (200, "moderator"))
+
+    @proves("POST DashboardRole")
+    def test_a_session_alone_takes_a_role_away(self) -> None:
+        for role in ("moderator", "helper", "player", "player"):
+            page = self.send("Role", "Mona", role=role)
+            self.assertEqual((page.status, page.json["Role"]), (200, role))
+
+    @proves("POST DashboardNewKey", "who of the staff may do what")
+    def test_a_session_alone_gives_no_new_key_to_staff(self) -> None:
+        for who in ("Olga", "Mona", "Hal"):
+            page = self.send("NewKey", who)
+            self.assertEqual((page.status, page.json["error"]), (401, "key_wanted"), who)
+        self.assertEqual(self.log_in(self.mod), 200)
+        self.assertIn("Enter the key", self.rows()[0]["refused"])
+        self.assertEqual(self.send("NewKey", "Ann_1").status, 200)
+        page = self.send("NewKey", "Mona", key=self.olga.key)
+        self.assertEqual((page.status, page.json["Username"]), (200, "Mona"))
+
+    @proves("POST DashboardNewKey", "POST DashboardRole")
+    def test_with_a_second_factor_staff_rights_take_its_code_too(self) -> None:
+        code = self.second_factor()
+        for act, who, role in (("NewKey", "Mona", ""), ("Role", "Ann_1", "owner")):
+            for wrong in ("", "000000"):
+                page = self.send(act, who, role=role, key=self.olga.key, code=wrong)
+                self.assertEqual((page.status, page.json["error"]), (401, "second_factor"), act)
+            page = self.send(act, who, role=role, key=self.olga.key, code=code())
+            self.assertEqual(page.status, 200, act)
+            page = self.send(act, who, role=role, key=self.olga.key, code=code())
+            self.assertEqual(page.status, 401, act)  # it was used
+            self.game.clock.advance(30)
+        counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
+        self.assertEqual(counted["second_factor"], 4)
+
+    @proves("POST DashboardNewKey", "POST DashboardRole")
+    def test_guesses_of_codes_for_staff_rights_are_throttled(self) -> None:
+        code = self.second_factor()
+        acts = (("NewKey", "Mona", ""), ("Role", "Ann_1", "owner"))
+        for number in range(TRIES):
+            act, who, role = acts[number % 2]
+            page = self.send(act, who, role=role, key=self.olga.key, code="000000")
+            self.assertEqual(page.status, 401)
+        for act, who, role in acts:
+            page = self.send(act, who, role=role, key=self.olga.key, code=code())
+            self.assertEqual(page.status, 429)
+
+    @proves("POST DashboardNewKey", "POST DashboardRole")
+    def test_the_machines_ticket_needs_no_key(self) -> None:
+        for act, more in (("Role", {"Role": "helper"}), ("NewKey", {})):
+            path = f"/svc/api/Dashboard{act}"
+            now = self.game.clock.seconds()
+            headers = machine_headers(signing_keys()[0], "svcctl:ada", "POST", path, now)
+            body = {"Account": "Ann_1", **more}
+            page = self.game.browse("POST", path, json=body, headers=headers)
+            self.assertEqual(page.status, 200, act)
 
 
 class WishTests(SynchronousTestCase):

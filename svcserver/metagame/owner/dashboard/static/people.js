@@ -1,6 +1,7 @@
 // The acts of staff on an account.
 
-import { Refused, gather, send } from "./api.js";
+import { CODE, KEY } from "./access.js";
+import { Refused, gather, prove, read, send } from "./api.js";
 import { unread } from "./connection.js";
 import { REASON, act, ask, copy, say, show } from "./dialog.js";
 import { button, el } from "./dom.js";
@@ -27,11 +28,25 @@ export function handling(account, live, rename) {
   return groups.filter(([, acts]) => acts.some(Boolean));
 }
 
+/** The fields for the key and, with a second factor, its code; null if the settings cannot be read. */
+async function proof() {
+  let access;
+  if (!await act(async () => { access = await read("DashboardAccess"); })) return null;
+  return access.secondFactor ? [KEY, CODE] : [KEY];
+}
+
 async function newKey(account, live) {
-  const input = await ask({ title: `New key for ${account.name}?`, confirm: "Create", fields: [REASON],
-    text: "The old key stops working, and its sessions end now." });
+  const fields = account.role === "player" ? [] : await proof();
+  if (!fields) return;
   let made;
-  if (!input || !await act(async () => { made = await send("DashboardNewKey", { Account: account.id, Reason: input.reason }); })) return;
+  const input = await ask({ title: `New key for ${account.name}?`, confirm: "Create", fields: [...fields, REASON],
+    text: "The old key stops working, and its sessions end now.",
+    run: async ({ key, code, reason }) => {
+      const body = { Account: account.id, Reason: reason };
+      made = await (key ? prove("DashboardNewKey", body, key.trim(), code?.trim()) : send("DashboardNewKey", body));
+      return `${made.Username} has a new key`;
+    } });
+  if (!input) return;
   live.again().catch(unread); // behind the dialog with the key, which does not wait
   show(`The key of ${made.Username}`, false, el("p", { class: "join" }, made.Key),
     el("p", { class: "muted small" }, "Send it to the player, privately. It is not shown again."),
@@ -121,14 +136,18 @@ async function kick(account, live) {
 }
 
 async function role(account, live) {
-  const input = await ask({
-    title: `Role of ${account.name}`, confirm: "Change",
-    fields: [{ name: "role", label: "Role", options: ROLES, value: account.role }, REASON],
+  const fields = await proof();
+  if (!fields) return;
+  await ask({
+    title: `Role of ${account.name}`, confirm: "Change", again: live.again,
+    fields: [{ name: "role", label: "Role", options: ROLES, value: account.role },
+      ...fields.map((field) => ({ ...field, label: `${field.label} (needed only to give a higher role)`, optional: true })), REASON],
+    run: async ({ role: given, key, code, reason }) => {
+      const body = { Account: account.id, Role: given, Reason: reason };
+      const reply = await (key.trim() ? prove("DashboardRole", body, key.trim(), code?.trim()) : send("DashboardRole", body));
+      return `${reply.Username} is now ${reply.Role}`;
+    },
   });
-  if (input) {
-    await act(() => send("DashboardRole", { Account: account.id, Role: input.role, Reason: input.reason }),
-      (reply) => `${reply.Username} is now ${reply.Role}`, live.again);
-  }
 }
 
 export async function lift(entry, live) {
