@@ -70,7 +70,7 @@ class Network:
     _port: int = field(default=40_000, init=False)
 
     def name(self, address: str, machine: str) -> None:
-        """Route connections to the public ``address`` to ``machine``."""
+        """Make ``machine`` the target of connections to the public ``address``."""
         self._machines[address] = machine
 
     def listen(self, process: Any, port: int, factory: Any, interface: str) -> Port:

@@ -40,7 +40,7 @@ class Seal:
         """Return the value; raises ValueError unless this host wrote the value under this name."""
         value = sealed[TAG:]
         if not constant_time_equal(self._tag(name, stamp, value), sealed[:TAG]):
-            raise ValueError("this host has not written it")
+            raise ValueError("the entry was not written by this host")
         return value
 
     def _tag(self, name: bytes, stamp: bytes, value: bytes) -> bytes:

@@ -108,7 +108,7 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        The events do not say who must be sent each status. So if any status is new, this visits
+        The events do not name the recipients of a status. So if any status is new, this visits
         everyone in this process once.
         """
         new = {ghost.account for ghost, status in changes if status is not None}

@@ -210,7 +210,7 @@ def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply
     AnnouncementWish,
     {"text": "TEXT"},
     helps={
-        "restart_in": "Announce a restart after this time, like 10m; it does not restart the host.",
+        "restart_in": "Announce a restart in this time, like 10m. The host is not restarted.",
         "for_": "How long to show it, like 2h. Default: 1h.",
     },
     more=[click.option("--clear", is_flag=True, help="End the current announcement.")],

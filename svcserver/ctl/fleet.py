@@ -452,7 +452,7 @@ def _named(docker: Docker, word: str) -> FleetMachine:
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine.
 
-    A city on the machine moves to another one when the last hunt has ended.
+    When its last hunt has ended, a city on this machine moves to another machine.
     """
     docker = Docker.of(host)
     machine = _named(docker, node)

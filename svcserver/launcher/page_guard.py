@@ -68,7 +68,7 @@ class OpenPages:
         self._open[b""] = self.seconds()
 
     def use(self, session: bytes) -> None:
-        """Count the page with this session as open."""
+        """Record that the page with this session is open."""
         self._open.pop(b"", None)
         self._open[session] = self.seconds()
 

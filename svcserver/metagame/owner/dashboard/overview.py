@@ -145,7 +145,7 @@ def _faults(
 ) -> Iterator[dict[str, Any]]:
     """Yield each fault with the kind of its alert.
 
-    The fault of the backups comes from ``backup``, which is newer than ``state``.
+    The backups' fault is taken from ``backup``, because ``state`` may hold an older one.
     """
     for engine in engines:
         if engine["state"] == DOWN:
