@@ -256,10 +256,10 @@ def test_output_without_end_or_line_breaks_costs_nothing_else(tmp_path: Path) ->
         [before] = servers(service)
         console = as_owner(service, "GET", f"/gameservers/console?id={before['id']}")
         assert console[0] == 200 and time.monotonic() - began < 5
+        assert act(service, "stop", before["id"])[0] == 200
+        eventually(lambda: not children(service))  # which write and rename the files
         sizes = [entry.stat().st_size for entry in (tmp_path / "gameserver-logs").iterdir()]
         assert max(sizes) <= 1024 * 1024
-        assert act(service, "stop", before["id"])[0] == 200
-        eventually(lambda: not children(service))
 
 
 def test_a_port_that_a_stranger_holds_is_not_handed_out(tmp_path: Path) -> None:
