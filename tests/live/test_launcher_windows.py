@@ -67,6 +67,7 @@ def test_it_holds_the_licence_of_each_part() -> None:
 
 
 def test_the_list_of_components_names_each_binary_with_its_version() -> None:
+    bundle = windows_zip()
     script = recipe("launcher_windows.py")
     files = [
         (part, posixpath.normpath(f"app/{file}")) for part in script.PARTS for file in part.files
@@ -75,7 +76,7 @@ def test_the_list_of_components_names_each_binary_with_its_version() -> None:
     wheels = [path for path in script.downloaded().glob("*.whl") if "panda3d" not in path.name]
     for wheel in wheels:
         listed |= {f"app/{name}" for name in zipfile.ZipFile(wheel).namelist()}
-    with zipfile.ZipFile(windows_zip()) as packed:
+    with zipfile.ZipFile(bundle) as packed:
         paths = {name.partition("/")[2]: name for name in packed.namelist()}
         binaries = {name for name in paths if name.endswith((".exe", ".dll", ".pyd", ".zip"))}
         contents = {file: packed.read(paths[file]) for _, file in files}
