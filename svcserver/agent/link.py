@@ -132,4 +132,6 @@ class Link:
         try:
             await self._post("/svc/node/changed", {})
         except Exception as error:
-            log.debug("the change was not reported: {why}", why=repr(error))
+            log.debug(
+                "the change of a container was not reported to the host: {why}", why=repr(error)
+            )

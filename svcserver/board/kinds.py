@@ -52,7 +52,7 @@ class Kind(Generic[T]):
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:
             raise TypeError(
-                f"entries called {self.name} cannot be listed if reads extend their life"
+                f"entries called {self.name} cannot both be listed and live longer after a read"
             )
 
     def check_listed(self) -> None:

@@ -43,7 +43,7 @@ def end_left_over(
 
     Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
     ``servers``, and the services that game servers share. Call it only while listening on that
-    address, so that no other run owns the processes.
+    address: no other run can be using it then, so nobody owns the processes.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}

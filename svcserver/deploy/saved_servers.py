@@ -118,7 +118,7 @@ def server_from(sent: Any) -> GameServer:
 
 def _parse(record: Any) -> SavedServer:
     if record["form"] != FORM:
-        raise ValueError("of another form")
+        raise ValueError("not in the expected form")
     server = server_from(record["server"])
     if server.pid <= 1:
         raise ValueError("no process")

@@ -312,7 +312,7 @@ class Supervisor:
     ) -> _Started:
         key = Secret(hex_token(64)) if self.program.launch_keys else None
         if buggify("deploy: a fork fails"):
-            raise OSError("out of processes")
+            raise OSError("the system allows no more processes")
         proof, extra = self.readiness.prepare()
         server_id = new_id()
         process = self._new_process(server_id, launch.kind, port)

@@ -97,7 +97,7 @@ def stored(folder: Path) -> AlertChannels | None:
 
 def _read(state: Any) -> AlertChannels:
     if state["form"] != FORM:
-        raise ValueError("of another form")
+        raise ValueError("not in the expected form")
     channels = []
     for item in state["all"][:MOST]:
         deliveries = tuple(Delivery(**entry) for entry in item["deliveries"][:MOST_DELIVERIES])

@@ -104,7 +104,7 @@ def read_listing(text: bytes) -> Listing:
         raise BadListing("it has no list of files")
     files, end = _read_files(text, opening.end())
     if len(text) - end > LONGEST_REST:
-        raise BadListing("it has too much beside the files")
+        raise BadListing("it has too much data besides the files")
     try:
         value = json.parse(text[: opening.end()] + text[end:])
     except json.BadJson:
@@ -112,7 +112,7 @@ def read_listing(text: bytes) -> Listing:
     if not isinstance(value, dict) or value.get("files") != []:
         raise BadListing("it has no list of files")
     if same_place(entry.path for entry in files):
-        raise BadListing("two of its files need the same place")
+        raise BadListing("two of its files have the same path on this system")
     build, program = value.get("build"), value.get("program")
     listed = any(entry.path == program for entry in files)
     return Listing(

@@ -231,7 +231,7 @@ def _give_way(program: OwnProgram | None) -> None:
         if program is not None:
             program.give_way()
     except OSError as error:
-        log.warn("the trial of this version is not put off: {why}", why=error)
+        log.warn("the test of the new version cannot be postponed: {why}", why=error)
 
 
 def _newer_command(program: OwnProgram) -> list[str]:

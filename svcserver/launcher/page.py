@@ -1,7 +1,7 @@
 """The requests of the page: all except those for static files need a session.
 
-The page never has a key. The launcher itself writes the key file for another PC. A chosen key file
-is only passed on: its bytes are in the request, and no reply repeats them.
+The page never has a key. The launcher itself writes the key file for another PC. If the user
+chooses a key file, the page sends its bytes to the launcher; no reply contains them.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The only link shown: the account itself, as if it belonged to another provider."""
+    """The account itself, in the form of a linked account of another provider."""
 
     accountId: str | None
     accountType: str

@@ -76,7 +76,7 @@ class PartyActs:
 
         own = await self._act(me, work, attempt)
         if party_id not in (None, "", own.party.id):
-            log.info("an invite by {account} named another party", account=me)
+            log.info("an invite by {account} names a party that is not theirs", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
         """Accept the invite to the party, or from the sender, with this id; return the party.

@@ -91,8 +91,8 @@ async function change(settings, stack, again) {
   const units = [["days", "Days kept", 1, 366], ["weeks", "Weeks kept", 0, 260], ["months", "Months kept", 0, 120]];
   const own = (name) => settings.sources[name] !== "environment"; // the others are changed there
   const number = ([name, label, min, max]) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
-  const proof = [{ ...KEY, label: `${KEY.label} (needed only to keep fewer backups or none)`, hint: "The next backup deletes those that are no longer kept.", optional: true }];
-  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only to keep fewer backups or none)`, optional: true });
+  const proof = [{ ...KEY, label: `${KEY.label} (needed only if fewer backups are kept or backups are turned off)`, hint: "The next backup run deletes the backups above these limits.", optional: true }];
+  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only if fewer backups are kept or backups are turned off)`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,
     fields: [...stack && own("at") ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],

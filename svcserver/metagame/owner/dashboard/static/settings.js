@@ -13,7 +13,7 @@ const ROLLING = ["metagame", "deploy", "content"];
 export async function settings(root, live) {
   const text = el("input", { type: "search", class: "search", placeholder: "Search settings", "aria-label": "Search settings", autocomplete: "off", input: () => draw() });
   const only = el("select", { "aria-label": "Show", change: () => draw() },
-    [["", "All settings"], ["live", "Can change now"], ["set", "Not the default"]].map(([value, words]) => el("option", { value }, words)));
+    [["", "All settings"], ["live", "Changeable without a restart"], ["set", "Not the default"]].map(([value, words]) => el("option", { value }, words)));
   const place = el("div", { class: "stack" });
   let sections = [];
   let stack = true;
