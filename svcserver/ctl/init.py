@@ -207,9 +207,10 @@ def holder_name(holder: PortHolder | None) -> str:
 def _taken(place: PublicAddress, machine: Machine, workers: int) -> tuple[str, int, bool] | None:
     """Return the first taken port with its address, and whether it is a UDP port."""
     addresses = {place.address if place.private else LOOPBACK, LOOPBACK}
-    tcp = place.ports.tcp(private=place.private, workers=workers)
+    tcp, gateway = place.ports.tcp(private=place.private, workers=workers), place.ports.gateway
     listens = [
         *((address, port, False) for address in sorted(addresses) for port in tcp),
+        *((EVERYWHERE, port, False) for port in tcp if port == gateway),
         *((EVERYWHERE, port, True) for port in place.ports.udp),
     ]
     for host, port, udp in listens:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 from collections.abc import Callable
 from errno import EIO
 from pathlib import Path
@@ -14,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import begun
 from svcserver.ctl.as_owner import Owner
-from svcserver.ctl.doctor.machine import PortState
+from svcserver.ctl.doctor.machine import Machine, PortState
 from svcserver.ctl.host import Host
 from svcserver.ctl.init import place_of, taken_port
 from svcserver.ctl.main import main
@@ -153,6 +155,22 @@ class UpTests(SynchronousTestCase):
             self.assertIn(f"port {port} is taken by {program}", ran.line)
             self.assertIn("--base-port 62500, whose ports are free", ran.line)
             self.assertFalse(self.folder.exists())
+
+    def test_a_gateways_port_taken_on_another_address_is_named(self) -> None:
+        listening = self.enterContext(socket.socket())
+        listening.bind(("127.0.0.7", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+
+        class Probed(Machine):
+            """This machine, on which all other ports are free."""
+
+            def port(self, host: str, number: int, *, udp: bool = False) -> PortState:
+                return super().port(host, number, udp=udp) if number == port else PortState()
+
+        text = taken_port(place_of(f"203.0.113.10:{port}", None), Probed())
+        self.assertRegex(text, rf"^port {port} is taken by .*python.* \(process {os.getpid()}\)\.")
+        self.assertIn("--base-port 62000, whose ports are free", text)
 
     def test_a_taken_port_of_a_worker_is_named_too(self) -> None:
         machine = Quiet(taken={61_110: PortState(taken=True)})
