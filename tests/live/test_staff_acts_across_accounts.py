@@ -239,3 +239,55 @@ async def test_of_two_changes_of_a_setting_both_processes_use_one(both: Both) ->
         )
         assert statuses(replies) == [200, 200]
     assert len(await audited(both, "setting")) == 2 * ROUNDS
+
+
+@isolates("accounts/audit: with_file")
+@on_two_metagames
+async def test_of_two_changes_of_one_schedule_the_second_is_refused(both: Both) -> None:
+    """Both metagames have the same folder, and both requests come from a page opened before."""
+    schedule = (await both.good("GET", f"{API}/DashboardBackups"))["schedule"]
+    for number in range(4 * ROUNDS):
+        replies = await at_once(
+            *(
+                both.call(
+                    "POST",
+                    f"{API}/DashboardBackupSchedule",
+                    body={
+                        "At": f"{at + 1:02}:{number:02}",
+                        **{name.capitalize(): schedule[name] for name in ("days", "weeks")},
+                        "Months": schedule["months"],
+                        "Mark": schedule["mark"],
+                    },
+                    at=at,
+                )
+                for at in range(2)
+            )
+        )
+        assert statuses(replies) == [200, 409], replies
+        [schedule] = [reply["schedule"] for status, reply in replies if status == 200]
+        [refused] = [reply["error"] for status, reply in replies if status == 409]
+        assert refused == "changed"
+        current = await both.good("GET", f"{API}/DashboardBackups", at=number % 2)
+        assert current["schedule"] == schedule
+
+
+@isolates("accounts/audit: with_file")
+@on_two_metagames
+async def test_of_two_changes_of_one_alert_channel_the_second_is_refused(both: Both) -> None:
+    channel = {"Name": "friends", "Form": "json", "Private": True, "New": False}
+    url = {"Url": "http://127.0.0.1:9/"}
+    await both.good("POST", f"{API}/DashboardAlertChannel", body={**channel, **url, "New": True})
+    for _ in range(4 * ROUNDS):
+        shown = await both.good("GET", f"{API}/DashboardAlertChannel/friends")
+        replies = await at_once(
+            *(
+                both.call(
+                    "POST",
+                    f"{API}/DashboardAlertChannel",
+                    body={**channel, "Mark": shown["mark"], "About": about},
+                    at=at,
+                )
+                for at, about in enumerate(("down", "disk"))
+            )
+        )
+        assert statuses(replies) == [200, 409], replies

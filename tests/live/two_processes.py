@@ -126,6 +126,7 @@ def on_two_metagames(test: Callable[[Both], Awaitable[None]], **more: str) -> Ca
         }
         async with AsyncExitStack() as started:
             started.enter_context(chdir(tmp_path))  # where the snapshot of live state goes
+            (tmp_path / "metagame.env").touch()  # so that both know the folder of the host
             services = [
                 await started.enter_async_context(joined_metagame(tmp_path, **settings))
                 for _ in range(2)

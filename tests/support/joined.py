@@ -60,7 +60,8 @@ class Joined:
 async def joined_metagame(folder: Path, **environ: str) -> AsyncIterator[Joined]:
     """Run a metagame with these settings, started and stopped as ``twistd`` would do it."""
     options = Options()
-    options["env-file"] = None
+    file = folder / "metagame.env"
+    options["env-file"] = str(file) if file.is_file() else None
     environment = metagame_environ(folder, free_port(), **environ)
     options.settings, options.warnings = load(Settings, environment)
     options.environ = environment

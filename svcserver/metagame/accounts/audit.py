@@ -52,6 +52,7 @@ AUDIT_LOG = Table(
 )
 _L = AUDIT_LOG.c
 _ADD = insert(AUDIT_LOG)
+_ONE_AT_A_TIME = select(func.pg_advisory_xact_lock(0x7376_6366))  # any constant
 NEWEST = 2**62  # above every id
 BEGUN: Mapping[str, Json] = {"begun": True}  # ``after`` in the first of two rows
 UNANSWERED: Mapping[str, Json] = {"outcome": "no answer: it may have been done"}
@@ -194,11 +195,17 @@ class Audit:
     async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
         """Run ``act(tx, trace)``, which changes a file, between two rows, as ``around`` does.
 
-        A crash after the file has changed thus leaves the first row. ``act`` may run again.
+        A crash after the file has changed thus leaves the first row. ``act`` may run again. Only
+        one ``act`` runs at a time, in all metagames of the database.
         """
 
+        def work(tx: Connection, trace: Trace) -> T:
+            if tx.dialect.name == "postgresql":  # SQLite has only one writer
+                tx.execute(_ONE_AT_A_TIME)
+            return act(tx, trace)
+
         async def run(trace: Trace) -> T:
-            return await self.ledger.write(lambda tx: act(tx, trace), ACROSS)
+            return await self.ledger.write(lambda tx: work(tx, trace), ACROSS)
 
         return await self.around(entry, run)
 
