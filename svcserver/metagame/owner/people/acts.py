@@ -112,7 +112,7 @@ class PersonWork:
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
-            check_new_key(account, proven=proven)
+            check_new_key(proven=proven)
             key = new_account_key()
             accounts.replace_key(account.id, key)
             return Keyed(account, key, self._end(tx, account))

@@ -86,7 +86,7 @@ class HandlingRoutes:
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
         """Give an account a new key; the old key and the current sessions stop working.
 
-        For an account of staff, a session also sends the key, and the code of a second factor.
+        A session also sends the key, and the code of a second factor.
         """
         proven = await is_proven(call, self.ways)
         made = await self._do(call, "new key", lambda work: work.new_key(proven=proven))

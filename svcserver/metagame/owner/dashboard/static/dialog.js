@@ -146,7 +146,7 @@ export async function act(work, done = null, again = null) {
 export const LOST = "You are signed out: this session has ended, or your role has changed.";
 
 function refused(why) {
-  say(why.status === 401 ? LOST : why.message, true);
+  say(why.status === 401 && why.code !== "key_wanted" ? LOST : why.message, true);
   if (why.status === 0) away();
 }
 

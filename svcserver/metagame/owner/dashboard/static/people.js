@@ -36,14 +36,14 @@ async function proof() {
 }
 
 async function newKey(account, live) {
-  const fields = account.role === "player" ? [] : await proof();
+  const fields = await proof();
   if (!fields) return;
   let made;
   const input = await ask({ title: `New key for ${account.name}?`, confirm: "Create", fields: [...fields, REASON],
     text: "The old key stops working, and its sessions end now.",
     run: async ({ key, code, reason }) => {
       const body = { Account: account.id, Reason: reason };
-      made = await (key ? prove("DashboardNewKey", body, key.trim(), code?.trim()) : send("DashboardNewKey", body));
+      made = await prove("DashboardNewKey", body, key.trim(), code?.trim());
       return `${made.Username} has a new key`;
     } });
   if (!input) return;
