@@ -161,7 +161,8 @@ def gameserver_key() -> None:
 def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
     """Register KEY, or make and print one.
 
-    Without KEY, a new key is made and printed: put it into deploy.env as METAGAME_API_KEY.
+    KEY has 16 to 256 printable characters. Without KEY, a new key is made and printed: put it into
+    deploy.env as METAGAME_API_KEY.
     """
     new = key or hex_token(64)
 
@@ -180,7 +181,11 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 @host_command(gameserver_key, "revoke", reason=True)
 @click.argument("key")
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
-    """Revoke a key; its game servers can no longer save."""
+    """Revoke a key; its game servers can no longer save.
+
+    KEY is a key that "svcctl gameserver-key add" registered, such as METAGAME_API_KEY in
+    deploy.env.
+    """
 
     def act(tx: Connection, _: Trace) -> None:
         if not drop_game_server_key(tx, key):

@@ -32,7 +32,8 @@ __all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", 
 __all__ += ["unban", "unmute"]
 
 MODES = ("OPEN", "INVITECODE", "NONE")
-SERVERS, CONSOLE = "DashboardGameServers", "DashboardConsole"
+SERVERS, LAUNCHES = "DashboardGameServers", "DashboardLaunches"
+CONSOLE = "DashboardConsole"
 
 
 # -- sanctions -----------------------------------------------------------------
@@ -275,16 +276,18 @@ def disband(reply: Reply, _: Arguments) -> str:
 
 def _game_server(owner: Owner, wanted: str) -> Reply:
     """Return the running game server of this kind or id prefix; raises Failed."""
-    servers = [
-        server
-        for server in owner.get(SERVERS)["servers"]
-        if wanted == server["kind"] or server["id"].startswith(wanted)
-    ]
+    servers = _called(wanted, owner.get(SERVERS)["servers"])
     if len(servers) != 1:
         many = "several game servers are" if servers else "no game server is"
         fail(f"{many} called {wanted}; see svcctl gameserver list")
-    server: Reply = servers[0]
-    return server
+    return servers[0]
+
+
+def _called(wanted: str, servers: list[Reply]) -> list[Reply]:
+    """Return the game servers of this kind or id prefix."""
+    return [
+        server for server in servers if wanted == server["kind"] or server["id"].startswith(wanted)
+    ]
 
 
 @click.group()
@@ -293,29 +296,34 @@ def gameserver() -> None:
 
 
 @host_command(gameserver, "list")
-def list_game_servers(host: Host, out: Out) -> None:
+@click.option("--ended", is_flag=True, help="List those that have ended, the latest first.")
+def list_game_servers(host: Host, out: Out, *, ended: bool) -> None:
     """List the running game servers."""
-    reply = owner_of(host).get(SERVERS)
+    reply = owner_of(host).get(LAUNCHES if ended else SERVERS)
     out.data(reply)
+    columns = {"id": "id", "kind": "kind", "port": "port", "map": "map"}
+    columns |= {"endedAt": "ended", "how": "how"} if ended else {"startedAt": "since"}
     rows = [
-        [
-            server["id"],
-            server["kind"],
-            str(server["port"]),
-            server["map"],
-            server["startedAt"] or "",
-        ]
-        for server in reply["servers"]
+        [str(server[name] or "") for name in columns]
+        for server in reply["launches" if ended else "servers"]
     ]
-    out.table(["id", "kind", "port", "map", "since"], rows)
+    out.table([*columns.values()], rows)
 
 
 @host_command(gameserver, "console")
 @click.argument("server")
 def console(host: Host, out: Out, server: str) -> None:
-    """Show the last lines that a game server printed."""
-    owner = owner_of(host)
-    reply = owner.get(CONSOLE, Id=_game_server(owner, server)["id"])
+    """Show the last lines that a game server printed.
+
+    SERVER is a game server's id, the beginning of the id, or its kind. If none of these runs, the
+    latest that has ended is shown.
+    """
+    owner, ended = owner_of(host), list[Reply]()
+    if not _called(server, owner.get(SERVERS)["servers"]):
+        launches = _called(server, owner.get(LAUNCHES)["launches"])
+        ended = [launch for launch in launches if launch["hasOutput"]]
+    target = ended[0] if ended else _game_server(owner, server)
+    reply = owner.get(CONSOLE, Id=target["id"])
     out.data(reply)
     out.text(*reply["lines"])
 

@@ -20,6 +20,7 @@ from svcserver.stack.rolling import StackState
 from tests.ctl.hosts import change, value
 from tests.ctl.test_accounts import HostCase
 from tests.metagame.owner.maintenance.test_maintenance import GameServers
+from tests.metagame.play.matchmaking.base import Reply
 from tests.support.belongings import Owner
 from tests.support.game import GAME_SERVER_KEY, Game
 from tests.support.ledger import InstantLedger
@@ -40,7 +41,8 @@ class RunningHostCase(HostCase):
         super().setUp()
         signing = {name: value(self.folder, "metagame", name) for name in KEYS}
         ledger = self.ledger()
-        self.game = Game(self, http=GameServers(), ledger=ledger, BACKEND_HEALTH="1", **signing)
+        self.servers = GameServers()
+        self.game = Game(self, http=self.servers, ledger=ledger, BACKEND_HEALTH="1", **signing)
         self.sent: list[dict[str, str]] = []
         self.patch(as_owner, "_exchange", self.exchange)
         self.patch(as_owner, "epoch", self.game.clock.seconds)
@@ -130,6 +132,35 @@ class SecondFactorTests(RunningHostCase):
         self.assertFalse(self.done("status")["status"].get("limited"))
         self.assertNotIn(as_owner.UNPROVEN, self.ctl("gameserver", "console", "city").err)
         self.assertIn("no svc-stack runs", self.ctl("update", "when-empty").line)  # nor does one
+
+    @proves("svcctl gameserver list, start, stop, restart, console")
+    def test_the_output_of_an_ended_game_server_is_shown(self) -> None:
+        launch = {
+            "kind": "hunt",
+            "port": 8770,
+            "map": "/Game/x",
+            "reason": "",
+            "how": "exit code 1",
+        }
+        times = {"startedAt": "2026-11-28T01:00:00Z", "endedAt": "2026-11-28T02:00:00Z"}
+        launches = [
+            {**launch, **times, "id": f"{number}abc", "hasOutput": number > 1}
+            for number in (1, 2, 3)
+        ]
+
+        def answer() -> None:
+            _, path, _ = self.servers.requests[-1]
+            name, _, wanted = path.removeprefix("/gameservers/").partition("?id=")
+            replies = {"history": {"launches": launches}, "console": {"lines": [f"I am {wanted}"]}}
+            self.servers.answer = Reply(200, replies[name])
+
+        self.servers.on_request = answer
+        for wanted, shown in (("city", "city"), ("hunt", "2abc"), ("3a", "3abc")):
+            self.assertEqual(self.done("gameserver", "console", wanted)["lines"], [f"I am {shown}"])
+        self.assertIn("no game server is called 1a", self.ctl("gameserver", "console", "1a").line)
+        listed = self.ctl("gameserver", "list", "--ended").out
+        for text in ("1abc", "exit code 1", "2026-11-28T02:00:00Z"):
+            self.assertIn(text, listed)
 
     def test_the_audit_log_names_who_types(self) -> None:
         self.patch(as_owner, "actor", lambda: "svcctl:ada")

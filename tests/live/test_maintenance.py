@@ -140,6 +140,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         assert again not in (city["id"], fresh[0]["id"])
         ctl("stop", again[:8])
         assert ctl("list")["servers"] == []
+        assert any("listening on" in line for line in ctl("console", again[:8])["lines"])
         assert ctl("start", "city")["id"]
         assert (
             "no game server is called"
