@@ -37,12 +37,13 @@ SERVICES: dict[str, tuple[type[Any], ...]] = {  # keyed by the first words of a 
 }
 
 
-FILES = {  # of the services whose settings the dashboard shows
+FILES = {  # in the host's folder; the node agent is on another machine and has none there
     "Metagame": "metagame",
     "Deploy server": "deploy",
     "Gateway": "gateway",
     "Allowlist helper": "allowlist",
     "Content server": "content",
+    "Launcher relay": "relay",
     "Stack": "stack",
 }
 

@@ -209,6 +209,7 @@ class SettingsTests(SynchronousTestCase):
             "METAGAME_API_KEY=verysecret\nCITY_MAP=/Game/x\nTRIALS_MAP=\nGAMESERVER_ARGS=\n"
         )
         (folder / "stack.env").write_bytes(b"\xff\xfe")
+        (folder / "relay.env").write_text("SVC_RELAY_HOST=a.example\nSVC_RELAY_INVITE=svc://x\n")
         environ = {
             "DATABASE_URL": url,
             "STORE": "free",
@@ -233,6 +234,8 @@ class SettingsTests(SynchronousTestCase):
                 "deploy CITY_MAP",
                 "deploy TRIALS_MAP",
                 "deploy GAMESERVER_ARGS",
+                "relay SVC_RELAY_HOST",
+                "relay SVC_RELAY_INVITE",
             )
         }
         self.assertEqual(
@@ -248,12 +251,14 @@ class SettingsTests(SynchronousTestCase):
                 "deploy CITY_MAP": ("/Game/x", "file", False),
                 "deploy TRIALS_MAP": (None, "default", False),
                 "deploy GAMESERVER_ARGS": ("", "file", False),
+                "relay SVC_RELAY_HOST": ("a.example", "file", False),
+                "relay SVC_RELAY_INVITE": (None, "file", False),
             },
         )
         reply = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key)
         self.assertNotIn(b"verysecret", reply.body)
         sections = {section["component"]: section for section in reply.json["sections"]}
-        self.assertEqual(sections.keys(), {"metagame", "deploy", "stack"})
+        self.assertEqual(sections.keys(), {"metagame", "deploy", "stack", "relay"})
         self.assertIsNone(sections["stack"]["settings"])
         self.assertEqual(sections["deploy"]["file"], str(folder / "deploy.env"))
 
