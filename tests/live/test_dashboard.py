@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Route, expect
 
 from svcserver.ctl.as_owner import Owner
 from svcserver.kernel import backups, host_state
+from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from svcserver.kernel.machine import SIGNING_KEY
@@ -127,18 +128,24 @@ def test_a_link_of_svcctl_signs_in_once(
         tab.picture("used-link")
 
 
-def test_who_is_where_and_the_registration(browser: Browser, here: Host) -> None:
+def test_who_is_where_and_who_may_register(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         row = tab.page.get_by_role("row").filter(has_text="Ann_1")
         expect(row).to_contain_text("In the city")
-        tab.press("Change registration")
-        tab.page.get_by_role("combobox", name="Registration").select_option("INVITECODE")
-        tab.confirm("Change")
-        tab.told("Registration changed. Invite code: only with a code")
+        expect(tab.page.get_by_role("button", name="registration")).to_have_count(0)
+        tab.page.get_by_role("link", name="Change who may register").click()
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Settings")
+        row = tab.page.locator("tbody tr")
+        expect(row).to_have_count(1)
+        row.get_by_role("button", name="Change").click()
+        tab.answer("Change", Value="INVITECODE")
+        tab.told("REGISTRATION_MODE changed")
         reply = here.admin("GET", "RegistrationStatus")
         assert reply == {"RegistrationMode": "INVITECODE"}
+        tab.go("Overview")
+        expect(tab.page.get_by_label("Now")).to_contain_text("By code")
 
 
 def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> None:
@@ -464,7 +471,8 @@ def test_the_overview_says_what_is_wrong_and_where_to_look(
         expect(status).to_contain_text("gateway is down")
         expect(status).not_to_contain_text("All systems normal")
         expect(status).to_contain_text("an update")
-        expect(status).to_contain_text("Disk: almost full")
+        disk_line = status.get_by_role("listitem").filter(has_text="Disk: almost full")
+        expect(disk_line.get_by_role("link")).to_have_text("Keep fewer backups")
         expect(gateway).to_contain_text("down")
         disk = tab.page.locator(".tile").filter(has_text="Disk")
         expect(disk).to_contain_text("almost full: 75.0 GB of 80.0 GB")
@@ -476,6 +484,30 @@ def test_the_overview_says_what_is_wrong_and_where_to_look(
         status.get_by_role("link", name="Read the log").click()
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Log")
     here.admin("POST", "DashboardDrain", {"On": False})
+    (here.folder / host_state.STATE_FILE).unlink()
+
+
+@proves("a service that is frozen is down")
+def test_each_problem_on_the_overview_links_to_a_page(browser: Browser, here: Host) -> None:
+    now = time.time()
+    state = an_evening(now)
+    kinds = [kind for kind in AlertKind if kind is not AlertKind.TEST]
+    faults = tuple(HostFault(kind, f"the {kind}", "It is wrong.", now) for kind in kinds)
+    *earlier, newest = state.machine
+    full = evolve(newest, memory_used=newest.memory_total, files=newest.most_files)
+    services = (evolve(state.services[0], state="starting"), *state.services[1:])
+    bad = evolve(state, services=services, faults=faults, machine=(*earlier, full))
+    host_state.write(here.folder, bad)
+    before = backups.read(here.folder) or Backups()
+    backups.write(here.folder, evolve(before, fault="It failed."))
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        lines = tab.page.get_by_role("region", name="Status").get_by_role("listitem")
+        expect(lines).to_have_count(len(kinds) + 3)  # a start, memory and open files
+        pages = {f"#/{page}" for page in PAGES} | {"#/servers"}
+        for line in lines.all():
+            assert line.get_by_role("link").get_attribute("href") in pages, line.inner_text()
+    backups.write(here.folder, before)
     (here.folder / host_state.STATE_FILE).unlink()
 
 

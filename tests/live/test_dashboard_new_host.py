@@ -60,10 +60,15 @@ def test_an_empty_host_lists_what_is_still_to_do(
         finally:
             manifest.write_bytes(before)
         tab.press("Hide")
-        expect(card).to_have_count(0)
+        expect(card.get_by_role("listitem")).to_have_count(0)
         tab.page.reload()
-        expect(tab.page.get_by_role("region", name="Status")).to_be_visible()
-        expect(card).to_have_count(0)
+        expect(card).to_contain_text("of 7 done")
+        expect(card.get_by_role("listitem")).to_have_count(0)
+        tab.picture("checklist-hidden")
+        tab.press("Show")
+        expect(card.get_by_role("listitem")).to_have_count(7)
+        tab.page.reload()
+        expect(card.get_by_role("listitem")).to_have_count(7)
 
 
 def test_quick_changes_of_the_page_are_never_refused(browser: Browser, empty: Host) -> None:

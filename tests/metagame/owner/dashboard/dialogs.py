@@ -39,7 +39,6 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "Revoke *?": ("test_dashboard.py", "Revoke"),
     "Announce to everybody": ("test_dashboard.py", "Announce"),
     "End the announcement?": ("test_dashboard.py", "End it"),
-    "Who may register?": ("test_dashboard.py", "Change"),
     "Overwrite the progress of *?": ("test_dashboard.py", "Overwrite"),
     "Grant * an entitlement": ("test_dashboard.py", "Grant"),
     "*: version * to *": ("test_dashboard.py", "Close"),

@@ -1,8 +1,8 @@
 // The overview: whether all is well, players and hunts, recent activity, services and the machine.
 
-import { read, send } from "./api.js";
+import { read } from "./api.js";
 import { unread } from "./connection.js";
-import { REASON, act, ask } from "./dialog.js";
+import { act } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
 import { state } from "./icons.js";
 import { allow, endable, maintained, pause } from "./maintenance.js";
@@ -10,7 +10,6 @@ import { may, owners } from "./staff.js";
 import { ago, count, exactly, short, size, span } from "./words.js";
 
 const PLACES = { city: "In the city", hunt: "Hunting", menu: "In the menu", dojo: "In the dojo", tutorial: "In the tutorial", unknown: "Unknown place" };
-const MODES = [["OPEN", "Open: anyone may register"], ["INVITECODE", "Invite code: only with a code"], ["NONE", "Closed: nobody may register"]];
 
 export function place(where) {
   return PLACES[where] ?? where;
@@ -23,55 +22,57 @@ export function overview(root, live) {
     ({ items: todo } = await read("DashboardChecklist"));
     if (live.shown() && current) draw(current);
   };
-  if (may("owner") && !localStorage.getItem(HIDDEN)) {
+  if (may("owner")) {
     check().catch(unread);
     const round = setInterval(() => live.shown() ? check().catch(unread) : clearInterval(round), CHECK_MS);
   }
-  const hide = () => {
-    localStorage.setItem(HIDDEN, "1");
-    todo = [];
+  const fold = (hidden) => {
+    if (hidden) localStorage.setItem(HIDDEN, "1");
+    else localStorage.removeItem(HIDDEN);
     draw(current);
   };
-  const changed = ({ RegistrationMode: registration }) => draw({ ...current, status: { ...current.status, registration } });
   const maintains = ({ drain: maintenance }) => draw({ ...current, maintenance });
   const draw = (update) => {
     current = update;
     const { status, backup, machine, feed } = update;
-    redraw(root, top(update, changed, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, hide), services(update), status ? tiles(status, backup) : null,
+    redraw(root, top(update, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, fold), services(update), status ? tiles(status, backup) : null,
       machine ? load(machine) : null,
       status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null);
   };
   return draw;
 }
 
-function top({ status, startedAt, maintenance }, changed, maintains) {
+function top({ status, startedAt, maintenance }, maintains) {
   const up = `Up for ${span((Date.now() - Date.parse(startedAt)) / 1000)}`;
   if (!status) return head("Overview", up);
   const version = [status.version, status.commit === "unknown" ? "" : status.commit].filter(Boolean).join(" · ");
   return head("Overview", `${up}${version ? ` · version ${version}` : ""}`,
-    maintenance ? null : owners("Pause new hunts", () => pause(maintains)),
-    owners("Change registration", () => registration(status, changed)));
+    maintenance ? null : owners("Pause new hunts", () => pause(maintains)));
 }
 
 const HIDDEN = "svc-dashboard-checklist-hidden";
 const CHECK_MS = 60_000;
 const PAGES = { alerts: ["#/alerts", "Alerts"], backup: ["#/backups", "Backups"], invite: ["#/invites", "Invites"] }; // where an item is done
 
-/** What a new host lacks for its first evening; null if it lacks nothing. */
-function checklist(items, check, hide) {
+/** What a new host lacks for its first evening, hidden or not; null if it lacks nothing. */
+function checklist(items, check, fold) {
   const open = items.filter(({ done }) => !done);
   if (!open.length) return null;
+  const hidden = localStorage.getItem(HIDDEN) !== null;
+  const shown = [el("span", { class: "muted small" }, `${items.length - open.length} of ${items.length} done`),
+    hidden ? null : button("Check again", () => act(check)), button(hidden ? "Show" : "Hide", () => fold(!hidden))];
+  if (hidden) return card("First evening", shown);
   const rows = items.map(({ id, done, title, state: words, cure }) => el("li", { "data-key": id },
     el("div", {}, state(done ? "good" : "todo", title), el("span", { class: "unseen" }, done ? "done" : "to do"),
       el("p", { class: "muted small" }, [words, cure].filter(Boolean).join(" "))),
     !done && PAGES[id] ? el("a", { href: PAGES[id][0] }, PAGES[id][1]) : null));
-  return card("First evening", [el("span", { class: "muted small" }, `${items.length - open.length} of ${items.length} done`),
-    button("Check again", () => act(check)), button("Hide", hide)], el("ul", { class: "list" }, rows));
+  return card("First evening", shown, el("ul", { class: "list" }, rows));
 }
 
-const CURES = { // where to look, by the kind of the fault
-  down: ["#/log", "Read the log", "owner"], loop: ["#/log", "Read the log", "owner"], backup: ["#/backups", "See backups", "owner"],
-  errors: ["#/health", "See Health"], attack: ["#/health", "See Health"],
+const LOG = ["#/log", "Read the log", "owner"], HEALTH = ["#/health", "See Health"], ROOM = ["#/backups", "Keep fewer backups", "owner"];
+const CURES = { // the page that helps, by the kind of the fault or the name of what is almost full
+  down: LOG, loop: LOG, starting: LOG, errors: HEALTH, attack: HEALTH, disk: ROOM, Disk: ROOM, Memory: ["#/servers", "See game servers"],
+  "Open files": HEALTH, backup: ["#/backups", "See backups", "owner"], certificate: ["#/invites", "Make new invites", "owner"],
 };
 const WORST = ["down", "loop"];
 const QUIET_S = 60; // after a start the stack has not reported yet
@@ -82,11 +83,11 @@ function standing({ status, faults, watched, startedAt, maintenance, services: a
     line(`${kind} ${title}`, state(WORST.includes(kind) ? "bad" : "warn", title), since ? `${text} Since ${exactly(since)}.` : text, CURES[kind]));
   if (!status && !faults.length) lines.push(line("live", state("bad", "Live state cannot be read"), "Players and hunts are unknown.", CURES.down));
   for (const { name, state: where } of all) {
-    if (where === "starting") lines.push(line(`starting ${name}`, state("warn", `${name} is starting`), "It is not ready yet, or does not answer.", CURES.down));
+    if (where === "starting") lines.push(line(`starting ${name}`, state("warn", `${name} is starting`), "It is not ready yet, or does not answer.", CURES.starting));
   }
   for (const { name, percent, note, full } of machine ? used(machine.now) : []) {
     const known = name === "Disk" && faults.some(({ kind }) => kind === "disk");
-    if (percent >= full && !known) lines.push(line(`full ${name}`, state("warn", `${name}: almost full`), note));
+    if (percent >= full && !known) lines.push(line(`full ${name}`, state("warn", `${name}: almost full`), note, CURES[name]));
   }
   if (!lines.length) lines.push(line("normal", state("good", "All systems normal"), ""));
   if (maintenance) {
@@ -152,17 +153,6 @@ function trendOf(name, values) {
     svg("polyline", { points, "vector-effect": "non-scaling-stroke" }));
 }
 
-async function registration(status, changed) {
-  const input = await ask({
-    title: "Who may register?", text: "This lasts until the metagame restarts. To make it permanent, change REGISTRATION_MODE on the page Settings.",
-    fields: [{ name: "mode", label: "Registration", options: MODES, value: status.registration }, REASON], confirm: "Change",
-  });
-  if (input) {
-    await act(() => send("RegistrationStatus", { RegistrationStatus: input.mode, Reason: input.reason }),
-      (reply) => `Registration changed. ${MODES.find(([mode]) => mode === reply.RegistrationMode)?.[1] ?? reply.RegistrationMode}`, changed);
-  }
-}
-
 function backedUp({ madeAt, provenAt, wrong }) {
   if (wrong) return tile("Backup", "Needs attention", wrong, true);
   if (provenAt) return tile("Backup", "Tested", `by a simulated session, ${exactly(provenAt)}`);
@@ -173,7 +163,8 @@ function tiles(status, backup) {
   return el("dl", { class: "tiles", "aria-label": "Now" },
     tile("Players online", String(status.playersOnline), "seen in the last 90 s"),
     tile("Hunts", String(status.instances.filter((instance) => instance.kind === "hunt").length), count(status.instances.length, "game server")),
-    tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–", "who may register"),
+    tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–",
+      may("owner") ? el("a", { href: "#/settings?text=REGISTRATION_MODE" }, "Change who may register") : "who may register"),
     backedUp(backup));
 }
 

@@ -6,12 +6,12 @@ import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js"
 import { state } from "./icons.js";
 
 const LONGEST = 80; // characters of a value in the table
-const SWITCH = { 1: "On", 0: "Off" };
+const WORDS = { 1: "On", 0: "Off", OPEN: "Open: anyone may register", INVITECODE: "Invite code: only with a code", NONE: "Closed: nobody may register" };
 const SOURCES = { default: "default", file: "file", environment: "environment", page: "changed here", command: "svcctl registration" };
 const ROLLING = ["metagame", "deploy", "content"];
 
 export async function settings(root, live) {
-  const text = el("input", { type: "search", class: "search", placeholder: "Search settings", "aria-label": "Search settings", autocomplete: "off", input: () => draw() });
+  const text = el("input", { type: "search", class: "search", placeholder: "Search settings", "aria-label": "Search settings", autocomplete: "off", value: live.query.get("text"), input: () => draw() });
   const only = el("select", { "aria-label": "Show", change: () => draw() },
     [["", "All settings"], ["live", "Changeable without a restart"], ["set", "Not the default"]].map(([value, words]) => el("option", { value }, words)));
   const place = el("div", { class: "stack" });
@@ -38,7 +38,8 @@ function drawn(section, rows, stack, again) {
   if (!rows) return card(section.title, [], nothing(`The metagame may not read ${section.file}.`));
   const rolling = stack && ROLLING.includes(section.component);
   const restart = rolling ? "run svcctl restart --rolling" : `restart svc-${stack ? "stack" : section.component}`;
-  const made = card(section.title, [], el("p", { class: "names" }, "Edit ", el("code", {}, section.file), `, then ${restart}.`),
+  const after = section.component === "relay" ? ". New invites contain the change." : `, then ${restart}.`; // players run the relay
+  const made = card(section.title, [], el("p", { class: "names" }, "Edit ", el("code", {}, section.file), after),
     section.restart ? el("p", { class: "names" }, state("warn", `The file has changed since svc-${section.component} started: ${restart}.`)) : "",
     table(section.title, [["Setting"], ["Value"], ["Set by"], ["", "end"]], rows.map((row) => [
       el("div", {}, el("code", {}, row.name), el("p", { class: "names" }, sentence(row.meaning))),
@@ -59,12 +60,12 @@ function sentence(text) {
 function value(row) {
   if (row.isSecret) return row.source === "default" ? "not set" : "set, hidden";
   if (row.value === null) return row.default || "none";
-  const words = row.options.includes("1") ? SWITCH[row.value] : row.value;
+  const words = row.options.includes("1") ? WORDS[row.value] : row.value;
   return el("code", {}, words.length > LONGEST ? `${words.slice(0, LONGEST)}…` : words || "empty");
 }
 
 function change(row, again) {
-  const options = row.options.length ? row.options.map((option) => [option, row.options.includes("1") ? SWITCH[option] : option]) : null;
+  const options = row.options.length ? row.options.map((option) => [option, WORDS[option] ?? option]) : null;
   return ask({
     title: `Change ${row.name}`, text: `${sentence(row.meaning)}.${row.allowed && !options ? ` Allowed: ${row.allowed}.` : ""}`, confirm: "Change",
     fields: [{ name: "value", label: "Value", options, value: row.value, longest: 1024, optional: true }, REASON],
