@@ -145,6 +145,7 @@ class KeyReply(TypedDict):
     """True if the key belongs to a running game server, and which server that is.
 
     ``node`` is the id of its machine in a swarm, and ``match`` the match for which it was started.
+    ``players`` are the players whom the launch request named.
     """
 
     known: bool
@@ -153,6 +154,7 @@ class KeyReply(TypedDict):
     port: NotRequired[int]
     node: NotRequired[str]
     match: NotRequired[str]
+    players: NotRequired[list[str]]
 
 
 log = Logger()
@@ -234,6 +236,7 @@ class Deploy:
             "port": server.port,
             "node": server.node,
             "match": server.launch.match_id,
+            "players": list(server.launch.players),
         }
         return Answer(200, reply)
 

@@ -46,7 +46,8 @@ class SwarmDeploy:
             if not self.match or not path.endswith(fingerprint(KEY)):
                 return 200, {"known": False}
             hunt = {"kind": "hunt", "host": ADDRESS, "port": 8770}
-            return 200, {"known": True, "node": NODE, "match": self.match, **hunt}
+            reply = {"known": True, "node": NODE, "match": self.match, "players": []}
+            return 200, reply | hunt
         return 200, {"servers": []}
 
     def start(self) -> None:

@@ -73,6 +73,7 @@ class KeyHolder:
     kind: str = ""
     server: Server = field(factory=lambda: Server("", 0))
     match_id: str = ""
+    players: frozenset[str] = frozenset()  # account ids that the launch request named
 
     @property
     def is_persistent(self) -> bool:
@@ -348,8 +349,10 @@ def _key_holder(fields: Mapping[Any, Any]) -> KeyHolder:
             "port": int(port),
             "node": str(node),
             "match": str(match_id),
+            **more,
         }:
-            return KeyHolder(kind, Server(host, port, node), match_id)
+            named = frozenset(map(str, more.get("players", ())))
+            return KeyHolder(kind, Server(host, port, node), match_id, named)
     return KeyHolder()  # a deploy server of an earlier version
 
 

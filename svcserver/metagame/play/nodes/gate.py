@@ -2,7 +2,8 @@
 
 A node proves itself with its certificate. Its game servers may then do what game servers of this
 machine may do, with three limits. They need the launch key of a game server of this node, and that
-game server must still run. They may act only for the players who were sent to that game server.
+game server must still run. They may act only for the players who were sent to that game server, and
+a hunt also for those of its launch: without Valkey, a restart of the metagame loses the match.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ class NodeGate:
         players = await self.matches.players_on(
             holder.server, named, "" if holder.is_persistent else holder.match_id
         )
+        players |= holder.players & named
         for account in (caller.account, parameters.get("user_id")):
             if account is not None and account not in players:
                 raise Forbidden("this player was not sent to this game server")

@@ -47,13 +47,16 @@ class KnownKeys:
         server = self.servers.get(url.partition("sha256=")[2])
         return succeed(Reply({"known": False} if server is None else {"known": True, **server}))
 
-    def add(self, key: str, kind: str, server: Server, node: str, match: str = "") -> None:
+    def add(
+        self, key: str, kind: str, server: Server, node: str, match: str = "", *players: str
+    ) -> None:
         self.servers[fingerprint(key)] = {
             "kind": kind,
             "host": server.host,
             "port": server.port,
             "node": node,
             "match": match,
+            "players": list(players),
         }
 
 
@@ -119,6 +122,11 @@ class NodeGateTests(SynchronousTestCase):
         return self.browse("POST", path, game_server=key, **(sent or CALL)).status
 
     def test_a_hunt_acts_for_its_own_players_only(self) -> None:
+        self.assertEqual(self.grant(self.ann), 200)
+        self.assertEqual([self.grant(player) for player in (self.bob, self.eve)], [403, 403])
+
+    def test_a_hunt_acts_for_its_players_after_a_metagame_restart(self) -> None:
+        self.keys.add(HUNT_KEY, "hunt", HUNT, NODE, "of an earlier run", self.ann.id)
         self.assertEqual(self.grant(self.ann), 200)
         self.assertEqual([self.grant(player) for player in (self.bob, self.eve)], [403, 403])
 
