@@ -18,20 +18,23 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import HostnameEndpoint, UNIXClientEndpoint, wrapClientTLS
 from twisted.internet.error import VerifyError
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.ssl import (
     Certificate,
     PrivateCertificate,
     optionsForClientTLS,
     trustRootFromCertificates,
 )
-from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.python.failure import Failure
+from twisted.web.client import Agent, HTTPConnectionPool, ResponseDone
+from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
+from svcserver.deploy.settings import TCP
 from svcserver.kernel import json
 from svcserver.kernel.settings import BadSetting
 
-TCP = "tcp://"
 TLS_FILES = ("ca.pem", "cert.pem", "key.pem")  # Docker's names
 CONNECT_S = 5
 BASE = "http://docker"
@@ -96,6 +99,41 @@ def tls_options(host: str, certificates: str) -> Any:
         ) from None
 
 
+class Body(Protocol):
+    """A reply's body of at most ``most`` bytes; ``done`` fires with it.
+
+    If ``done`` is cancelled, the connection is closed.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.done: Deferred[bytes] = Deferred(lambda _: self._close())
+        self._most = most
+        self._size = 0
+        self._parts: list[bytes] = []
+
+    def dataReceived(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > self._most:
+            error = EngineError(0, f"a reply has more than {self._most} bytes")
+            self._end(Failure(error))
+            self._close()
+        else:
+            self._parts.append(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        complete = reason.check(ResponseDone, PotentialDataLoss)
+        self._end(b"".join(self._parts) if complete else reason)
+
+    def _end(self, result: Any) -> None:
+        self._parts = []
+        if not self.done.called:
+            self.done.callback(result)
+
+    def _close(self) -> None:
+        transport: Any = self.transport
+        transport.loseConnection()
+
+
 @define(eq=False)
 class DockerApi:
     """The engine's API; ``http`` is a treq client."""
@@ -153,19 +191,10 @@ class DockerApi:
     async def _exchange(self, method: str, url: str, body: Json | None) -> tuple[int, bytes]:
         head = {} if body is None else {"content-type": "application/json"}
         data = None if body is None else json.dump(body)
-        reply = await self.http.request(method, url, data=data, headers=head)
-        parts: list[bytes] = []
-        size = 0
-
-        def collect(part: bytes) -> None:
-            nonlocal size
-            size += len(part)
-            if size > MAX_REPLY:
-                raise EngineError(0, f"a reply has more than {MAX_REPLY} bytes")
-            parts.append(part)
-
-        await treq.collect(reply, collect)
-        return reply.code, b"".join(parts)
+        reply = await self.http.request(method, url, data=data, headers=head, unbuffered=True)
+        body = Body(MAX_REPLY)
+        reply.deliverBody(body)
+        return reply.code, await body.done
 
 
 def _no_answer(error: Exception) -> EngineError:

@@ -9,14 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import define, evolve, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
-from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
 from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
@@ -31,7 +30,6 @@ from svcserver.deploy.routes import MAX_JSON, Deploy
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.settings import Settings, check, numbers
 from svcserver.deploy.supervisor import WATCHDOG_S, Supervisor
-from svcserver.deploy.swarm import SwarmEngine
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.datafiles import needed_by
 from svcserver.kernel.every import Every
@@ -48,6 +46,9 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, OrderedServices, StartWarnings, TopService, top_service
 from svcserver.web.site import HttpFactory
+
+if TYPE_CHECKING:
+    from svcserver.deploy.swarm import SwarmEngine
 
 log = Logger()
 # Has the host's signing key, with which the deploy server checks the machine's tickets.
@@ -138,7 +139,8 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     here = settings.bind_host, settings.port
 
-    swarm = supervisor.engine if isinstance(supervisor.engine, SwarmEngine) else None
+    engine: Any = supervisor.engine
+    swarm: SwarmEngine | None = None if isinstance(engine, Spawner) else engine
     if sys.platform == "linux" and swarm is None:
         supervisor.family = partial(Family, reactor, snapshot=Snapshot())
 
@@ -252,6 +254,10 @@ def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None
     except ValueError as error:
         supervisor.broken_guard = f"GAMESERVER_STARTUP_MB or GAMESERVER_HUNT_STARTUP_MB {error}"
         return
+    # the client for Docker takes a tenth of a second to import
+    from svcserver.deploy.docker_api import DockerApi, engine_client
+    from svcserver.deploy.swarm import SwarmEngine
+
     client = engine_client(reactor, settings.docker, settings.docker_certificates)
     engine = SwarmEngine(
         reactor,

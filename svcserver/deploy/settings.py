@@ -6,7 +6,6 @@ import re
 
 from attrs import frozen
 
-from svcserver.deploy.docker_api import TCP, tls_options
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.launch_requests import MAP_PATH
 from svcserver.kernel.secrets import Secret
@@ -24,6 +23,8 @@ from svcserver.kernel.settings import (
 )
 from svcserver.kernel.settings import port as port_number
 from svcserver.web.logs import level_word
+
+TCP = "tcp://"
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -115,6 +116,9 @@ def check(settings: Settings) -> list[str]:
     """Return warnings about settings; raise BadSetting if Docker's certificates cannot be used."""
     warnings = []
     if settings.engine == "swarm" and settings.docker.startswith(TCP):
+        # TLS takes a tenth of a second to import
+        from svcserver.deploy.docker_api import tls_options
+
         tls_options("localhost", settings.docker_certificates)
     if not settings.has_ports:
         warnings.append(

@@ -6,10 +6,13 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from treq.testing import StubTreq
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
@@ -41,6 +44,19 @@ class FakeEngine(Resource):
         status, body = self.replies[path]
         request.setResponseCode(status)
         return body
+
+
+class EndlessReply:
+    """A reply whose body never ends."""
+
+    code = 200
+
+    def __init__(self) -> None:
+        self.connection = StringTransport()
+
+    def deliverBody(self, protocol: Protocol) -> None:
+        protocol.makeConnection(self.connection)
+        protocol.dataReceived(b"[")
 
 
 class DockerApiTests(SynchronousTestCase):
@@ -97,6 +113,14 @@ class DockerApiTests(SynchronousTestCase):
         self.assertNoResult(reply)
         self.clock.advance(0.2)
         self.assertEqual(self.failureResultOf(reply, EngineError).value.status, 0)
+
+    def test_endless_reply_is_closed_at_the_deadline(self) -> None:
+        api, endless = self.make(), EndlessReply()
+        api.version, api.http = "1.41", mock.Mock(request=lambda *_, **__: succeed(endless))
+        reply = Deferred.fromCoroutine(api.call("GET", "/nodes"))
+        self.clock.advance(CALL_S)
+        self.assertEqual(self.failureResultOf(reply, EngineError).value.status, 0)
+        self.assertTrue(endless.connection.disconnecting)
 
     def test_reply_that_is_no_json_or_too_long_is_an_error(self) -> None:
         api = self.make()
