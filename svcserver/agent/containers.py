@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
@@ -30,13 +31,19 @@ class Containers:
     _warnings: Throttle = field(factory=Throttle, init=False)
 
     async def stop_all(self) -> None:
-        """Stop every game server of this node."""
+        """Stop every game server of this node, all at the same time."""
         try:
             listed = await self.api.call("GET", "/containers/json", filters=LABELLED)
-            for container in listed or []:
-                log.warn("stops the game server {name}", name=str(container["Id"])[:12])
-                path = f"/containers/{container['Id']}/stop"
-                await self.api.call("POST", path, t=str(STOP_S))
+        except EngineError as error:
+            self._warn(error)
+            return
+        ids = [str(container["Id"]) for container in listed or []]
+        await DeferredList([Deferred.fromCoroutine(self._stop(name)) for name in ids])
+
+    async def _stop(self, container: str) -> None:
+        log.warn("stops the game server {name}", name=container[:12])
+        try:
+            await self.api.call("POST", f"/containers/{container}/stop", t=str(STOP_S))
         except EngineError as error:
             self._warn(error)
 

@@ -10,6 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from svcserver.deploy.docker_api import Body
 from svcserver.edge import allowlist_client
 from svcserver.kernel import json
 from svcserver.kernel.networks import network_of
@@ -21,6 +22,7 @@ log = Logger()
 BASE = "https://host"  # the endpoint decides where to connect
 POLL_S = 15.0  # the host holds a poll for five seconds
 AGAIN_S = 1.0
+CARRY_OUT_S = 5.0  # for the orders of one reply; a slow helper must not delay the next poll
 REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
 KEPT_S = 12 * 3600.0  # since the host's last order for an address
 MOST_KEPT = 4_096
@@ -54,7 +56,8 @@ class Link:
     """The polls for orders; ``http`` is a treq client that reaches only the host.
 
     ``contact_at`` is the time of the last sign of life from the host's machine. A refused
-    connection counts as a sign of life: the machine is reachable, and only the metagame is down.
+    connection and an error of the server (5xx) count as signs of life: the machine is reachable,
+    and only the metagame or its database is down.
     """
 
     http: Any
@@ -83,7 +86,7 @@ class Link:
             else:
                 self.contact_at = self.clock.seconds()
                 for order in orders:
-                    await self._carry_out(order)
+                    await self._carry_out(order, self.contact_at + CARRY_OUT_S)
 
     async def _poll(self) -> list[Any]:
         sent = {"done": self._done, "helper": self.helper is not None}
@@ -93,15 +96,20 @@ class Link:
             case {"orders": list(orders)}:
                 self._done = []
                 return orders
+        if status >= 500:
+            self.contact_at = self.clock.seconds()
         raise ConnectionError(f"status {status}")
 
     async def _post(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
         head = {"content-type": "application/json"}
-        request = self.http.post(f"{BASE}{path}", data=json.dump(body), headers=head)
+        url, data = f"{BASE}{path}", json.dump(body)
+        request = self.http.post(url, data=data, headers=head, unbuffered=True)
         reply = await request.addTimeout(POLL_S, self.clock)
-        return int(reply.code), await reply.content().addTimeout(POLL_S, self.clock)
+        content = Body(MAX_REPLY)
+        reply.deliverBody(content)
+        return int(reply.code), await content.done.addTimeout(POLL_S, self.clock)
 
-    async def _carry_out(self, order: Any) -> None:
+    async def _carry_out(self, order: Any, deadline: float) -> None:
         match order:
             case {"id": str(order_id), "act": "allow" | "withdraw" as act, "address": str(address)}:
                 pass
@@ -110,20 +118,24 @@ class Link:
         if act == "withdraw":
             for known in [known for known in self._open if network_of(known) == address]:
                 del self._open[known]
-        else:  # even if the helper fails now: ``refresh`` repeats it
+        else:  # even if the helper fails or is late now: ``refresh`` repeats it
             self._open.pop(address, None)
             self._open[address] = self.clock.seconds()
             while len(self._open) > MOST_KEPT:
                 del self._open[next(iter(self._open))]
-        if self.helper is not None and await self.helper.send(act, address):
+        if self.helper is None or self.clock.seconds() >= deadline:
+            return
+        if await self.helper.send(act, address):
             self._done.append(order_id)
 
     async def refresh(self) -> None:
         """Report the open addresses to the helper again."""
         now = self.clock.seconds()
         for address, since in list(self._open.items()):
+            if address not in self._open:
+                continue  # withdrawn meanwhile
             if now - since > KEPT_S:
-                self._open.pop(address, None)
+                del self._open[address]
             elif self.helper is not None:
                 await self.helper.send("allow", address)
 

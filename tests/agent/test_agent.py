@@ -8,11 +8,22 @@ import orjson
 from attrs import define, field
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ConnectionRefusedError
+from twisted.internet.protocol import Protocol
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.client import ResponseDone
 
 from svcserver.agent.containers import STOP_S, Containers
-from svcserver.agent.link import AGAIN_S, KEPT_S, POLL_S, HelperClient, Link
+from svcserver.agent.link import (
+    AGAIN_S,
+    CARRY_OUT_S,
+    KEPT_S,
+    MAX_REPLY,
+    POLL_S,
+    HelperClient,
+    Link,
+)
 from svcserver.agent.service import LOST_S, LostHost
 from svcserver.deploy.docker_api import EngineError
 from svcserver.kernel.secrets import Secret
@@ -31,6 +42,17 @@ class Reply:
     def content(self) -> Deferred[bytes]:
         return succeed(orjson.dumps(self.document))
 
+    def deliverBody(self, protocol: Protocol) -> None:
+        protocol.transport = Connection()
+        protocol.dataReceived(orjson.dumps(self.document))
+        protocol.connectionLost(Failure(ResponseDone()))
+
+
+class Connection:
+    """A fake of a connection."""
+
+    def loseConnection(self) -> None: ...
+
 
 @define
 class Wire:
@@ -39,7 +61,7 @@ class Wire:
     sent: list[tuple[str, Any]] = field(factory=list)
     waiting: list[Deferred[Any]] = field(factory=list)
 
-    def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
+    def post(self, url: str, data: bytes, headers: Any, unbuffered: bool) -> Deferred[Any]:
         self.sent.append((url, orjson.loads(data)))
         self.waiting.append(Deferred())
         return self.waiting[-1]
@@ -54,11 +76,16 @@ class FirewallHelper:
 
     orders: list[tuple[str, Any]] = field(factory=list)
     is_down: bool = False
+    is_slow: bool = False
+    waiting: list[Deferred[Any]] = field(factory=list)
 
     def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
         if self.is_down:
             return fail(ConnectionRefusedError())
         self.orders.append((url.rpartition("/")[2], orjson.loads(data)))
+        if self.is_slow:
+            self.waiting.append(Deferred())
+            return self.waiting[-1]
         return succeed(Reply({}))
 
 
@@ -123,22 +150,56 @@ class LinkTests(SynchronousTestCase):
         self.clock.advance(POLL_S)
         self.clock.advance(AGAIN_S)
         self.assertEqual(len(self.wire.sent), 2)
-        self.wire.waiting[-1].callback(Reply({}, 500))
+        self.wire.waiting[-1].callback(Reply({}, 403))
         self.assertEqual(self.link.contact_at, 0)
+
+    def test_a_server_error_is_a_sign_of_life(self) -> None:
+        self.clock.advance(5)
+        self.wire.answer({}, 503)
+        self.assertEqual(self.link.contact_at, 5)
+
+    def test_a_hanging_helper_delays_no_poll_for_long(self) -> None:
+        self.firewall.is_slow = True
+        self.answer(*({**ALLOW, "id": str(number)} for number in range(100)))
+        self.clock.pump([1.0] * int(CARRY_OUT_S + POLL_S))
+        self.assertEqual(len(self.wire.sent), 2)
+
+    def test_a_refresh_does_not_reopen_a_withdrawn_address(self) -> None:
+        self.answer(ALLOW, {**ALLOW, "address": "203.0.113.10"})
+        self.firewall.is_slow = True
+        refresh = Deferred.fromCoroutine(self.link.refresh())
+        self.answer({**WITHDRAW, "address": "203.0.113.10"})
+        while self.firewall.waiting:
+            self.firewall.waiting.pop(0).callback(Reply({}))
+        self.successResultOf(refresh)
+        acts = [act for act, _ in self.firewall.orders[2:]]
+        self.assertEqual(acts, ["allow", "withdraw"])
+
+    def test_a_reply_that_is_too_long_is_refused(self) -> None:
+        self.answer({"id": "x" * MAX_REPLY})
+        self.clock.advance(AGAIN_S)
+        self.assertEqual(len(self.wire.sent), 2)
 
 
 @define
 class NodeEngine:
-    """A fake engine with one game server."""
+    """A fake engine with two game servers; the first one cannot be stopped."""
 
     calls: list[tuple[str, str]] = field(factory=list)
     is_away: bool = False
+    hangs: bool = False
 
     async def call(self, method: str, path: str, **query: Any) -> Any:
         if self.is_away:
             raise EngineError(0, "no answer")
         self.calls.append((method, path))
-        return [{"Id": "abc"}] if method == "GET" else None
+        return [{"Id": "abc"}, {"Id": "def"}] if method == "GET" else await self._stop(path)
+
+    async def _stop(self, path: str) -> None:
+        if "abc" in path:
+            if self.hangs:
+                await Deferred()
+            raise EngineError(404, "no such container")
 
 
 class LostHostTests(SynchronousTestCase):
@@ -154,8 +215,15 @@ class LostHostTests(SynchronousTestCase):
         self.assertIsNone(self.watch.look())
         self.clock.advance(1)
         self.watch.look()
-        self.assertEqual(self.engine.calls[-1], ("POST", "/containers/abc/stop"))
+        stops = [("POST", f"/containers/{name}/stop") for name in ("abc", "def")]
+        self.assertEqual(self.engine.calls[-2:], stops)
         self.assertGreater(10, STOP_S)
+
+    def test_a_game_server_that_hangs_delays_no_other(self) -> None:
+        self.clock.advance(LOST_S + 1)
+        self.engine.hangs = True
+        self.watch.look()
+        self.assertEqual(self.engine.calls[-1], ("POST", "/containers/def/stop"))
 
     def test_a_game_server_that_starts_later_is_stopped_too(self) -> None:
         self.clock.advance(LOST_S + 1)
@@ -163,7 +231,7 @@ class LostHostTests(SynchronousTestCase):
         self.watch.look()
         self.engine.is_away = False
         self.watch.look()
-        self.assertEqual(len(self.engine.calls), 2)
+        self.assertEqual(len(self.engine.calls), 3)
 
     def test_nothing_stops_once_the_host_answers_again(self) -> None:
         self.clock.advance(LOST_S + 1)
