@@ -9,6 +9,7 @@ from attrs import define
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import CITY, ISLAND, SHARED, LaunchRequest
 from svcserver.kernel.refusals import Malformed, Missing
+from svcserver.kernel.times import DAY_S
 from svcserver.metagame.play.matches import (
     HuntGroup,
     Match,
@@ -316,14 +317,15 @@ class Matchmaker:
     ) -> frozenset[AccountId]:
         """Return those of the players who were sent to the game server.
 
-        A hunt or tutorial serves the players of the match for which it was started. A city or dojo
-        (no ``match_id``) serves a player until ``LEFT_S`` after the player was sent elsewhere.
+        A hunt or tutorial serves the players of the match for which it was started, for at most a
+        day, because a hostile machine might never end it. A city or dojo (no ``match_id``) serves
+        a player until ``LEFT_S`` after the player was sent elsewhere.
         """
         if match_id:
             match = self.stored.match(match_id)
-            return (
-                frozenset() if match is None else frozenset(players) & {*match.players, *match.told}
-            )
+            if match is None or self.stored.now - match.created_at >= DAY_S:
+                return frozenset()
+            return frozenset(players) & {*match.players, *match.told}
         return frozenset(player for player in players if self._is_on(server, player))
 
     def _is_on(self, server: Server, player: AccountId) -> bool:

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from math import ceil
 from typing import Any
 
 from attrs import define, evolve, field
 
-from svcserver.edge.nodes import BadFleet, FleetFolder
+from svcserver.edge.nodes import MAX_NODES, BadFleet, FleetFolder
 from svcserver.kernel import json
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY, MACHINE, RELAYED
 from svcserver.kernel.ids import AccountId, is_account_shaped
-from svcserver.kernel.refusals import Forbidden, Refusal, TooLarge, Unauthenticated
+from svcserver.kernel.rates import Rate, TokenBuckets
+from svcserver.kernel.refusals import Forbidden, Refusal, TooLarge, TooMany, Unauthenticated
 from svcserver.metagame.access.gate import Gate
 from svcserver.metagame.play.deploy_client import DeployClient, LaunchKeys
 from svcserver.metagame.play.matchmaking.store import LiveMatches
@@ -29,6 +31,7 @@ from svcserver.web.routes import Answer
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 MAX_NAMED = 16  # accounts that a request may name
+RATES = {True: Rate(100, 1_200), False: Rate(2_000, 12_000)}  # of a node's agent, game servers
 SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER, Access.NODE))
 
 
@@ -49,6 +52,11 @@ class NodeGate:
     deploy: DeployClient
     matches: LiveMatches
     _keys: dict[str, LaunchKeys] = field(factory=dict, init=False)  # so no node delays another
+    _buckets: Mapping[bool, TokenBuckets] = field(init=False)
+
+    @_buckets.default
+    def _full(self) -> Mapping[bool, TokenBuckets]:
+        return {is_agent: TokenBuckets(rate, MAX_NODES) for is_agent, rate in RATES.items()}
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
         return self.gate.exists(row, parameters)
@@ -86,7 +94,11 @@ class NodeGate:
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
         """Return the node's agent, or its game server with the accounts it may act for."""
         self._check_credential(row, request)
-        if row.access is Access.NODE:
+        is_agent = row.access is Access.NODE
+        wait_s = self._buckets[is_agent].take(request.node, self.deploy.clock.seconds())
+        if wait_s:
+            raise TooMany("this node sends too many requests", retry_after_s=ceil(wait_s))
+        if is_agent:
             return Caller(node=request.node)
         keys = self._keys.setdefault(request.node, LaunchKeys(self.deploy))
         holder = await keys.find(request.header(GAME_SERVER_KEY) or "")

@@ -24,7 +24,7 @@ from svcserver.metagame.play.matches import Server
 
 log = Logger()
 
-MOST_ORDERS = 1_024  # that wait for one node; the oldest are dropped
+MOST_ORDERS = 256  # that wait for one node; the oldest are dropped
 KEPT_S = 600.0
 POLL_S = 5.0  # how long a poll without orders is held
 DONE_S = 2.0  # how long a player waits for the node's firewall

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from attrs import define, field
 from twisted.internet.defer import Deferred, succeed
@@ -12,9 +13,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.nodes import FleetFolder
 from svcserver.kernel.launch_requests import LaunchRequest
+from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import fingerprint
+from svcserver.kernel.times import DAY_S
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.rules import LEFT_S
+from svcserver.metagame.play.nodes.gate import RATES
 from svcserver.web.front import FrontDoor
 from svcserver.web.request import HttpRequest
 from tests.support.browser import Browser, Page
@@ -129,6 +133,21 @@ class NodeGateTests(SynchronousTestCase):
         self.keys.add(HUNT_KEY, "hunt", HUNT, NODE, "of an earlier run", self.ann.id)
         self.assertEqual(self.grant(self.ann), 200)
         self.assertEqual([self.grant(player) for player in (self.bob, self.eve)], [403, 403])
+
+    def test_a_hunt_that_never_ends_acts_for_a_day(self) -> None:
+        statuses = []
+        for _ in range(25):
+            statuses.append(self.grant(self.ann))
+            self.game.clock.advance(DAY_S / 24)
+        self.assertEqual(statuses, [200] * 24 + [403])
+
+    def test_a_flood_of_requests_is_refused(self) -> None:
+        with mock.patch.dict(RATES, {False: Rate(2, 60)}):
+            self.door = self.game.parts.fleet_door(self.fleet)
+        self.browse = self.browser(NODE)
+        self.assertEqual([self.grant(self.eve) for _ in range(3)], [403, 403, 429])
+        self.game.clock.advance(1)
+        self.assertEqual(self.grant(self.ann), 200)
 
     def test_the_city_acts_for_players_who_were_sent_to_it(self) -> None:
         self.assertEqual(self.grant(self.bob, CITY_KEY), 200)
