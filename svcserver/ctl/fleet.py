@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -27,8 +27,8 @@ from svcserver.ctl.as_owner import NobodyListens, owner_of
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Out, fail
-from svcserver.deploy.docker_api import OLDEST, TCP
-from svcserver.deploy.settings import Settings
+from svcserver.deploy.docker_api import OLDEST
+from svcserver.deploy.settings import TCP, Settings
 from svcserver.deploy.swarm import ADDRESS, DRAIN
 from svcserver.edge.nodes import FOLDER, BadFleet, FleetFolder
 from svcserver.kernel import json
@@ -127,6 +127,8 @@ class Docker:
     def swarm(self) -> dict[str, Any]:
         """Return the engine's data about its swarm; raises Failed unless it is a swarm manager."""
         swarm: dict[str, Any] = self.read("info", "--format", "{{json .Swarm}}")
+        if swarm.get("LocalNodeState") == "active" and not swarm.get("ControlAvailable"):
+            fail("This machine is a worker of a swarm. Make it a manager with docker node promote.")
         if not swarm.get("ControlAvailable"):
             fail("This machine is no manager of a swarm. Run svcctl fleet init first.")
         return swarm
@@ -161,7 +163,7 @@ def init(
         if state.get("LocalNodeState") == "inactive":
             where = ["--advertise-addr", address] if address else []
             docker.run("swarm", "init", *where)
-        docker.swarm()
+        swarm = docker.swarm()
         image = f"{IMAGE}:{int(epoch())}"
         _build(docker, image, dockerfile(base, windows=windows), program)
         try:
@@ -179,6 +181,8 @@ def init(
         trace.after = {"image": image}
     out.data({"image": image, "windows": windows})
     out.text(f"The image {image} is built, and this machine is a manager of the swarm.")
+    if any(machine.id != swarm["NodeID"] for machine in machines(docker)):
+        out.text(f"Copy it to each machine: docker save {image} | ssh MACHINE docker load")
     out.text("Restart the host to use it: svcctl restart. Add a machine: svcctl fleet invite.")
 
 
@@ -251,6 +255,8 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     docker = Docker.of(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
+    if not image:
+        fail("GAMESERVER_IMAGE is not set in deploy.env. Run svcctl fleet init first.")
     agent_image = agent_image or f"{AGENT_IMAGE}:{installed_version()}"
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
@@ -309,6 +315,7 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         "--label", f"svc.agent={machine.id}", "--constraint", f"node.id=={machine.id}",
         "--network", "host", "--restart-condition", "any", "--user", "root",
         "--cap-drop", "ALL", "--no-healthcheck", "--entrypoint", TWISTD,
+        "--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=2",
         "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
         "--secret", f"source={name},target=svc-node", image,
         "--nodaemon", "--pidfile=", "svc-agent",
@@ -373,6 +380,22 @@ def nodes(host: Host, out: Out) -> None:
             for machine in listed
         ],
     )
+    for node in _without_machine(_certificates(host), listed):
+        out.text(f"The swarm has no machine {node}, whose certificate is valid. Revoke it: "
+                 f"svcctl fleet remove {node}")  # fmt: skip
+
+
+def _certificates(host: Host) -> FleetFolder:
+    return FleetFolder(host.need_folder("metagame.env") / FOLDER)
+
+
+def _without_machine(folder: FleetFolder, listed: Iterable[FleetMachine]) -> list[str]:
+    """Return the nodes with a certificate whose machines are no longer in the swarm."""
+    ids = {machine.id for machine in listed}
+    try:
+        return [node.id for node in folder.nodes() if node.id not in ids]
+    except BadFleet as error:
+        fail(str(error))
 
 
 def machines(docker: Docker) -> list[FleetMachine]:
@@ -432,12 +455,14 @@ def missing_image(docker: Docker, node: str) -> bool:
     return "No such image" in errors
 
 
-def _named(docker: Docker, word: str) -> FleetMachine:
-    """Return the machine with the name ``word``, or with an id that begins so; raises Failed."""
-    docker.swarm()
-    fitting = [
+def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
+    """Return the machine with the id ``word``, else with this name or an id that begins so.
+
+    Raises Failed. Machines choose their names, so a name never hides an id.
+    """
+    fitting = [machine for machine in listed if machine.id == word] or [
         machine
-        for machine in machines(docker)
+        for machine in listed
         if machine.name == word or (len(word) >= 4 and machine.id.startswith(word))
     ]
     if len(fitting) == 1:
@@ -455,7 +480,8 @@ def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     When its last hunt has ended, a city on this machine moves to another machine.
     """
     docker = Docker.of(host)
-    machine = _named(docker, node)
+    docker.swarm()
+    machine = _named(machines(docker), node)
     if undo:
         words = ["--availability", "active", "--label-rm", DRAIN]
         message = f"{machine.name} runs game servers again."
@@ -477,20 +503,26 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
 
     The metagame refuses its certificate from now on.
     """
-    home = host.need_folder("metagame.env")
-    docker = Docker.of(host)
-    machine = _named(docker, node)
-    if docker.swarm()["NodeID"] == machine.id:
+    folder, docker = _certificates(host), Docker.of(host)
+    swarm, listed = docker.swarm(), machines(docker)
+    if node in _without_machine(folder, listed):  # after docker node rm
+        with noted(host, "fleet remove", node, reason=reason):
+            folder.revoke(node)
+            _remove_agent(docker, f"{AGENT}{node}")
+        out.data({"id": node})
+        out.text(f"The certificate of {node} is revoked.")
+        return
+    machine = _named(listed, node)
+    if swarm["NodeID"] == machine.id:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
         fail(f"{machine.hunts} hunts run there. Drain it first, or give --force.")
     with noted(host, "fleet remove", machine.id, reason=reason):
-        try:
-            FleetFolder(home / FOLDER).revoke(machine.id)
-        except BadFleet as error:
-            fail(str(error))
+        folder.revoke(machine.id)
         _remove_agent(docker, f"{AGENT}{machine.id}")
-        allow(host, machine.engine_address, allowed=False)
+        others = [other for other in listed if other.id != machine.id]
+        if all(other.engine_address != machine.engine_address for other in others):
+            allow(host, machine.engine_address, allowed=False)
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
     out.text(f"{machine.name} is removed. Run there: docker swarm leave")

@@ -13,10 +13,12 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import fleet
 from svcserver.ctl.as_owner import Owner
-from svcserver.ctl.fleet import dockerfile, write_context
+from svcserver.ctl.fleet import Docker, FleetMachine, dockerfile, write_context
 from svcserver.ctl.host import Host
+from svcserver.edge.nodes import FleetFolder
 from svcserver.kernel.settings import parse_env_file
 from tests.ctl.test_accounts import HostCase
+from tests.ctl.test_doctor_swarm import second
 
 NAME = "GAMESERVER_ALLOW_FROM"
 
@@ -48,6 +50,56 @@ class InitTests(HostCase):
     def test_without_docker_the_cure_is_named(self) -> None:
         self.patch(fleet.shutil, "which", lambda name: None)
         self.assertIn("apt install docker.io", self.ctl("fleet", "nodes").err)
+
+
+class RemoveTests(HostCase):
+    """A swarm with machines; the one with the id own1 is the host's."""
+
+    def with_machines(self, *machines: FleetMachine) -> None:
+        self.removed: list[str] = []
+        self.folder_of_fleet = FleetFolder(self.folder / "fleet")
+
+        def run(docker: Docker, *words: str, sent: bytes | None = None) -> str:
+            if words[:2] == ("node", "rm"):
+                self.removed.append(words[-1])
+            return ""
+
+        patches: tuple[Any, ...] = (
+            mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
+            mock.patch.object(Docker, "swarm", lambda docker: {"NodeID": "own1"}),
+            mock.patch.object(Docker, "run", run),
+            mock.patch.object(fleet, "machines", lambda docker: [*machines]),
+        )
+        for patch in patches:
+            self.enterContext(patch)
+        for machine in ("own1", "other1", "other2"):
+            self.folder_of_fleet.issue(machine, "10.0.0.2", "10.0.0.1", 61020)
+
+    def nodes(self) -> list[str]:
+        return [node.id for node in FleetFolder(self.folder / "fleet").nodes()]
+
+    def test_machine_that_left_the_swarm_can_still_be_revoked(self) -> None:
+        self.with_machines(second(id="own1"), second(id="other2"))
+        self.assertIn("svcctl fleet remove other1", self.ctl("fleet", "nodes").out)
+        self.assertEqual(self.ctl("fleet", "remove", "other1").status, 0)
+        self.assertEqual((self.nodes(), self.removed), (["own1", "other2"], []))
+
+    def test_name_like_the_id_of_another_machine_hides_nothing(self) -> None:
+        self.with_machines(second(id="own1"), second(), second(id="other2", name="other1"))
+        self.assertEqual(self.ctl("fleet", "remove", "other1").status, 0)
+        self.assertEqual(self.removed, ["other1"])
+
+    def test_address_that_two_machines_share_stays_allowed(self) -> None:
+        both = second(), second(id="other2", name="third")
+        self.with_machines(second(id="own1"), *both)
+        fleet.allow(Host(self.folder), both[0].engine_address, allowed=True)
+        self.ctl("fleet", "remove", "other1")
+        values = parse_env_file((self.folder / "metagame.env").read_text())
+        self.assertEqual(values[NAME], both[0].engine_address)
+
+    def test_invite_without_an_image_names_the_cure(self) -> None:
+        self.with_machines(second(id="own1"))
+        self.assertIn("Run svcctl fleet init first", self.ctl("fleet", "invite").err)
 
 
 class AllowTests(HostCase):
