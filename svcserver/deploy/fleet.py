@@ -112,8 +112,9 @@ class Fleet:
         use the other ports, highest first. A port that another program uses is skipped. A port for
         which ``avoids`` returns True is used only if no other port is free.
         """
+        unusable = self._held | self._taken()
         for port in sorted(self._ports(kind), key=self.avoids):
-            if port not in self._held and port not in self._taken() and not is_bound(port):
+            if port not in unusable and not is_bound(port):
                 self._held.add(port)
                 return port
         raise NoCapacity("ports")

@@ -43,6 +43,7 @@ IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
 STOP_S = 10.0  # from SIGTERM to SIGKILL
+LOG_DRIVER = {"Name": "json-file", "Options": {"max-size": "1m", "max-file": "2"}}
 HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
 PORT = "svc.port"  # the label of a container
 ADDRESS = "svc.address"  # the label of a machine with its public address
@@ -410,6 +411,7 @@ class SwarmEngine:
                     "Limits": {"MemoryBytes": memory, "NanoCPUs": int(self.cpus * 1e9)},
                 },
                 "Networks": [{"Target": "host"}],
+                "LogDriver": LOG_DRIVER,  # by default, the output could fill the machine's disk
             },
         }
 

@@ -82,6 +82,7 @@ class SwarmTests(SwarmCase):
         self.assertEqual(
             spec["TaskTemplate"]["ContainerSpec"]["Args"][:3], ["/game", "SVC_KEY", "8775"]
         )
+        self.assertEqual(spec["TaskTemplate"]["LogDriver"]["Options"]["max-size"], "1m")
         key = self.key()
         self.assertIsNotNone(supervisor.find_key(fingerprint(key)))
         self.assertNotIn(key, str(service))
