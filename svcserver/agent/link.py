@@ -50,6 +50,19 @@ class HelperClient:
             return False
         return True
 
+    async def opened(self) -> list[str]:
+        """Return the addresses that are open; none if the helper does not answer."""
+        head = {"x-allowlist-secret": self.secret.reveal()}
+        try:
+            reply = await self.http.get(f"{self.url}/status", headers=head).addTimeout(
+                allowlist_client.TIMEOUT_S, self.clock
+            )
+            content = await reply.content().addTimeout(allowlist_client.TIMEOUT_S, self.clock)
+            return [str(entry["ip"]) for entry in json.parse(content)["entries"]]
+        except Exception as error:  # refused, cut off, timed out, or no usable answer
+            log.warn("the allowlist helper failed: {why}", why=repr(error))
+            return []
+
 
 @define(eq=False)
 class Link:
@@ -72,7 +85,13 @@ class Link:
         self.contact_at = self.clock.seconds()
 
     async def run(self) -> None:
-        """Poll for orders and carry them out; never return."""
+        """Poll for orders and carry them out; never return.
+
+        Addresses that an earlier run of the agent has opened stay open.
+        """
+        if self.helper is not None:
+            now = self.clock.seconds()
+            self._open.update((address, now) for address in await self.helper.opened())
         while True:
             try:
                 orders = await self._poll()

@@ -78,6 +78,10 @@ class FirewallHelper:
     is_down: bool = False
     is_slow: bool = False
     waiting: list[Deferred[Any]] = field(factory=list)
+    addresses: list[str] = field(factory=list)
+
+    def get(self, url: str, headers: Any) -> Deferred[Any]:
+        return succeed(Reply({"entries": [{"ip": address} for address in self.addresses]}))
 
     def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
         if self.is_down:
@@ -92,6 +96,9 @@ class FirewallHelper:
 class LinkTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.wire, self.firewall = Clock(), Wire(), FirewallHelper()
+        self.start()
+
+    def start(self) -> None:
         url, secret = "http://127.0.0.1:61005", Secret("s" * 32)
         helper = HelperClient(self.firewall, self.clock, url, secret)
         self.link = Link(self.wire, self.clock, helper)
@@ -133,6 +140,14 @@ class LinkTests(SynchronousTestCase):
         self.answer(ALLOW)
         self.clock.advance(KEPT_S + 1)
         self.assertEqual(refreshed(), 0)
+
+    def test_a_restarted_agent_reports_the_open_addresses(self) -> None:
+        self.work.cancel()
+        self.firewall.addresses = ["203.0.113.9", "203.0.113.10"]
+        self.start()
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        opened = [body["ip"] for _, body in self.firewall.orders]
+        self.assertEqual(opened, self.firewall.addresses)
 
     def test_damaged_orders_are_ignored(self) -> None:
         self.answer({"id": 1}, "x", {**ALLOW, "act": "status"}, ALLOW)
