@@ -270,6 +270,13 @@ def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None
         frozenset(settings.trusted),
     )
     place_on(supervisor, engine)
+    table = supervisor.table
+    known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
+    for name in engine.trusted - known:
+        log.warn(
+            "GAMESERVER_TRUSTED names {name!r}, which is no kind of game server and no hunt",
+            name=name,
+        )
 
 
 def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:

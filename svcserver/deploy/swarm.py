@@ -42,6 +42,8 @@ BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
+AVOIDED_S = 60.0  # no hunt is sent to a machine that has rejected one, for example without image
+LABELS_S = 3600.0  # between two warnings of a machine's label
 STOP_S = 10.0  # from SIGTERM to SIGKILL
 LOG_DRIVER = {"Name": "json-file", "Options": {"max-size": "1m", "max-file": "2"}}
 HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
@@ -302,6 +304,8 @@ class SwarmEngine:
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
     _suspect: set[int] = field(factory=set, init=False)  # ports of lost machines
+    _avoided: dict[str, float] = field(factory=dict, init=False)  # machines, with the end
+    _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
     _node: str = field(default="", init=False)  # the id of the engine's own machine
     _is_listed: bool = field(default=False, init=False)
     _timer: Any = field(default=None, init=False)
@@ -402,7 +406,7 @@ class SwarmEngine:
                     "Secrets": [{"SecretID": secret, "SecretName": service.name, "File": key_file}],
                 },
                 "RestartPolicy": {"Condition": "any" if persistent else "none"},
-                "Placement": {"Constraints": [TRUSTED] if self._needs_trust(order.launch) else []},
+                "Placement": {"Constraints": self._constraints(order.launch)},
                 "Resources": {
                     "Reservations": {
                         "MemoryBytes": memory,
@@ -414,6 +418,10 @@ class SwarmEngine:
                 "LogDriver": LOG_DRIVER,  # by default, the output could fill the machine's disk
             },
         }
+
+    def _constraints(self, launch: Launch) -> list[str]:
+        trusted = [TRUSTED] if self._needs_trust(launch) else []
+        return [*trusted, *(f"node.id!={node}" for node in self._avoided)]
 
     def _needs_trust(self, launch: Launch) -> bool:
         names = launch.kind.value, launch.hunt_id, launch.matchmaker_hunt
@@ -485,6 +493,7 @@ class SwarmEngine:
         for sent in await self._get("/tasks", label):
             tasks.setdefault(str(sent["ServiceID"]), []).append(Task.parse(sent))
         every = list(chain.from_iterable(tasks.values()))
+        self._check_machines(nodes, every)
         self._suspect = {task.port for task in every if task.may_run_on(self._machines.down)}
         await self._drain(nodes, {task.node for task in every if task.is_hunt})
         if not self._is_listed:
@@ -503,6 +512,24 @@ class SwarmEngine:
         began, self._began = self._began, []
         for waiting in began:
             waiting.callback(None)
+
+    def _check_machines(self, nodes: Iterable[Any], tasks: Iterable[Task]) -> None:
+        """Avoid machines that reject hunts, and warn of labels with an unusable address."""
+        now = self.clock.seconds()
+        self._avoided = {node: until for node, until in self._avoided.items() if until > now}
+        for task in tasks:
+            if task.state == "rejected" and task.kind not in PERSISTENT:
+                self._avoided.setdefault(task.node, now + AVOIDED_S)
+        for node in nodes:
+            label = str((node["Spec"].get("Labels") or {}).get(ADDRESS, ""))
+            if label and not _is_address(label) and self._labels.due(node["ID"], now):
+                log.warn(
+                    "the label {label} of machine {node} is no IPv4 address: {text!r}. Players get "
+                    "the machine's address in the swarm.",
+                    label=ADDRESS,
+                    node=node["ID"],
+                    text=label[:LONGEST_NAME],
+                )
 
     def machines(self) -> list[MachineRecord]:
         """Return the machines, with the game servers that run there."""
@@ -611,7 +638,12 @@ class SwarmEngine:
                 service.run(observed.node, self._machines.addresses.get(observed.node, ""))
             case State.WAITING if service.launching:
                 if self.clock.seconds() - service.waiting_since >= NODE_S:
-                    log.info("{kind} {id}: no machine has room", **service.server.log_fields())
+                    trusted = self._needs_trust(service.server.launch)
+                    log.info(
+                        "{kind} {id}: no {which} has room",
+                        which="machine with the label svc.trusted=1" if trusted else "machine",
+                        **service.server.log_fields(),
+                    )
                     service.fail(NoCapacity("memory"))
             case _ if persistent and not service.launching:
                 service.run("", "")  # the swarm starts it again

@@ -12,6 +12,7 @@ from svcserver.deploy.docker_api import EngineError
 MB = 1024 * 1024
 STOP_STEPS = 15  # until a program has ended
 FINAL = ("complete", "failed", "rejected", "shutdown")
+NO_IMAGE = {"State": "rejected", "Err": "No such image: game:1"}
 Json = dict[str, Any]
 
 
@@ -25,6 +26,8 @@ class FakeSwarm:
     machines: dict[str, int] = field(factory=lambda: {"node1": 1024})  # free MB by node id
     version: str = "1.41"
     down: set[str] = field(factory=set)
+    labels: dict[str, Json] = field(factory=dict)  # by node id
+    rejecting: set[str] = field(factory=set)  # machines without the image
     services: dict[str, Json] = field(factory=dict)  # by id
     secrets: dict[str, Json] = field(factory=dict)  # by name
     tasks: list[Json] = field(factory=list)
@@ -104,7 +107,10 @@ class FakeSwarm:
                 {
                     "ID": name,
                     "Spec": {
-                        "Labels": {"svc.drain": "1"} if name in self.leaving else {},
+                        "Labels": {
+                            **self.labels.get(name, {}),
+                            **({"svc.drain": "1"} if name in self.leaving else {}),
+                        },
                         "Availability": self.availability.get(name, "active"),
                     },
                     "Version": {"Index": 1},
@@ -183,12 +189,18 @@ class FakeSwarm:
             elif state == "pending":
                 self._place(task)
             elif state == "preparing":
-                task["Status"] = {"State": "running"}
-                self.starts.append(task["name"])
+                self._start(task)
             elif state in FINAL and task["persistent"] and task["DesiredState"] == "running":
                 task["DesiredState"] = "shutdown"
                 if task["ServiceID"] in self.services:
                     self._add_task(self.services[task["ServiceID"]])
+
+    def _start(self, task: Json) -> None:
+        if task["NodeID"] in self.rejecting:
+            task["Status"] = NO_IMAGE
+        else:
+            task["Status"] = {"State": "running"}
+            self.starts.append(task["name"])
 
     def free(self, node: str) -> int:
         """Return how many MB of a machine's memory no task has reserved."""
@@ -200,8 +212,10 @@ class FakeSwarm:
         return self.machines[node] - int(used)
 
     def _place(self, task: Json) -> None:
+        refused = task["Spec"]["Placement"]["Constraints"]
         for node in self.machines:
-            if node not in self.down and self.free(node) >= task["MB"]:
+            fits = node not in self.down and f"node.id!={node}" not in refused
+            if fits and self.free(node) >= task["MB"]:
                 task["NodeID"], task["Status"] = node, {"State": "preparing"}
                 return
 

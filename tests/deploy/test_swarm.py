@@ -7,14 +7,26 @@ from typing import Any
 
 from attrs import evolve
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 
 from svcserver.deploy.fleet import GameServer, NoCapacity
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.orders import Program
-from svcserver.deploy.service import place_on
+from svcserver.deploy.service import place_on, supervise
+from svcserver.deploy.settings import Settings
 from svcserver.deploy.supervisor import Supervisor
-from svcserver.deploy.swarm import TRUSTED, Machines, State, SwarmEngine, Task, observe
+from svcserver.deploy.swarm import (
+    AVOIDED_S,
+    TRUSTED,
+    Machines,
+    State,
+    SwarmEngine,
+    Task,
+    observe,
+)
 from svcserver.kernel.secrets import Secret, fingerprint
+from svcserver.kernel.settings import load
 from tests.deploy.fake_swarm import MB, FakeSwarm
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 
@@ -103,6 +115,35 @@ class SwarmTests(SwarmCase):
             launch.addErrback(lambda _: None)
             expected = [] if chosen == "dojo" else [TRUSTED]
             self.assertEqual(constraints(), expected, chosen)
+
+    def test_machine_that_rejects_a_hunt_gets_no_other_for_a_while(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.machines["node2"] = 4000
+        self.running.rejecting.add("node1")
+        self.failureResultOf(self.launched(supervisor, 1), Unlaunchable)
+        self.assertEqual(self.successResultOf(self.launched(supervisor, 2)).node, "node2")
+        self.running.rejecting.clear()
+        self.pass_s(AVOIDED_S)
+        self.assertEqual(self.successResultOf(self.launched(supervisor, 3)).node, "node1")
+
+    def test_mistyped_name_in_gameserver_trusted_is_logged(self) -> None:
+        environ = {"PORT": "1", "GAMESERVER_ENGINE": "swarm", "GAMESERVER_TRUSTED": "city,dojoo"}
+        settings, _ = load(Settings, environ)
+        with capturedLogs() as events:
+            supervise(settings, Clock(), {})
+        self.assertEqual([event["name"] for event in events], ["dojoo"])
+
+    def test_address_label_that_is_no_address_is_logged(self) -> None:
+        self.on_swarm()
+        self.running.labels["node1"] = {"svc.address": "203.0.113.999"}
+        with capturedLogs() as events:
+            self.pass_s(20)
+        self.assertEqual([event["text"] for event in events], ["203.0.113.999"])
+
+    def launched(self, supervisor: Supervisor, number: int) -> Deferred[GameServer]:
+        launch = self.hunt(supervisor, f"0000000{number}-0000-4000-8000-000000000000")
+        self.pass_s(2)
+        return launch
 
     def key(self) -> str:
         [secret] = self.running.secrets.values()
