@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
-from svcserver.deploy.docker_api import Body
+from svcserver.deploy.docker_api import ReplyBody
 from svcserver.edge import allowlist_client
 from svcserver.kernel import json
 from svcserver.kernel.networks import network_of
@@ -124,7 +124,7 @@ class Link:
         url, data = f"{BASE}{path}", json.dump(body)
         request = self.http.post(url, data=data, headers=head, unbuffered=True)
         reply = await request.addTimeout(POLL_S, self.clock)
-        content = Body(MAX_REPLY)
+        content = ReplyBody(MAX_REPLY)
         reply.deliverBody(content)
         return int(reply.code), await content.done.addTimeout(POLL_S, self.clock)
 

@@ -99,7 +99,7 @@ def tls_options(host: str, certificates: str) -> Any:
         ) from None
 
 
-class Body(Protocol):
+class ReplyBody(Protocol):
     """A reply's body of at most ``most`` bytes; ``done`` fires with it.
 
     If ``done`` is cancelled, the connection is closed.
@@ -192,9 +192,9 @@ class DockerApi:
         head = {} if body is None else {"content-type": "application/json"}
         data = None if body is None else json.dump(body)
         reply = await self.http.request(method, url, data=data, headers=head, unbuffered=True)
-        body = Body(MAX_REPLY)
-        reply.deliverBody(body)
-        return reply.code, await body.done
+        content = ReplyBody(MAX_REPLY)
+        reply.deliverBody(content)
+        return reply.code, await content.done
 
 
 def _no_answer(error: Exception) -> EngineError:
