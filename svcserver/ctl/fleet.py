@@ -520,8 +520,8 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
         _remove_agent(docker, f"{AGENT}{machine.id}")
-        others = [other for other in listed if other.id != machine.id]
-        if all(other.engine_address != machine.engine_address for other in others):
+        addresses = [entry.engine_address for entry in listed if entry.id != machine.id]
+        if machine.engine_address not in addresses:
             allow(host, machine.engine_address, allowed=False)
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
