@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import treq
 from attrs import define, field
@@ -31,7 +31,6 @@ from twisted.web.http import PotentialDataLoss
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
-from svcserver.deploy.settings import TCP
 from svcserver.kernel import json
 from svcserver.kernel.settings import BadSetting
 
@@ -69,10 +68,10 @@ def engine_client(reactor: Any, address: str, certificates: str) -> HTTPClient:
     pool = HTTPConnectionPool(reactor, persistent=True)
     pool.maxPersistentPerHost = 4
     endpoint: Any = UNIXClientEndpoint(reactor, address, timeout=CONNECT_S)
-    if address.startswith(TCP):
-        host, _, port = address.removeprefix(TCP).rpartition(":")
-        endpoint = HostnameEndpoint(reactor, host.strip("[]"), int(port), timeout=CONNECT_S)
-        endpoint = wrapClientTLS(tls_options(host.strip("[]"), certificates), endpoint)
+    target = urlsplit(address)
+    if target.hostname and target.port:
+        endpoint = HostnameEndpoint(reactor, target.hostname, target.port, timeout=CONNECT_S)
+        endpoint = wrapClientTLS(tls_options(target.hostname, certificates), endpoint)
     return HTTPClient(Agent.usingEndpointFactory(reactor, _EngineEndpoint(endpoint), pool=pool))
 
 
