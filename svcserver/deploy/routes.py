@@ -22,6 +22,7 @@ from svcserver.kernel.launch_requests import MAX_PLAYERS, LaunchRequest, check, 
 from svcserver.kernel.redaction import printable
 from svcserver.kernel.refusals import Malformed, Refusal
 from svcserver.kernel.shapes import AtMost, TextWithNul, pascal_case, spelled, text, text_where
+from svcserver.kernel.times import DAY_S
 from svcserver.web.local import LOCAL, OWNER
 from svcserver.web.routes import EMPTY_OBJECT, Answer, Needed, WebCall, WebRoutes
 
@@ -145,7 +146,8 @@ class KeyReply(TypedDict):
     """True if the key belongs to a running game server, and which server that is.
 
     ``node`` is the id of its machine in a swarm, and ``match`` the match for which it was started.
-    ``players`` are the players whom the launch request named.
+    ``players`` are the players whom the launch request named; none a day after the launch, because
+    a hostile machine might never end it.
     """
 
     known: bool
@@ -229,6 +231,7 @@ class Deploy:
         server = self.supervisor.find_key(key_hash)
         if server is None:
             return Answer(200, {"known": False})
+        is_recent = self.supervisor.wall_clock() - server.started_at < DAY_S
         reply: KeyReply = {
             "known": True,
             "kind": server.launch.kind.value,
@@ -236,7 +239,7 @@ class Deploy:
             "port": server.port,
             "node": server.node,
             "match": server.launch.match_id,
-            "players": list(server.launch.players),
+            "players": list(server.launch.players) if is_recent else [],
         }
         return Answer(200, reply)
 

@@ -16,6 +16,7 @@ from svcserver.deploy.supervisor import Supervisor
 from svcserver.kernel.machine import machine_headers
 from svcserver.kernel.secrets import Secret, fingerprint
 from svcserver.kernel.system import epoch
+from svcserver.kernel.times import DAY_S
 from tests.deploy.supervised import CITY, HUNT, SIGNING_KEY, SupervisorCase, owners_browser
 from tests.support.browser import Browser
 from tests.support.proves import proves
@@ -53,6 +54,16 @@ class LaunchKeyTests(SupervisorCase):
         self.successResultOf(self.ask(supervisor, CITY))
         self.spawner.children[0].process.over = True
         self.assertFalse(self.known(supervisor, self.launched()[0]))
+
+    def test_players_of_a_launch_are_named_for_a_day(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", launch_keys=True))
+        self.successResultOf(self.ask(supervisor, HUNT))
+        path = f"/gameservers/key?sha256={fingerprint(self.launched()[0])}"
+        named = []
+        for _ in range(2):
+            named.append(owners_browser(self, supervisor)("GET", path).json["players"])
+            self.clock.advance(DAY_S)
+        self.assertEqual(named, [list(HUNT.players), []])
 
     def test_shared_key_is_no_launch_key(self) -> None:
         supervisor = self.make()
