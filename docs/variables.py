@@ -96,8 +96,9 @@ def _cells(line: str) -> list[str]:
 
 
 def _plain(markdown: str) -> str:
-    """Return text without links, code marks and escapes."""
+    """Return text without links, emphasis, code marks and escapes."""
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", markdown)
+    text = re.sub(r"\*(\w[^*]*)\*", r"\1", text)
     return text.replace("`", "").replace("\\|", "|")
 
 

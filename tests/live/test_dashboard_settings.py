@@ -60,6 +60,12 @@ def test_a_setting_is_changed_refused_and_reset(
         press(row(tab, "REGISTRATION_MODE"), "Reset")
         tab.confirm("Reset")
         tab.told("REGISTRATION_MODE reset")
+        here.admin("POST", "RegistrationStatus", {"RegistrationStatus": "NONE"})
+        expect(row(tab, "REGISTRATION_MODE")).to_contain_text("NONE")
+        press(row(tab, "REGISTRATION_MODE"), "Reset")
+        tab.confirm("Reset")
+        expect(row(tab, "REGISTRATION_MODE")).to_contain_text("OPEN")
+        assert here.call("GET", "/svc/api/RegistrationStatus")["RegistrationMode"] == "OPEN"
         tab.page.get_by_label("Search settings").fill("")
         tab.page.get_by_label("Show", exact=True).select_option("live")
         press(members, "Reset")

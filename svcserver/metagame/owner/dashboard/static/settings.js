@@ -43,11 +43,11 @@ function drawn(section, rows, stack, again) {
     section.restart ? el("p", { class: "names" }, state("warn", `The file has changed since svc-${section.component} started: ${restart}.`)) : "",
     table(section.title, [["Setting"], ["Value"], ["Set by"], ["", "end"]], rows.map((row) => [
       el("div", {}, el("code", {}, row.name), el("p", { class: "names" }, sentence(row.meaning))),
-      el("div", {}, value(row), row.source === "default" ? null : el("p", { class: "names" }, `Default: ${row.default || "none"}`)),
+      el("div", {}, value(row), row.source === "default" ? null : el("p", { class: "names" }, `Default: ${byDefault(row)}`)),
       el("div", {}, row.source === "page" ? badge(SOURCES.page, "accent") : SOURCES[row.source],
         row.restart ? el("p", {}, state("warn", `restart needed: ${restart}`)) : null),
       row.live ? el("div", { class: "actions" }, button("Change", () => change(row, again)),
-        row.source === "page" ? button("Reset", () => reset(row, section, again)) : null) : "",
+        ["page", "command"].includes(row.source) ? button("Reset", () => reset(row, section, again)) : null) : "",
     ]), rows.map((row) => row.name)));
   made.classList.add("settings");
   return made;
@@ -57,9 +57,13 @@ function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+function byDefault(row) {
+  return row.default.replace(/^unset = /, "") || "none";
+}
+
 function value(row) {
   if (row.isSecret) return row.source === "default" ? "not set" : "set, hidden";
-  if (row.value === null) return row.default || "none";
+  if (row.value === null) return byDefault(row);
   const words = row.options.includes("1") ? WORDS[row.value] : row.value;
   return el("code", {}, words.length > LONGEST ? `${words.slice(0, LONGEST)}…` : words || "empty");
 }
