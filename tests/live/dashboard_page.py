@@ -197,6 +197,7 @@ class Visit(Seen):
         """Open a dashboard page from the navigation, and wait until it is shown."""
         self.choose(name)
         expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
+        expect(self.page).to_have_title(re.compile(rf"{name} . Evening Hunters"))
 
     def choose(self, name: str) -> None:
         """Click a page's name in the navigation, which a phone keeps in a menu."""

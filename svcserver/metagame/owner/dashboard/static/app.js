@@ -71,7 +71,12 @@ async function enter(me) {
   const status = await read("ServerStatus").catch(connection.unread);
   if (!status) return;
   at("server-name").textContent = status.name;
-  document.title = `${status.name} – dashboard`;
+  titled(document.title.split(" – ")[0]);
+}
+
+/** Name the page in the tab and in the browser's history. */
+function titled(page) {
+  document.title = `${page} – ${at("server-name").textContent}`;
 }
 
 const LINK = /^#\/sign-in\/([0-9a-f]+)$/; // printed by svcctl dashboard
@@ -102,6 +107,7 @@ function go() {
   const [name, ...rest] = path.split("/").map(decoded);
   const entry = PAGES.find(([id]) => id === name) ?? PAGES[0];
   unfold(false);
+  titled(entry[1]);
   for (const link of at("nav").querySelectorAll("a")) {
     if (link.dataset.page === entry[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
