@@ -663,6 +663,8 @@ def test_every_page_fits_names_its_controls_and_is_pictured(
                 expect(page.get_by_role("log")).to_contain_text("DashboardSession")
                 expect(page.get_by_role("log")).not_to_contain_text("DashboardEvents")
             tab.drawn()
+            if name == "game servers":  # no deploy server runs here
+                expect(page.get_by_text("The deploy server does not answer.")).to_have_count(2)
             picture(name)
         open_account(tab, "Ann_1")
         picture("account")

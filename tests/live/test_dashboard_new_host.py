@@ -48,6 +48,8 @@ def test_an_empty_host_lists_what_is_still_to_do(
         files = card.get_by_role("listitem").filter(has_text="Game files")
         expect(files).to_contain_text("to do")
         expect(files).to_contain_text("svcctl content manifest")
+        link = "#/settings?text=CONTENT_GAME_DIR"
+        expect(files.get_by_role("link")).to_have_attribute("href", link)
         expect(card).to_contain_text("of 7 done")
         tab.picture("checklist")
         manifest = empty.folder / "manifest.json"

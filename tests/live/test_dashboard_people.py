@@ -198,6 +198,11 @@ def test_a_role_and_a_new_key_need_the_key(browser: Browser, here: Host) -> None
         tab.press("Role")
         tab.answer("Change", Role="player")
         tab.told("Rising is now player")
+        refusal = {"error": "key_wanted", "message": "Enter the key that you sign in with."}
+        tab.page.route("**/DashboardKick", lambda kick: kick.fulfill(status=401, json=refusal))
+        tab.press("Kick")
+        tab.answer("Kick")
+        tab.told("Enter the key that you sign in with.")
 
 
 @proves("POST DashboardRole", "who of the staff may do what")

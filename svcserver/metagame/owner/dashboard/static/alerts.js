@@ -28,7 +28,7 @@ export async function alerts(root, live) {
     const reply = await read("DashboardAlerts");
     if (!live.shown()) return;
     redraw(root, head("Alerts", "Get a message when something is wrong with your server.", owners("Add a channel", () => add(again), "primary")),
-      reply.on ? null : card(null, [], el("p", { class: "inside" }, state("off", "No alerts are sent"), el("span", { class: "muted small" }, " Start svc-stack or svc-watch."))),
+      reply.on ? null : card(null, [], el("div", { class: "inside" }, state("off", "No alerts are sent"), el("p", { class: "muted small" }, "Start svc-stack or svc-watch."))),
       reply.wrong.map((fault) => card(null, [], el("p", { class: "inside" }, state("bad", fault)))),
       card("Channels", [], listed(reply, again)), history(reply.channels));
   });

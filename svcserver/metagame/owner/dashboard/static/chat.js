@@ -14,7 +14,7 @@ function drawn(chat) {
   }
   const fullest = Math.max(1, ...chat.rooms.map((room) => room.count));
   const rooms = chat.rooms.map((room) => el("li", { class: "room" },
-    el("div", {}, el("strong", {}, room.title), " ", badge(room.kind), el("p", { class: "names" }, names(room))),
+    el("div", {}, el("strong", {}, room.title), " ", room.kind === room.title ? null : badge(room.kind), el("p", { class: "names" }, names(room))),
     el("div", {}, el("p", {}, count(room.count, "player")), bar(room.count / fullest))));
   const more = chat.roomCount > chat.rooms.length ? [el("p", { class: "foot muted small" }, `and ${count(chat.roomCount - chat.rooms.length, "smaller room")}`)] : [];
   return [

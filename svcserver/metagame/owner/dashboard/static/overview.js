@@ -53,6 +53,13 @@ function top({ status, startedAt, maintenance }, maintains) {
 const HIDDEN = "svc-dashboard-checklist-hidden";
 const CHECK_MS = 60_000;
 const PAGES = { alerts: ["#/alerts", "Alerts"], backup: ["#/backups", "Backups"], invite: ["#/invites", "Invites"] }; // where an item is done
+const SETTING = /[A-Z]+_[A-Z_]+/; // in a cure
+
+function pageOf({ id, cure }) {
+  const [setting] = SETTING.exec(cure) ?? [];
+  const [target, words] = PAGES[id] ?? (setting ? [`#/settings?text=${setting}`, "Settings"] : []);
+  return target ? el("a", { href: target }, words) : null;
+}
 
 /** What a new host lacks for its first evening, hidden or not; null if it lacks nothing. */
 function checklist(items, check, fold) {
@@ -62,10 +69,10 @@ function checklist(items, check, fold) {
   const shown = [el("span", { class: "muted small" }, `${items.length - open.length} of ${items.length} done`),
     hidden ? null : button("Check again", () => act(check)), button(hidden ? "Show" : "Hide", () => fold(!hidden))];
   if (hidden) return card("First evening", shown);
-  const rows = items.map(({ id, done, title, state: words, cure }) => el("li", { "data-key": id },
-    el("div", {}, state(done ? "good" : "todo", title), el("span", { class: "unseen" }, done ? "done" : "to do"),
-      el("p", { class: "muted small" }, [words, cure].filter(Boolean).join(" "))),
-    !done && PAGES[id] ? el("a", { href: PAGES[id][0] }, PAGES[id][1]) : null));
+  const rows = items.map((item) => el("li", { "data-key": item.id },
+    el("div", {}, state(item.done ? "good" : "todo", item.title), el("span", { class: "unseen" }, item.done ? "done" : "to do"),
+      el("p", { class: "muted small" }, [item.state, item.cure].filter(Boolean).join(" "))),
+    item.done ? null : pageOf(item)));
   return card("First evening", shown, el("ul", { class: "list" }, rows));
 }
 

@@ -8,12 +8,13 @@ import { count, exactly, size, span } from "./words.js";
 
 const FIRST = 10; // launches shown at once
 const NAMED = 6; // players named in a row
+const AWAY = "The deploy server does not answer.";
 export const WORLDS = { city: "city", dojo: "dojo" }; // kinds that an owner may start and restart
 
 export function servers(root, live) {
   let fleet = null, past = null, mark = null;
   root.replaceChildren(head("Game servers", "Loading…"));
-  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, again), history(past, live, draw));
+  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, again), history(fleet, past, live, draw));
   const [again, remember] = inTurn(async () => { // after an act: the stream may be two seconds late
     const { servers: list } = await read("DashboardGameServers");
     const known = new Map((fleet ?? []).map((server) => [server.id, server]));
@@ -47,7 +48,7 @@ function summary(fleet) {
 }
 
 function running(fleet, again) {
-  if (!fleet) return card("Running", [], nothing("The deploy server does not answer."));
+  if (!fleet) return card("Running", [], nothing(AWAY));
   const rows = fleet.map((server) => [
     el("div", {}, el("strong", {}, server.title), el("p", { class: "names" }, `${server.kind} · port ${server.port}`)),
     players(server), load(server),
@@ -92,8 +93,8 @@ async function change(server, what, again) {
   }
 }
 
-function history(past, live, draw) {
-  if (!past?.length) return card("Past launches", [], nothing(past ? "No game server has ended yet." : "Loading…"));
+function history(fleet, past, live, draw) {
+  if (!past?.length) return card("Past launches", [], nothing(past ? "No game server has ended yet." : fleet ? "Loading…" : AWAY));
   const all = live.unfolded.has("launches") || past.length <= FIRST;
   const shown = all ? past : past.slice(0, FIRST);
   const rows = shown.map((launch) => [
