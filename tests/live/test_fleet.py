@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,13 +48,30 @@ def is_refused(host: FleetHost, folder: Path, credential: bytes | None) -> bool:
 def test_a_revoked_node_is_out_within_a_second(tmp_path: Path) -> None:
     with fleet_host(tmp_path) as host:
         ours = host.issue()
-        with node(host, tmp_path, ours) as wire:
-            wire.connect()
+        with (
+            node(host, tmp_path, ours) as idle,
+            node(host, tmp_path, ours) as polling,
+            node(host, tmp_path, ours) as sending,
+        ):
+            polling.request("POST", "/svc/node/orders", b'{"done":[],"helper":true}')
+            sending.putrequest("POST", "/svc/node/orders")
+            sending.putheader("Content-Length", "100000")
+            sending.endheaders(b'{"done":[')
+            ask(idle, "POST", "/progression/UID-x")  # by its reply, both requests have arrived
             host.fleet.revoke(NODE)
             began = time.monotonic()
-            assert wire.sock.recv(1) == b""
+            for wire in (idle, polling, sending):
+                assert is_cut(wire)
             assert time.monotonic() - began < 1.5
         assert is_refused(host, tmp_path, ours)
+
+
+def is_cut(wire: http.client.HTTPConnection) -> bool:
+    """Return whether the listener closes the connection without a further byte."""
+    try:
+        return wire.sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 def test_unlisted_addresses_get_no_answer(tmp_path: Path) -> None:
