@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from svcserver.edge.certificate import (
     BadCertificate,
     Pair,
+    check_pair,
     make_authority,
     make_pair,
     read_pair,
@@ -79,9 +81,13 @@ class Credential:
                     "certificate": str(certificate),
                     "key": str(key),
                 } if _NODE.match(node) and is_host(host):
-                    return cls(node, host, port, fingerprint, certificate, Secret(key))
+                    credential = cls(node, host, port, fingerprint, certificate, Secret(key))
+                    check_pair(credential.pair, datetime.fromtimestamp(epoch(), UTC))
+                    return credential
         except json.BadJson:
             pass
+        except BadCertificate as error:
+            raise BadFleet(f"the {error.what} of the node {error}") from None
         raise BadFleet("the file of the node is damaged; issue a new one with svcctl fleet")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -26,6 +28,7 @@ from svcserver.agent.link import (
 )
 from svcserver.agent.service import LOST_S, LostHost
 from svcserver.deploy.docker_api import EngineError
+from svcserver.edge.nodes import BadFleet, Credential, FleetFolder
 from svcserver.kernel.secrets import Secret
 
 ALLOW = {"id": "1", "act": "allow", "address": "203.0.113.9"}
@@ -194,6 +197,21 @@ class LinkTests(SynchronousTestCase):
         self.answer({"id": "x" * MAX_REPLY})
         self.clock.advance(AGAIN_S)
         self.assertEqual(len(self.wire.sent), 2)
+
+
+class CredentialTests(SynchronousTestCase):
+    def test_a_damaged_file_is_one_clear_line(self) -> None:
+        folder = FleetFolder(Path(self.enterContext(tempfile.TemporaryDirectory())))
+        sent = orjson.loads(folder.issue("node1", "10.0.0.2", "10.0.0.1", 61020))
+        self.assertEqual(Credential.parse(orjson.dumps(sent)).node, "node1")
+        for change, line in (
+            ({"certificate": "x"}, "the certificate of the node "),
+            ({"key": "x"}, "the key of the node "),
+            ({"host": "a b"}, "damaged"),
+            ({"key": "x" * 20_000}, "damaged"),
+        ):
+            error = self.assertRaises(BadFleet, Credential.parse, orjson.dumps({**sent, **change}))
+            self.assertIn(line, str(error))
 
 
 @define
