@@ -29,7 +29,7 @@ KEPT_S = 600.0
 POLL_S = 5.0  # how long a poll without orders is held
 DONE_S = 2.0  # how long a player waits for the node's firewall
 SEEN_S = 20.0  # an agent that has not polled for this time is away
-AGAIN_S = 60.0  # an address that was opened is not opened again for this time
+AGAIN_S = 10.0  # an address that was opened is not opened again for this time
 MOST_OPENED = 16_384
 
 
