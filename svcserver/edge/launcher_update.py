@@ -27,7 +27,11 @@ SUFFIX = ".sig"  # of the file with a launcher file's offer
 LONGEST = 64 * 1024  # bytes of such a file
 MOST_BYTES = 64 * 1024 * 1024  # bytes of a launcher file that a launcher downloads
 _PURPOSE = b"svc-launcher update\n"  # so that no signature of another protocol is valid here
-_VERSION = re.compile(r"(?:0|[1-9][0-9]{0,5})(?:\.(?:0|[1-9][0-9]{0,5})){1,3}\Z")
+_NUMBER = r"(?:0|[1-9][0-9]{0,5})"
+_VERSION = re.compile(
+    rf"({_NUMBER}(?:\.{_NUMBER}){{0,3}})(?:\.?(dev|a|b|rc)([0-9]{{1,6}}))?(?:\+[a-z0-9.]{{1,32}})?"
+)
+_KINDS = ("dev", "a", "b", "rc", None)
 _NAME = re.compile(r"svc-launcher[a-z-]{0,20}\.(?:pyz|zip)\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _MODULES = "/app/python311.zip"  # the modules in the zip for Windows
@@ -52,19 +56,31 @@ class LauncherOffer:
         return _PURPOSE + json.dump([self.name, self.version, self.size, self.sha256])
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version without final zeros; empty if it is no released version."""
-    if not _VERSION.match(version):
-        return ()
-    parts = [int(part) for part in version.split(".")]
-    while parts and parts[-1] == 0:
-        parts.pop()
-    return tuple(parts) or (0,)
+def order(version: str) -> tuple[tuple[int, ...], int, int]:
+    """Return a sort key for a version, which may be a pre-release; unknown versions are lowest."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (), 0, 0
+    numbers = [int(part) for part in match[1].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return (*numbers,), _KINDS.index(match[2]), int(match[3] or 0)
+
+
+def is_version(text: str) -> bool:
+    """Return whether a text is a version that can be compared with others."""
+    return _VERSION.fullmatch(text) is not None
+
+
+def is_released(version: str) -> bool:
+    """Return whether a version is a release, which has neither a pre-release nor a local part."""
+    match = _VERSION.fullmatch(version)
+    return match is not None and match[1] == version
 
 
 def is_newer(version: str, current: str) -> bool:
     """Return whether ``version`` is a released version after ``current``."""
-    return bool(numbers(current)) and numbers(version) > numbers(current)
+    return is_released(version) and is_version(current) and order(version) > order(current)
 
 
 def packed_version(file: Path) -> str:
@@ -78,7 +94,7 @@ def packed_version(file: Path) -> str:
     except zipfile.BadZipFile:
         names = []
     matches = [match for name in names if (match := _METADATA.match(name))]
-    versions = {match[1] for match in matches if numbers(match[1])}
+    versions = {match[1] for match in matches if is_released(match[1])}
     if len(versions) != 1:
         raise BadOffer(f"{file.name} names no released version of the launcher")
     return versions.pop()
@@ -113,7 +129,7 @@ def verified(entry: Mapping[str, Any], fingerprints: Collection[str]) -> Launche
     """
     offer = LauncherOffer(
         _text(entry, "name", _NAME.match),
-        _text(entry, "version", _VERSION.match),
+        _text(entry, "version", is_released),
         _size(entry),
         _text(entry, "sha256", _SHA256.match),
     )

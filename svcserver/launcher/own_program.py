@@ -27,6 +27,7 @@ from typing import Protocol
 from attrs import define, frozen
 
 import svcserver
+from svcserver.edge.launcher_update import is_version, order
 from svcserver.kernel.system import epoch
 from svcserver.launcher.locked_files import do_all, long_path, patiently, replace, unlink
 from svcserver.launcher.places import Places
@@ -46,25 +47,7 @@ STAGING = ".new"  # ends the name of an incomplete version
 _FOLDER = "SVC_LAUNCHER_FOLDER"  # the variable with the folder that the shell deletes
 STALE_S = 3600.0  # after this time, nobody completes an incomplete version
 _NO_WINDOW = 0x08000000  # a console program of Windows opens no window
-_VERSION = re.compile(r"(\d{1,6}(?:\.\d{1,6}){0,3})(?:\.?(dev|a|b|rc)(\d{1,6}))?(?:\+[a-z0-9.]+)?")
-_KINDS = ("dev", "a", "b", "rc", None)
 _METADATA = re.compile(r"(?:.*/)?svc_launcher-([^-/]+)\.dist-info/METADATA")
-
-
-def order(version: str) -> tuple[tuple[int, ...], int, int]:
-    """Return a sort key for a version, which may be a pre-release; unknown versions are lowest."""
-    match = _VERSION.fullmatch(version)
-    if match is None or len(version) > 64:
-        return (), 0, 0
-    numbers = [int(part) for part in match[1].split(".")]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return (*numbers,), _KINDS.index(match[2]), int(match[3] or 0)
-
-
-def is_version(text: str) -> bool:
-    """Return whether a text is a version that can be compared with others."""
-    return order(text) != ((), 0, 0)
 
 
 class UpdateFailed(Exception):

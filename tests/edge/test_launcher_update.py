@@ -19,7 +19,7 @@ from svcserver.edge.launcher_update import (
     BadOffer,
     LauncherOffer,
     is_newer,
-    numbers,
+    order,
     packed_version,
     sign,
     verified,
@@ -72,19 +72,27 @@ class LauncherUpdateTests(SynchronousTestCase):
         with self.assertRaises(BadOffer):
             verified(listed(), ("",))
 
+    def test_versions_are_ordered_as_their_numbers_and_kinds(self) -> None:
+        versions = ["odd", "0.2", "0.9.9", "0.10.0.dev2", "0.10.0a1", "0.10.0rc1", "0.10.0"]
+        self.assertEqual(sorted(reversed(versions), key=order), versions)
+        self.assertEqual(order("1.0"), order("1.0.0+local"))
+
     def test_only_later_released_versions_are_newer(self) -> None:
         for version, current in (
             ("0.3.0", "0.2.9"),
             ("0.10.0", "0.9.9"),
             ("1.0", "0.99.99"),
             ("0.3.0.1", "0.3.0"),
+            ("0.3.0", "0.3.0.dev2"),
+            ("0.3.0", "0.3.0rc1"),
         ):
             self.assertTrue(is_newer(version, current), (version, current))
             self.assertFalse(is_newer(current, version), (version, current))
-        for version in ("0.3.0", "0.3", "", "0.4.0rc1", "01.0", "9", "unknown", "1." * 9):
+        for version in ("0.3.0", "0.3", "", "0.4.0rc1", "01.0", "unknown", "1." * 9, "0.4+local"):
             self.assertFalse(is_newer(version, "0.3.0"), version)
-            self.assertFalse(is_newer("0.9.0", version.replace("0.3", "x")), version)
-        self.assertEqual(numbers("0.3.0"), numbers("0.3"))
+        for current in ("", "unknown", "01.0", "x.0"):
+            self.assertFalse(is_newer("0.9.0", current), current)
+        self.assertFalse(is_newer("0.2.9", "0.3.0.dev2"))
 
     def test_version_is_read_from_the_packed_file(self) -> None:
         file = new_folder(self) / "svc-launcher.pyz"

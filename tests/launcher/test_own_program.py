@@ -29,7 +29,6 @@ from svcserver.launcher.own_program import (
     PackedProgram,
     UpdateFailed,
     WindowsProgram,
-    order,
     own_program,
     unpacked_folder,
     windows_program,
@@ -170,11 +169,6 @@ class WindowsProgramTests(SynchronousTestCase):
         )
         self.program("unknown").install()
         self.assertEqual(self.names(), ["0.3.0.dev1", "0.3.0.dev2"])
-
-    def test_versions_are_ordered_as_their_numbers_and_kinds(self) -> None:
-        versions = ["odd", "0.2", "0.9.9", "0.10.0.dev2", "0.10.0a1", "0.10.0rc1", "0.10.0"]
-        self.assertEqual(sorted(reversed(versions), key=order), versions)
-        self.assertEqual(order("1.0"), order("1.0.0+local"))
 
     def update(self) -> WindowsProgram:
         """Install an update, and let the next start try it; return the new version."""
