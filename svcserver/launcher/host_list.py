@@ -75,13 +75,14 @@ def id_at(host: str, port: int) -> str:
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
     """Return the host's record with the invite's name and certificate; settings are kept.
 
-    A new certificate may belong to somebody else. So the player is asked again whether to take
-    updates of the launcher from this host.
+    Any web page can open an invite. So it does not rename a host on which the player has an
+    account, because players recognise a host by its name. A new certificate may belong to somebody
+    else. So the player is asked again whether to take updates of the launcher from this host.
     """
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     new = evolve(
         old,
-        name=invite.name,
+        name=old.name if old.username else invite.name,
         fingerprint=invite.fingerprint,
         next_fingerprint=invite.next_fingerprint,
     )

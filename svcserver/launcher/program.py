@@ -62,7 +62,7 @@ class Launcher(Service):
     downloading: set[str] = field(factory=set, init=False)  # canonical folder names (``one_name``)
     invited: str = field(default="", init=False)  # the host of the last opened invite
     opened: int = field(default=0, init=False)  # number of invites that were opened
-    refusal: str = field(default="", init=False)  # why the last one, from a link, cannot be used
+    refusal: str = field(default="", init=False)  # why the last one, or its name, is not used
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
     _pools: list[Pool] = field(factory=list, init=False)
@@ -119,11 +119,13 @@ class Launcher(Service):
             member = self.members.get(record.id)
             if member is not None and not member.is_joining and member.record == record:
                 self._show(record)
-                return member
-            if old is None or not old.username or old.trusts(record):
-                return self._membership(record, code=invite.code)
+            elif old is None or not old.username or old.trusts(record):
+                member = self._membership(record, code=invite.code)
             else:
-                return self._membership(evolve(record, username=""), before=old)
+                member = self._membership(evolve(record, username=""), before=old)
+            if record.name != invite.name:
+                self.refusal = words.NAME_KEPT.format(name=record.name, new=invite.name)
+            return member
         except invites.BadInvite as error:
             raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 

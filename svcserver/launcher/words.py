@@ -33,6 +33,10 @@ INVITE_UNKNOWN = (
 CODE_INVALID = (
     "An invite's code has 4 to 64 letters, digits or hyphens. You can also paste the whole invite."
 )
+NAME_KEPT = (
+    'This invite calls the host "{new}". The launcher keeps the name under which you joined it: '
+    '"{name}".'
+)
 CLOSED = "This host accepts no new players at the moment. Ask the owner."
 TOO_OFTEN = "Too many requests. Try again in {minutes}."
 REGISTER_LOST = (

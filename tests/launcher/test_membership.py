@@ -271,6 +271,21 @@ class JoiningTests(LauncherCase):
         self.assertEqual((len(self.launcher.members), member.record.username), (1, "Bo_1"))
         self.assertIsNot(member.host.stage, Stage.INVITED)
 
+    def test_invite_with_a_new_name_does_not_rename_a_host(self) -> None:
+        member = self.registered(FILES)
+        before = member.record
+        text = words.NAME_KEPT.format(name="Friday Hunts", new="My Bank")
+        self.assertIs(self.launcher.join(invite_text(name="My Bank")), member)
+        self.assertEqual((self.launcher.hosts.get(before.id), member.record), (before, before))
+        self.assertEqual(show_all(self.launcher)["refusal"], text)
+        self.launcher.join(invite_text())
+        self.assertEqual(show_all(self.launcher)["refusal"], "")
+        member = self.launcher.join(invite_text(name="My Bank", fingerprint="b2" * 32))
+        self.assertEqual(show_all(self.launcher)["refusal"], text)
+        member.agree()
+        saved = self.start().hosts.get(before.id)
+        self.assertEqual(saved and saved.name, "Friday Hunts")
+
     def test_new_certificate_gets_the_key_only_after_agreement(self) -> None:
         self.registered(FILES)
         self.launcher.startService()

@@ -230,6 +230,16 @@ class GuardTests(PageCase):
         self.ask("POST", "/api/join", {"invite": invite_text()})
         self.assertEqual(json.parse(self.ask("GET", "/api/state")[2])["refusal"], "")
 
+    def test_name_in_an_invite_to_a_known_host_is_only_shown(self) -> None:
+        host = self.registered({}).record.id
+        reply = self.ask("POST", "/api/join", {"invite": invite_text(name="My Bank")})[2]
+        state = json.parse(reply)["state"]
+        self.assertEqual(
+            (state["invited"], [shown["name"] for shown in state["hosts"]]),
+            (host, ["Friday Hunts"]),
+        )
+        self.assertIn('calls the host "My Bank"', state["refusal"])
+
     def test_question_about_updates_is_answered_on_the_page(self) -> None:
         member = self.joined()
         for take, answer in ((True, "yes"), (False, "no"), ("yes", "no")):

@@ -195,6 +195,14 @@ class TerminalTests(LauncherCase):
         self.assertNotIn(words.INVITE_UNKNOWN, self.printed[-1])
         self.launcher.stopService()
 
+    def test_new_name_in_an_invite_is_printed_and_not_used(self) -> None:
+        self.registered({})
+        self.terminal.line(invite_text(name="My Bank"))
+        self.assertIn(words.NAME_KEPT.format(name="Friday Hunts", new="My Bank"), self.printed)
+        self.printed.clear()
+        self.terminal.line("hosts")
+        self.assertIn("Friday Hunts", self.printed[0])
+
     def test_try_prints_whether_a_name_is_free(self) -> None:
         request = ("POST", "/launcher/name-free")
         self.remote.says(*request, 200, {"available": False, "error": "username_taken"})
