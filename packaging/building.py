@@ -70,7 +70,6 @@ def need(*programs: str) -> None:
         "mmdebstrap": "mmdebstrap",
         "buildah": "buildah",
         "apt-get": "apt",
-        "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64",
     }
     missing = [packages[program] for program in programs if shutil.which(program) is None]
     if missing:

@@ -5,13 +5,17 @@
 The zip holds one folder: two small programs, CPython for Windows, and one zip with all modules as
 bytecode, which needs few files and starts quickly. CPython's libraries come from a wheel, its
 standard library from Debian's source package with Debian's security patches, and the dependencies
-from the wheels of ``launcher.lock``. All of them are pinned by hash. Two builds of a commit are
-identical byte for byte.
+from the wheels of ``launcher.lock``. The compiler comes from Debian's packages, which are unpacked
+and not installed. All of them are pinned by hash. Two builds of a commit are identical byte for
+byte.
 """
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
+import os
+import platform
 import re
 import shutil
 import sys
@@ -19,6 +23,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +37,7 @@ OWN = ROOT / "packaging" / "windows"
 BUNDLE = "svc-launcher-windows.zip"
 FOLDER = "svc-launcher"
 RUNTIME_LOCK = ROOT / "requirements" / "windows.lock"
-SOURCE_LOCK = ROOT / "requirements" / "cpython.sha256"  # in sha256sum's format
+DEBIAN_LOCK = ROOT / "requirements" / "debian.sha256"  # in sha256sum's format
 FIRST_FIX = "CVE-2024-0450.patch"  # Debian's patches before it adapt CPython to Debian
 SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/|Doc/license|LICENSE)")
 DOWNLOADS = Path(sys.prefix) / "windows"
@@ -41,6 +46,8 @@ RUNTIME_WHEEL = "panda3d-*.whl"
 MODULES = "python311.zip"  # CPython looks for a zip of this name
 LINUX_ONLY = ("jeepney", "secretstorage")  # the key store of Linux
 COMPILER = "x86_64-w64-mingw32-gcc"
+ABSOLUTE = ("x86_64-w64-mingw32-as", "x86_64-w64-mingw32-ld")  # called by their paths in SYSTEM
+SYSTEM = Path("/usr/bin")
 
 
 class Part(NamedTuple):
@@ -115,9 +122,9 @@ UNUSED_PACKAGES = (
 
 def main() -> None:
     """Build the zip, and print its checksum, path and sizes."""
-    if sys.version_info[:2] != PYTHON:
-        raise SystemExit("the modules are compiled by Python 3.11: build this on Debian 12")
-    need("apt-get", "git", COMPILER)
+    if sys.version_info[:2] != PYTHON or platform.machine() != "x86_64":
+        raise SystemExit("this needs Python 3.11 and the processor amd64: build it on Debian 12")
+    need("apt-get", "git")
     dist = target()
     inputs = downloaded()
     with tempfile.TemporaryDirectory() as folder:
@@ -129,8 +136,8 @@ def main() -> None:
         app.mkdir(parents=True)
         copy_runtime(inputs, app)
         add_modules(source / "Lib", site, app, work)
-        compile_programs(source, app, work)
-        copy_licences(source, site, program / "licenses")
+        compile_programs(source, app, work, inputs)
+        copy_licences(source, site, program / "licenses", inputs)
         made = pack(program, dist / BUNDLE)
         unpacked = sum(path.stat().st_size for path in program.rglob("*") if path.is_file())
     print(f"{hashlib.sha256(made.read_bytes()).hexdigest()}  {made}")
@@ -139,15 +146,17 @@ def main() -> None:
 
 def downloaded() -> Path:
     """Return the folder of all inputs, downloaded once for the current locks."""
-    texts = [lock.read_text() for lock in (LOCK, WINDOWS_LOCK, RUNTIME_LOCK, SOURCE_LOCK)]
+    texts = [lock.read_text() for lock in (LOCK, WINDOWS_LOCK, RUNTIME_LOCK, DEBIAN_LOCK)]
     folder = DOWNLOADS / hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
     if not folder.exists():
+        print(f"downloading CPython, the compiler and the dependencies into {DOWNLOADS} (once)")
         shutil.rmtree(DOWNLOADS, ignore_errors=True)
-        partial = folder.with_suffix(".partial")
-        partial.mkdir(parents=True)
-        fetch_wheels(partial)
-        fetch_source(partial)
-        partial.rename(folder)
+        fresh = folder.with_suffix(".partial")
+        fresh.mkdir(parents=True)
+        fetch_wheels(fresh)
+        fetch_packages(fresh)
+        unpack_compiler(fresh)
+        fresh.rename(folder)
     return folder
 
 
@@ -161,30 +170,63 @@ def fetch_wheels(folder: Path) -> None:
     run("pip", "download", "-q", "--require-hashes", *only, "-d", folder, *locks)
 
 
-def fetch_source(folder: Path) -> None:
-    """Download CPython's source with apt, from the servers where apt gets its packages."""
+def pinned_packages() -> dict[str, str]:
+    """Return the SHA-256 of each file from Debian by its name."""
+    lines = DEBIAN_LOCK.read_text().splitlines()
+    return {name: sha256 for sha256, name in (line.split() for line in lines)}
+
+
+def fetch_packages(folder: Path) -> None:
+    """Download CPython's source and the compiler with apt, from the servers that apt uses."""
     [python] = (part for part in PARTS if part.name == "python3.11")
+    pins = pinned_packages()
+    compiler = ["=".join(name.split("_")[:2]) for name in pins if name.endswith(".deb")]
     with tempfile.TemporaryDirectory() as work:
         sources, lists, cache = (Path(work, kind) for kind in ("sources.list", "lists", "cache"))
         for path in (lists / "partial", cache / "archives" / "partial"):
             path.mkdir(parents=True)
-        line = "deb-src $(REPO_URI) $(RELEASE) $(COMPONENT)"
+        line = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
         which = ("Created-By: Packages", "Origin: Debian", "Codename: bookworm", "Component: main")
         targets = building.run("apt-get", "indextargets", "--format", line, *which)
         if not targets:
             raise SystemExit("apt does not know Debian's packages yet: run apt-get update")
-        sources.write_text("".join(sorted({f"{entry}\n" for entry in targets.splitlines()})))
+        entries = sorted({*targets.splitlines()})
+        sources.write_text("".join(f"deb {entry}\ndeb-src {entry}\n" for entry in entries))
         apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={sources}"]
         apt += ["-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::lists={lists}"]
         apt += ["-o", f"Dir::Cache={cache}", "-o", "APT::Sandbox::User=root"]
         building.run(*apt, "update")
         words = ("source", "--download-only", f"{python.name}={python.version}")
         building.run(*apt, *words, cwd=folder)
-    for line in SOURCE_LOCK.read_text().splitlines():
-        sha256, name = line.split()
+        building.run(*apt, "download", *compiler, cwd=folder)
+    for name, sha256 in pins.items():
         file = folder / name
         if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
-            raise SystemExit(f"apt-get source has not fetched the {name} that {SOURCE_LOCK} names")
+            raise SystemExit(f"apt-get has not fetched the {name} that {DEBIAN_LOCK} names")
+
+
+def unpack_compiler(folder: Path) -> None:
+    """Unpack the compiler's packages into the folder ``compiler``."""
+    for package in sorted(folder.glob("*.deb")):
+        building.run("dpkg-deb", "-x", package, folder / "compiler")
+    # Debian's alternatives make this link; windres needs it
+    (folder / "compiler/usr/bin" / COMPILER).symlink_to(f"{COMPILER}-win32")
+
+
+def run_compiler(inputs: Path, program: str, *words: object, cwd: Path) -> None:
+    """Run a program of the pinned compiler, or exit if it would use another version's parts."""
+    tools = inputs / "compiler" / "usr"
+    for name in ABSOLUTE:
+        other, own = SYSTEM / name, tools / "bin" / name
+        if other.exists() and not filecmp.cmp(other, own, shallow=False):
+            raise SystemExit(
+                f"the compiler would use {other}, which is not the pinned version: "
+                "run apt-get remove binutils-mingw-w64-x86-64"
+            )
+    search = f"{tools / 'bin'}:{os.environ['PATH']}"
+    libraries = str(tools / "lib" / "x86_64-linux-gnu")
+    command = tools / "bin" / program
+    building.run(command, *words, cwd=cwd, PATH=search, LD_LIBRARY_PATH=libraries)
 
 
 def unpack_source(inputs: Path, work: Path) -> Path:
@@ -268,7 +310,7 @@ def compile_modules(folder: Path) -> None:
         path.unlink()
 
 
-def compile_programs(source: Path, app: Path, work: Path) -> None:
+def compile_programs(source: Path, app: Path, work: Path, inputs: Path) -> None:
     """Compile both programs, and python3.dll: some libraries call CPython through this DLL."""
     exported = re.findall(
         r"(?m)^EXPORT_(FUNC|DATA)\((\w+)\)", (source / "PC/python3dll.c").read_text()
@@ -277,8 +319,8 @@ def compile_programs(source: Path, app: Path, work: Path) -> None:
     (work / "python3.def").write_text("\n".join(["LIBRARY python3", "EXPORTS", *lines, ""]))
     # else the linker writes its time, and an address that it derives from the folder's name
     same = ("-s", "-Wl,--no-insert-timestamp,--disable-auto-image-base")
-    gcc = (COMPILER, "-Os", "-Wall", "-Werror", *same)
-    building.run(*gcc, "-shared", "-nostdlib", "-o", app / "python3.dll", "python3.def", cwd=work)
+    gcc = partial(run_compiler, inputs, COMPILER, "-Os", "-Wall", "-Werror", *same, cwd=work)
+    gcc("-shared", "-nostdlib", "-o", app / "python3.dll", "python3.def")
     for path in OWN.glob("svc-launcher.*"):
         shutil.copy(path, work)
     for name, kind in (("svc-launcher.exe", "-mwindows"), ("svc-launcher-cli.exe", "-mconsole")):
@@ -289,16 +331,16 @@ def compile_programs(source: Path, app: Path, work: Path) -> None:
             f'#define FILE_NAME "{name}"\n'
         )
         windres = COMPILER.replace("gcc", "windres")
-        building.run(windres, "svc-launcher.rc", "resources.o", cwd=work)
+        run_compiler(inputs, windres, "svc-launcher.rc", "resources.o", cwd=work)
         made = app.parent / name
-        building.run(*gcc, "-municode", kind, "-o", made, "svc-launcher.c", "resources.o", cwd=work)
+        gcc("-municode", kind, "-o", made, "svc-launcher.c", "resources.o")
 
 
-def copy_licences(source: Path, site: Path, licenses: Path) -> None:
+def copy_licences(source: Path, site: Path, licenses: Path, inputs: Path) -> None:
     """Copy the licences of all parts; each part gets a folder."""
     parts = {"CPython": [source / name for name in ("LICENSE", "PC/crtlicense.txt")]}
     parts["CPython"].append(source / "Doc" / "license.rst")  # also of libffi, zlib and others
-    parts["mingw-w64"] = [Path("/usr/share/doc/mingw-w64-x86-64-dev/copyright")]
+    parts["mingw-w64"] = [inputs / "compiler/usr/share/doc/mingw-w64-x86-64-dev/copyright"]
     for package in site.glob("*.dist-info"):
         forms = (*TEXTS, "sboms/*")  # the licences of the Rust libraries compiled into it
         files = {path for form in forms for path in package.glob(form) if path.is_file()}

@@ -46,7 +46,7 @@ def main() -> None:
     """Build everything, and print the checksums."""
     check_clone()
     need_suite()
-    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah", "x86_64-w64-mingw32-gcc")
+    need("dpkg-buildpackage", "dh", "mmdebstrap", "buildah")
     need_tool()
     check_tag()
     dist = target()

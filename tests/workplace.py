@@ -71,12 +71,6 @@ PROGRAMS = (
     ("curl", "curl", "content through the gateway", "curl"),
     ("openssl", "openssl", "the gateway's TLS", "openssl"),
     ("Wine", "wine", "the launcher for Windows", "wine wine64"),
-    (
-        "gcc for Windows",
-        "x86_64-w64-mingw32-gcc",
-        "the launcher for Windows",
-        "gcc-mingw-w64-x86-64",
-    ),
     ("systemd-analyze", "systemd-analyze", "the units that init writes", "systemd"),
 )
 
@@ -88,7 +82,6 @@ RELEASING = {
     "lintian": "lintian",
     "mmdebstrap": "mmdebstrap",
     "buildah": "buildah",
-    "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64",
     "podman": "podman",
     "podman-compose": "podman-compose",
     "ip": "iproute2",

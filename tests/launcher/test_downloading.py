@@ -103,7 +103,7 @@ class DownloadingTests(LauncherCase):
         self.assertIs(self.launcher.join(invite_text()), member)
         self.assertIs(member.host.stage, Stage.FETCHING)
         self.assertEqual(self.launcher.opened, opened + 1)
-        self.assertIsNot(self.launcher.join(invite_text(name="Sunday Hunts")), member)
+        self.assertIs(self.launcher.join(invite_text(name="Sunday Hunts")), member)
 
     def test_play_without_the_hosts_files_needs_the_own_game(self) -> None:
         for files in (None, {}, {"README.txt": b"Put the game here"}):

@@ -9,13 +9,14 @@ import posixpath
 import re
 import urllib.request
 import zipfile
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from tests.support.packaging import recipe
-from tests.support.wine import WindowsPC, windows_pc, windows_zip
+from tests.support.wine import WindowsPC, compiled, inputs, need_wine, windows_pc, windows_zip
 
 pytestmark = pytest.mark.live
 
@@ -86,6 +87,33 @@ def test_the_list_of_components_names_each_binary_with_its_version() -> None:
         if part.name in ("CPython", "OpenSSL", "Visual C++ runtime", "zlib"):
             written = (part.version.encode(coding) for coding in ("ascii", "utf-16-le"))
             assert any(text in contents[file] for text in written), (part, file)
+
+
+def test_pinned_packages_are_the_listed_versions() -> None:
+    script = recipe("launcher_windows.py")
+    files = [name.split("_")[:2] for name in script.pinned_packages()]
+    versions = {(name, text.removesuffix(".debian.tar.xz")) for name, text in files}
+    for part, package in (("python3.11", "python3.11"), ("mingw-w64", "mingw-w64-x86-64-dev")):
+        [listed] = (entry.version for entry in script.PARTS if entry.name == part)
+        assert (package, listed) in versions
+
+
+def test_only_the_pinned_compiler_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_wine()
+    script = recipe("launcher_windows.py")
+    source, program = tmp_path / "a.c", tmp_path / "a.exe"
+    source.write_text("int main(void) { return 0; }")
+    for name in (script.COMPILER, f"{script.COMPILER}-win32"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert compiled(source, program).read_bytes()[:2] == b"MZ"
+    monkeypatch.setattr(script, "SYSTEM", tmp_path)
+    build = partial(script.run_compiler, inputs(), script.COMPILER, source, cwd=tmp_path)
+    build()
+    (tmp_path / script.ABSOLUTE[1]).write_text("a linker of another version")
+    with pytest.raises(SystemExit, match="not the pinned version"):
+        build()
 
 
 def test_its_modules_have_debians_security_patches() -> None:

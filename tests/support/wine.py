@@ -20,12 +20,13 @@ from pathlib import Path
 from attrs import field, frozen
 
 from tests.support import shared
+from tests.support.packaging import recipe
 from tests.support.registries import loaded
 from tests.support.requirements import skip
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPILER = "x86_64-w64-mingw32-gcc"
 BUILD_S = 600
+DOWNLOAD = "import launcher_windows; print(launcher_windows.downloaded())"
 UNZIPPED = Path("drive_c/unzipped/svc-launcher")  # in a prefix
 START_S = 120  # of a prefix, or of a program in one
 RANDOM = """\
@@ -57,26 +58,38 @@ int wmain(int argc, wchar_t **argv)
 
 
 def _missing() -> list[str]:
-    programs = [name for name in ("wine", COMPILER, "apt-get") if not shutil.which(name)]
+    programs = [name for name in ("wine", "apt-get") if not shutil.which(name)]
     return programs + ["Python 3.11"] * (sys.version_info[:2] != (3, 11))
 
 
 def is_here() -> bool:
-    """Return whether this machine has Wine and the compiler."""
+    """Return whether this machine has Wine, and can build the launcher for Windows."""
     return not _missing()
 
 
 def need_wine() -> None:
-    """Skip the test, with the requirement ``wine``, if Wine or the compiler is not installed."""
+    """Skip the test, with the requirement ``wine``, if a program is not installed."""
     if missing := _missing():
         why = f"not installed: {', '.join(missing)}"
-        raise skip("wine", f"{why} (apt-get install wine64 gcc-mingw-w64-x86-64, on Debian 12)")
+        raise skip("wine", f"{why} (apt-get install wine wine64, on Debian 12)")
+
+
+def inputs() -> Path:
+    """Return the folder with all inputs of the Windows launcher, among them the compiler."""
+    return Path(shared.once("windows-inputs", _download))
+
+
+def _download() -> str:
+    ran = loaded([sys.executable, "-c", DOWNLOAD], BUILD_S, ROOT / "packaging")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.splitlines()[-1]
 
 
 def compiled(source: Path, program: Path, *options: str) -> Path:
     """Compile a C file for Windows and return the program's path."""
-    command = [COMPILER, "-Os", "-s", "-o", str(program), str(source), *options]
-    subprocess.run(command, check=True, timeout=START_S)
+    script = recipe("launcher_windows.py")
+    words = ("-Os", "-s", "-o", program, source, *options)
+    script.run_compiler(inputs(), script.COMPILER, *words, cwd=program.parent)
     return program
 
 
@@ -121,6 +134,7 @@ def _without(content: bytes, name: str) -> bytes:
 
 def build(dist: Path) -> Path:
     """Build the zip in ``dist`` and return its path."""
+    inputs()  # downloaded once for all workers
     script = ROOT / "packaging" / "launcher_windows.py"
     ran = loaded([sys.executable, script, dist], BUILD_S)
     assert ran.returncode == 0, ran.stdout + ran.stderr
