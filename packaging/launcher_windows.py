@@ -217,10 +217,10 @@ def run_compiler(inputs: Path, program: str, *words: object, cwd: Path) -> None:
     """Run a program of the pinned compiler, or exit if it would use another version's parts."""
     tools = inputs / "compiler" / "usr"
     for name in ABSOLUTE:
-        other, own = SYSTEM / name, tools / "bin" / name
-        if other.exists() and not filecmp.cmp(other, own, shallow=False):
+        installed, pinned = SYSTEM / name, tools / "bin" / name
+        if installed.exists() and not filecmp.cmp(installed, pinned, shallow=False):
             raise SystemExit(
-                f"the compiler would use {other}, which is not the pinned version: "
+                f"the compiler would use {installed}, which is not the pinned version: "
                 "run apt-get remove binutils-mingw-w64-x86-64"
             )
     search = f"{tools / 'bin'}:{os.environ['PATH']}"
