@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from attrs import define, field
 from twisted.internet.defer import Deferred, DeferredList
@@ -46,6 +47,14 @@ class Containers:
             await self.api.call("POST", f"/containers/{container}/stop", t=str(STOP_S))
         except EngineError as error:
             self._warn(error)
+
+    async def has_image(self, name: str) -> bool | None:
+        """Return whether the node has an image; None if its engine does not answer."""
+        try:
+            await self.api.call("GET", f"/images/{quote(name, safe='/:')}/json")
+        except EngineError as error:
+            return False if error.status == 404 else None
+        return True
 
     async def follow(self, changed: Callable[[], None]) -> None:
         """Call ``changed`` whenever a game server starts or ends; never return."""

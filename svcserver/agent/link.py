@@ -15,6 +15,7 @@ from svcserver.edge import allowlist_client
 from svcserver.kernel import json
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import Secret
+from svcserver.kernel.system import epoch
 from svcserver.kernel.throttle import Throttle
 
 log = Logger()
@@ -77,6 +78,8 @@ class Link:
     clock: IReactorTime
     helper: HelperClient | None
     contact_at: float = field(init=False)
+    has_image: bool | None = field(default=None, init=False)  # results of checks, for the host
+    is_reached: bool | None = field(default=None, init=False)
     _done: list[str] = field(factory=list, init=False)
     _open: dict[str, float] = field(factory=dict, init=False)  # addresses, with the last order
     _warnings: Throttle = field(factory=Throttle, init=False)
@@ -108,7 +111,13 @@ class Link:
                     await self._carry_out(order, self.contact_at + CARRY_OUT_S)
 
     async def _poll(self) -> list[Any]:
-        sent = {"done": self._done, "helper": self.helper is not None}
+        sent = {
+            "done": self._done,
+            "helper": self.helper is not None,
+            "clock": epoch(),
+            "image": self.has_image,
+            "reached": self.is_reached,
+        }
         status, content = await self._post("/svc/node/orders", sent)
         reply = json.parse(content) if status == 200 else None
         match reply:
@@ -118,6 +127,13 @@ class Link:
         if status >= 500:
             self.contact_at = self.clock.seconds()
         raise ConnectionError(f"status {status}")
+
+    async def begin_check(self) -> Any:
+        """Return what the host asks the node to check; raises ConnectionError and others."""
+        status, content = await self._post("/svc/node/check", {})
+        if status != 200:
+            raise ConnectionError(f"status {status}")
+        return json.parse(content)
 
     async def _post(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
         head = {"content-type": "application/json"}

@@ -1,10 +1,11 @@
 """``svc-agent``: runs on each node of a fleet, for that node's game servers.
 
-It does three things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
+It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
 player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
 addresses of players; the allowlist helper on the node then opens the game ports for these
 addresses. And it stops the node's game servers when the host cannot be reached for ``LOST_S``,
-because the host then starts other game servers in their place.
+because the host then starts other game servers in their place. It also checks the node for the
+host: the game servers' image, and whether datagrams reach the game ports.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
+from svcserver.agent.checks import NodeChecks
 from svcserver.agent.containers import Containers
 from svcserver.agent.link import REFRESH_S, HelperClient, Link
 from svcserver.agent.settings import Settings, credential_of
@@ -165,6 +167,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     for part in (
         Guarded(relay, NAME),
         Running(link.run),
+        Running(NodeChecks(reactor, link, containers).run),
         Running(partial(containers.follow, changes.note)),
         Every(reactor, LOOK_S, watch.look, "the look for a lost host"),
         Every(

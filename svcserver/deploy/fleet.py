@@ -42,6 +42,9 @@ class MachineRecord(TypedDict):
     """A machine that runs game servers.
 
     ``state`` is ready, draining, drained or down. ``players`` are those expected in its hunts.
+    ``room`` is the number of hunts for which the machine has memory. ``own`` is true for the
+    machine of the deploy server. ``reached`` says whether a datagram from another machine has
+    reached its game ports; it is null if that is unknown.
     """
 
     id: str
@@ -53,6 +56,9 @@ class MachineRecord(TypedDict):
     hunts: int
     players: int
     version: str
+    room: int
+    own: bool
+    reached: bool | None
 
 
 @frozen

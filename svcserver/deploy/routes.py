@@ -11,6 +11,7 @@ from attrs import field, frozen
 from twisted.logger import Logger
 
 from svcserver.deploy.console import OutputPart
+from svcserver.deploy.datagrams import DatagramTrial
 from svcserver.deploy.fleet import GameServerRecord, MachineRecord, NoCapacity
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.launch_history import PastLaunch
@@ -136,6 +137,21 @@ class MachineList(TypedDict):
     machines: list[MachineRecord]
 
 
+@spelled(pascal_case)
+@frozen
+class AgentCheckBody:
+    """The id of the machine whose agent begins its checks."""
+
+    node: Annotated[str, text(1, 64)]
+
+
+class AgentCheck(TypedDict):
+    """The image that the machine needs, and the trial of its game ports; null without a trial."""
+
+    image: str
+    trial: DatagramTrial | None
+
+
 class Launches(TypedDict):
     """The last launches that have ended, the latest end first."""
 
@@ -208,6 +224,7 @@ class Deploy:
         try:
             server = await self.supervisor.hand_out(request, match)
         except NoCapacity as error:
+            self.supervisor.shortages += error.reason == "memory"
             body = {"error": "capacity_unavailable", "reason": error.reason}
             return Answer(503, body, {"Retry-After": RETRY_S})
         except Unlaunchable as error:
@@ -329,6 +346,23 @@ class Deploy:
     async def machines(self, call: WebCall) -> Answer:
         """List the machines of the swarm, with their memory and hunts."""
         reply: MachineList = {"machines": self.supervisor.machines()}
+        return Answer(200, reply)
+
+    @routes.row(
+        "POST",
+        "/gameservers/check",
+        access=OWNER,
+        body=AgentCheckBody,
+        reply=AgentCheck,
+        quiet=True,
+    )
+    async def begin_check(self, call: WebCall[AgentCheckBody]) -> Answer:
+        """Begin a trial of a machine's game ports; return what its agent needs for checks."""
+        trials = self.supervisor.trials
+        reply: AgentCheck = {
+            "image": self.supervisor.image,
+            "trial": None if trials is None else trials.begin(call.body.node),
+        }
         return Answer(200, reply)
 
     @routes.row("GET", "/gameservers/history", access=OWNER, reply=Launches)

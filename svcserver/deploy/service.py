@@ -16,6 +16,7 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
+from svcserver.deploy.datagrams import DatagramTrials
 from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
 from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
@@ -155,7 +156,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
     watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, sweep)
     if swarm is not None:
-        watch.leave = swarm.stop
+        watch.leave = partial(_leave_swarm, swarm, supervisor)
     # listen first: only the process that holds the address may adopt or kill game servers
     fleet = OrderedServices()  # ending game servers still call the metagame, which then calls us
     parts = [listening, watch]
@@ -172,6 +173,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     return top
 
 
+def _leave_swarm(engine: SwarmEngine, supervisor: Supervisor) -> None:
+    engine.stop()
+    if supervisor.trials is not None:
+        supervisor.trials.stop()
+
+
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
     """Return the metrics that METRICS_PORT serves, by name."""
     return {
@@ -179,6 +186,9 @@ def figures(supervisor: Supervisor) -> dict[str, Figure]:
             "Game servers alive now.", lambda: len(supervisor.records())
         ),
         "svc_deploy_launches_waiting": Figure("Launches in the queue.", supervisor.queued),
+        "svc_deploy_memory_shortages_total": Figure(
+            "Launches refused because memory was short.", lambda: supervisor.shortages, counts=True
+        ),
     }
 
 
@@ -286,7 +296,9 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
     supervisor.fleet.avoids = engine.suspects
     supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
     supervisor.look = engine.wake
-    supervisor.machines, supervisor.drain = engine.machines, engine.drain
+    trials = DatagramTrials(engine.clock, supervisor.fleet, supervisor.is_bound, engine.machines)
+    supervisor.trials, supervisor.image = trials, engine.image
+    supervisor.machines, supervisor.drain = trials.listed, engine.drain
     supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
     supervisor.program = evolve(supervisor.program, output=None)
 

@@ -25,6 +25,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.console import EndedOutputs
+from svcserver.deploy.datagrams import DatagramTrials
 from svcserver.deploy.family import LOOK_AGE_S, TAG, Family
 from svcserver.deploy.fleet import (
     PERSISTENT,
@@ -107,6 +108,9 @@ class Supervisor:
     saved: SavedServers | None = None
     look: Callable[[], object] = lambda: None  # the engine lists its game servers now
     machines: Callable[[], list[MachineRecord]] = list  # none if all run on this machine
+    trials: DatagramTrials | None = None  # of the game ports of a swarm's machines
+    image: str = ""  # of the game servers in a swarm
+    shortages: int = 0  # launches refused because no machine had enough memory
     # starts no more hunts on a machine, or does so again
     drain: Callable[[str, bool], Awaitable[None]] | None = None
     history: LaunchHistory = field(factory=LaunchHistory)

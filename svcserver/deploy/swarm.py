@@ -144,11 +144,11 @@ class Machines:
             addresses[node_id] = next(filter(_is_address, candidates), "")
             if status.get("State") == "down":
                 down.add(node_id)
-            records.append(_record(node, addresses[node_id]))
+            records.append(_record(node, addresses[node_id], own=node_id == own))
         return cls(addresses, frozenset(down), tuple(records))
 
 
-def _record(node: Any, address: str) -> MachineRecord:
+def _record(node: Any, address: str, *, own: bool) -> MachineRecord:
     description, availability = node.get("Description") or {}, node["Spec"].get("Availability")
     state = str(node["Status"].get("State", "unknown"))
     if state == "ready":
@@ -163,6 +163,9 @@ def _record(node: Any, address: str) -> MachineRecord:
         "hunts": 0,
         "players": 0,
         "version": str((description.get("Engine") or {}).get("EngineVersion", ""))[:LONGEST_NAME],
+        "room": 0,
+        "own": own,
+        "reached": None,
     }
 
 
@@ -540,9 +543,12 @@ class SwarmEngine:
             service.server for service in self.services.values() if service.node == record["id"]
         ]
         hunts = [server.launch for server in servers if server.launch.kind not in PERSISTENT]
+        reserved = sum(self.memory_mb(server.launch.kind) * MB for server in servers)
+        free = record["memoryBytes"] - reserved if record["state"] == "ready" else 0
         return {
             **record,
-            "reservedBytes": sum(self.memory_mb(server.launch.kind) * MB for server in servers),
+            "reservedBytes": reserved,
+            "room": max(0, free // (self.memory_mb(Kind.HUNT) * MB)),
             "hunts": len(hunts),
             "players": sum(len(launch.players) for launch in hunts),
         }

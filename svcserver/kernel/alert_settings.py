@@ -44,6 +44,9 @@ class AlertKind(StrEnum):
     BACKUP = "backup"
     ERRORS = "errors"
     ATTACK = "attack"
+    NODE = "node"
+    AGENT = "agent"
+    MEMORY = "memory"
     TEST = "test"
 
 

@@ -227,7 +227,8 @@ class Metagame(Parts):
         door.max_json = MAX_BODY
         features = self._features
         if self.node_orders is not None:
-            features = [*features, AgentRoutes(self.node_orders, self.deploy, self.clock)]
+            agents = AgentRoutes(self.node_orders, self.deploy, self.clock, self.wall_clock)
+            features = [*features, agents]
         return door.mount(*features, serves=is_served)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:

@@ -16,6 +16,8 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.client import ResponseDone
 
+from svcserver.agent.checks import AGAIN_S as CHECK_AGAIN_S
+from svcserver.agent.checks import EVERY_S, NodeChecks
 from svcserver.agent.containers import STOP_S, Containers
 from svcserver.agent.link import (
     AGAIN_S,
@@ -115,7 +117,8 @@ class LinkTests(SynchronousTestCase):
     def test_an_order_is_carried_out_and_acknowledged(self) -> None:
         self.answer(ALLOW)
         self.assertEqual(self.firewall.orders, [("allow", {"ip": "203.0.113.9"})])
-        self.assertEqual(self.wire.sent[-1][1], {"done": ["1"], "helper": True})
+        sent = self.wire.sent[-1][1]
+        self.assertEqual((sent["done"], sent["helper"]), (["1"], True))
         self.answer()
         self.assertEqual(self.wire.sent[-1][1]["done"], [])
 
@@ -219,12 +222,12 @@ class NodeEngine:
     """A fake engine with two game servers; the first one cannot be stopped."""
 
     calls: list[tuple[str, str]] = field(factory=list)
-    is_away: bool = False
+    error: EngineError | None = None
     hangs: bool = False
 
     async def call(self, method: str, path: str, **query: Any) -> Any:
-        if self.is_away:
-            raise EngineError(0, "no answer")
+        if self.error is not None:
+            raise self.error
         self.calls.append((method, path))
         return [{"Id": "abc"}, {"Id": "def"}] if method == "GET" else await self._stop(path)
 
@@ -233,6 +236,52 @@ class NodeEngine:
             if self.hangs:
                 await Deferred()
             raise EngineError(404, "no such container")
+
+
+class CheckTests(SynchronousTestCase):
+    """The node's checks; the results go to the host with the next poll."""
+
+    def setUp(self) -> None:
+        self.clock, self.wire, self.engine = Clock(), Wire(), NodeEngine()
+        link, containers = Link(self.wire, self.clock, None), Containers(self.engine, self.clock)
+        self.trials: list[Any] = []
+        checks = NodeChecks(self.clock, link, containers, self.exchange)
+        self.link, self.work = link, Deferred.fromCoroutine(checks.run())
+        self.addCleanup(self.work.addErrback, lambda _: None)
+        self.addCleanup(self.work.cancel)
+
+    def exchange(self, reactor: Any, port: int, host: str, **nonces: str) -> Deferred[bool | None]:
+        self.trials.append((port, host, nonces))
+        return succeed(True)
+
+    def check(self, trial: Any) -> tuple[bool | None, bool | None]:
+        self.wire.answer({"image": "game:1", "trial": trial})
+        self.clock.advance(EVERY_S)
+        return self.link.has_image, self.link.is_reached
+
+    def test_image_and_game_ports_are_checked(self) -> None:
+        self.assertEqual(self.check(None), (True, None))
+        self.assertEqual(self.engine.calls, [("GET", "/images/game:1/json")])
+        trial = {"port": 8770, "host": "203.0.113.1", "sent": "a", "awaited": "b"}
+        self.engine.error = EngineError(404, "no such image")
+        self.assertEqual(self.check(trial), (False, True))
+        self.engine.error = EngineError(0, "no answer")
+        self.assertEqual(self.check({**trial, "host": "name.example"}), (None, True))
+        self.assertEqual(self.trials, [(8770, "203.0.113.1", {"sent": "a", "awaited": "b"})])
+
+    def test_check_that_the_host_refuses_is_repeated(self) -> None:
+        self.wire.answer({}, 404)
+        self.clock.advance(CHECK_AGAIN_S)
+        self.assertEqual(len(self.wire.sent), 2)
+
+    def test_poll_has_the_clock_and_the_results(self) -> None:
+        self.check(None)
+        poll = Deferred.fromCoroutine(self.link.run())
+        sent = self.wire.sent[-1][1]
+        self.assertEqual((sent["image"], sent["reached"]), (True, None))
+        self.assertIsInstance(sent["clock"], float)
+        poll.addErrback(lambda _: None)
+        poll.cancel()
 
 
 class LostHostTests(SynchronousTestCase):
@@ -260,9 +309,9 @@ class LostHostTests(SynchronousTestCase):
 
     def test_a_game_server_that_starts_later_is_stopped_too(self) -> None:
         self.clock.advance(LOST_S + 1)
-        self.engine.is_away = True
+        self.engine.error = EngineError(0, "no answer")
         self.watch.look()
-        self.engine.is_away = False
+        self.engine.error = None
         self.watch.look()
         self.assertEqual(len(self.engine.calls), 3)
 

@@ -6,6 +6,7 @@ from typing import Any
 from unittest import mock
 
 from svcserver.ctl import fleet
+from svcserver.ctl.as_owner import Owner
 from svcserver.ctl.doctor import swarm
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.fleet import Docker, FleetMachine
@@ -16,6 +17,9 @@ from tests.ctl.test_accounts import HostCase
 OWN = FleetMachine(
     "own1", "first", "10.0.0.1", "10.0.0.1", "ready", "active", "20.10.24", 4.0, 8000, 0, 0, False
 )
+
+REPORT = {"id": "other1", "agent": "connected", "gamePorts": "reachable"}
+UNCHECKED = "UDP 7946 and 4789 between the machines cannot be checked from here"
 
 
 def second(**changes: Any) -> FleetMachine:
@@ -33,6 +37,7 @@ class SwarmTests(HostCase):
         error: str = "",
         reachable: bool = True,
         swarm_of: Any = lambda docker: {"NodeID": "own1"},
+        **report: Any,
     ) -> list[str]:
         change(
             self.folder / "deploy.env",
@@ -47,12 +52,14 @@ class SwarmTests(HostCase):
             mock.patch.object(Docker, "swarm", swarm_of),
             mock.patch.object(Docker, "run", run),
             mock.patch.object(swarm, "machines_of", lambda docker: [OWN, *machines]),
-            mock.patch.object(Machine, "connects", lambda *_: reachable),
+            mock.patch.object(Machine, "connects", lambda _, host, port: reachable or port == 2377),
+            mock.patch.object(Owner, "get", lambda *_: {"machines": [{**REPORT, **report}]}),
         )
         for patch in patches:
             self.enterContext(patch)
         findings = self.ctl("doctor", "--json").data["findings"]
-        return [finding["what"] for finding in findings if finding["component"] == "fleet"]
+        found = [finding["what"] for finding in findings if finding["component"] == "fleet"]
+        return [what for what in found if what != UNCHECKED]
 
     def test_fleet_in_order_has_no_finding(self) -> None:
         self.assertEqual(self.findings(second()), [])
@@ -72,6 +79,25 @@ class SwarmTests(HostCase):
     def test_missing_image_is_findings(self) -> None:
         findings = self.findings(second(), error="No such image: game:1")
         self.assertEqual(findings[-1], "second has no image game:1")
+
+    def test_what_an_agent_reports_is_findings(self) -> None:
+        report = {"clockSeconds": -3.21, "hasImage": False, "gamePorts": "not reachable"}
+        self.assertEqual(
+            self.findings(second(), **report),
+            [
+                "the clock of second is 3.2 s behind this machine's",
+                "the game ports of second at 10.0.0.1 are not reachable",
+                "second has no image game:1",
+            ],
+        )
+
+    def test_agent_that_is_away_is_findings(self) -> None:
+        findings = self.findings(second(), agent="away")
+        self.assertEqual(findings, ["the agent of second is not connected"])
+
+    def test_ports_that_were_not_tried_are_noted(self) -> None:
+        [finding] = self.findings(second(), gamePorts="not tried: its agent is away")
+        self.assertIn("was not tried: its agent is away", finding)
 
     def test_machine_that_manages_no_swarm_is_findings(self) -> None:
         def refuse(docker: Docker) -> Any:

@@ -125,6 +125,7 @@ class RouteTests(SupervisorCase):
             (page.status, page.json), (503, {"error": "capacity_unavailable", "reason": "memory"})
         )
         self.assertEqual(page.headers["retry-after"], "10")
+        self.assertEqual(self.supervisor.shortages, 1)
 
     @proves(
         "deploy: 403 for callers not on loopback or with a proxy header", "Deploy server errors"

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from attrs import evolve
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
@@ -236,6 +236,9 @@ class SwarmTests(SwarmCase):
             "hunts": 1,
             "players": 1,
             "version": "20.10.24",
+            "room": 1,
+            "own": True,
+            "reached": None,
         }
         self.assertEqual(browse("GET", "/gameservers/machines").json, {"machines": [expected]})
         for act, state in (("drain", "draining"), ("undrain", "ready")):
@@ -246,6 +249,18 @@ class SwarmTests(SwarmCase):
             self.assertEqual(machine["state"], state)
         page = browse("POST", "/gameservers/handle", json={"Act": "drain", "Id": "node9"})
         self.assertEqual(page.status, 404)
+
+    def test_agent_gets_the_image_and_a_trial_of_its_game_ports(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.machines["node2"] = 1024
+        self.pass_s(6)
+        assert supervisor.trials is not None
+        supervisor.trials.exchange = lambda *_, **nonces: succeed(nonces["sent"] != "")
+        browse = owners_browser(self, supervisor)
+        check = browse("POST", "/gameservers/check", json={"Node": "node2"}).json
+        self.assertEqual((check["image"], check["trial"]["host"]), ("game:1", "203.0.113.9"))
+        own, second = browse("GET", "/gameservers/machines").json["machines"]
+        self.assertEqual((own["reached"], second["reached"]), (True, None))
 
     def test_city_of_a_lost_machine_gets_the_new_address(self) -> None:
         supervisor = self.on_swarm()

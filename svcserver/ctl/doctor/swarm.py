@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.fleet import Docker, FleetMachine, missing_image
 from svcserver.ctl.fleet import machines as machines_of
 from svcserver.ctl.output import Failed
 
+MANAGER_PORT = 2377  # on which machines join and get their tasks
 GOSSIP_PORT = 7946  # on which the engines of a swarm find each other
 OPEN_PORTS = "open TCP 2377, TCP and UDP 7946, and UDP 4789 between the machines"
+MOST_AHEAD_S = 2.0
+Report = Mapping[str, Any]
 
 
 def fleet(case: Case) -> Iterator[Finding]:
@@ -19,19 +24,41 @@ def fleet(case: Case) -> Iterator[Finding]:
         return
     try:
         docker = Docker.of(case.host)
-        own = str(docker.swarm()["NodeID"])
+        swarm = docker.swarm()
+        own = str(swarm["NodeID"])
         machines = machines_of(docker)
         docker.run("image", "inspect", "--format", "{{.Id}}", case.deploy.image)
         without_image = {machine.id for machine in machines if missing_image(docker, machine.id)}
     except Failed as error:
         yield Finding.of("fleet", error.message, "run svcctl fleet init")
         return
+    reports: dict[str, Report] = {}
+    if len(machines) > 1:
+        try:
+            listed = owner_of(case.host).get("DashboardMachines")["machines"]
+            reports = {str(entry["id"]): entry for entry in listed}
+        except (Failed, KeyError, TypeError):
+            what = "clocks, images and game ports of the machines were not checked"
+            yield Finding.note("fleet", what, "start the host, and run this again")
+        yield Finding.note(
+            "fleet",
+            "UDP 7946 and 4789 between the machines cannot be checked from here",
+            "open them in the firewalls of all machines",
+        )
+        address = str(swarm.get("NodeAddr", ""))
+        if not case.machine.connects(address, MANAGER_PORT):
+            what = f"port {MANAGER_PORT} of this machine cannot be reached at {address}"
+            yield Finding("fleet", what, OPEN_PORTS)
     expected = next((machine.version for machine in machines if machine.id == own), "")
     for machine in machines:
+        report = reports.get(machine.id, {})
         yield from _machine(case, machine, machine.id == own, expected)
-        if machine.id in without_image:
-            what = f"{machine.name} has no image {case.deploy.image}"
-            yield Finding("fleet", what, "copy it there with docker save and docker load")
+        yield from _reported(machine, report)
+        if machine.id in without_image or report.get("hasImage") is False:
+            image = case.deploy.image
+            what = f"{machine.name} has no image {image}"
+            cure = f"docker save {image} | ssh {machine.engine_address} docker load"
+            yield Finding("fleet", what, cure)
 
 
 def _machine(case: Case, machine: FleetMachine, is_own: bool, version: str) -> Iterator[Finding]:
@@ -50,3 +77,26 @@ def _machine(case: Case, machine: FleetMachine, is_own: bool, version: str) -> I
     if not case.machine.connects(machine.engine_address, GOSSIP_PORT):
         what = f"port {GOSSIP_PORT} of {machine.name} cannot be reached"
         yield Finding("fleet", what, OPEN_PORTS)
+
+
+def _reported(machine: FleetMachine, report: Report) -> Iterator[Finding]:
+    """Yield findings about what the machine's agent reports."""
+    if machine.state != "ready" or not report:
+        return
+    if report.get("agent") == "away" and machine.has_agent:
+        what = f"the agent of {machine.name} is not connected"
+        cure = f"see docker service logs svc-agent-{machine.id}, and open FLEET_PORT"
+        yield Finding("fleet", what, cure)
+        return
+    ahead = report.get("clockSeconds")
+    if ahead is not None and abs(ahead) > MOST_AHEAD_S:
+        word = "ahead of" if ahead > 0 else "behind"
+        what = f"the clock of {machine.name} is {abs(ahead):.1f} s {word} this machine's"
+        yield Finding("fleet", what, "set it by NTP there: timedatectl set-ntp true")
+    ports = str(report.get("gamePorts", ""))
+    what = f"the game ports of {machine.name} at {machine.address} are {ports}"
+    if ports == "not reachable":
+        yield Finding("fleet", what, "open the UDP game ports there, or correct svc.address")
+    elif ports != "reachable":
+        what = f"the reachability of game ports of {machine.name} was {ports}"
+        yield Finding.note("fleet", what, "try it with a player's game")

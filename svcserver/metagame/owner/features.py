@@ -121,7 +121,9 @@ class Desk:
             self.health, ReadLimit(self.parts.board), self.parts.wall_clock, reports.started_at
         )
         yield DashboardPageRoutes()
-        yield MaintenanceRoutes(self.maintenance)
+        yield MaintenanceRoutes(
+            self.maintenance, has_helper=self.parts.settings.allowlist_secret is not None
+        )
         yield LaunchRoutes(self.game_servers(reports))
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.parts.ledger, self._granted)

@@ -221,6 +221,14 @@ class DeployClient:
                 return records, usage, launches
         return None
 
+    async def begin_check(self, node: str) -> dict[str, Any]:
+        """Begin a trial of a node's game ports; return what its agent checks. Raises Refusal."""
+        path = "/gameservers/check"
+        match await self._owners("POST", path, LIST_TIMEOUT_S, json={"Node": node}):
+            case {"image": str(image), "trial": dict() | None as trial}:
+                return {"image": image, "trial": trial}
+        raise Unavailable("the deploy server sent no check", code="refused")
+
     async def machines(self) -> list[dict[str, Any]]:
         """Return the machines that run game servers; raises Refusal."""
         match await self._owners("GET", "/gameservers/machines", LIST_TIMEOUT_S):
@@ -329,6 +337,9 @@ def _is_machine(entry: object) -> bool:
             "hunts": int(),
             "players": int(),
             "version": str(),
+            "room": int(),
+            "own": bool(),
+            "reached": bool() | None,
         }:
             return True
     return False

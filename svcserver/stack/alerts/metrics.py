@@ -29,13 +29,18 @@ ANSWER_S = 5.0
 FEWEST, FAILED_SHARE = 20, 0.05  # requests in a minute, and the share that may fail
 MOST_REFUSED = 600  # refused requests per minute; a few players never cause so many
 HEALTH = "/svc/api/BackendHealth"
+MACHINES = "/svc/api/DashboardMachines"
 METAGAME = "metagame"
+LOST = ("down", "disconnected")  # states of a machine
+NODE_LOST = "Its hunts have ended. Start Docker there, and check the network between the machines."
+AGENT_AWAY = "Its game servers cannot reach the metagame. Run svcctl doctor."
 _STARTED = re.compile(r"(?m)^process_start_time_seconds (\S+)$")
 _OPEN_FILES = re.compile(r"(?m)^process_open_fds (\S+)$")
 _MOST_FILES = re.compile(r"(?m)^process_max_fds (\S+)$")
 _REFUSED = re.compile(
     r"svc_\w+_(?:refusals|throttled|evicted_connections|failed_logins)_total(?:\{[^}]*\})? (\S+)\Z"
 )
+_SHORTAGES = re.compile(r"(?m)^svc_deploy_memory_shortages_total (\S+)$")
 
 
 def errors_in(health: Any) -> str | None:
@@ -58,6 +63,19 @@ def refused_in(page: str) -> float:
     return total
 
 
+def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
+    """Return the faults of machines and their agents, or None for no fault, by kind and subject."""
+    faults: dict[tuple[AlertKind, str], str | None] = {}
+    match reply:
+        case {"machines": list(machines)}:
+            for machine in machines:
+                subject = f"{machine['name']} ({machine['address']})"
+                is_lost, is_away = machine["state"] in LOST, machine.get("agent") == "away"
+                faults[AlertKind.NODE, subject] = NODE_LOST if is_lost else None
+                faults[AlertKind.AGENT, subject] = AGENT_AWAY if is_away and not is_lost else None
+    return faults
+
+
 @define(eq=False)
 class MetricsPoller:
     """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
@@ -76,7 +94,9 @@ class MetricsPoller:
     on_process: Callable[[str, float], object] = lambda name, since: None
     _start_times: dict[str, str] = field(factory=dict, init=False)
     _refused: dict[str, float] = field(factory=dict, init=False)
+    _shortages: dict[str, float] = field(factory=dict, init=False)
     _refusing: set[str] = field(factory=set, init=False)  # URLs that refuse svc-stack
+    _machines: dict[tuple[AlertKind, str], str | None] = field(factory=dict, init=False)
 
     def poll(self) -> Deferred[None]:
         """Poll every component and report faults."""
@@ -89,6 +109,8 @@ class MetricsPoller:
         variables = {**read_or_empty(component.env_file), **component.extra}
         if component.kind == METAGAME:
             await self._check_errors(component, variables, now)
+        if component is self._first_metagame():
+            await self._check_machines(component, variables, now)
         port = variables.get("METRICS_PORT", "")
         if not port.isdigit():
             return
@@ -98,6 +120,9 @@ class MetricsPoller:
             self._check_restart(name, text)
             self._note_files(name, text)
             self.watch.report(AlertKind.ATTACK, name, self._attack(name, refused_in(text)), now)
+            if (match := _SHORTAGES.search(text)) is not None:
+                wrong = self._shortage(name, float(match[1]))
+                self.watch.report(AlertKind.MEMORY, name, wrong, now)
 
     def _check_restart(self, name: str, page: str) -> None:
         match = _STARTED.search(page)
@@ -119,17 +144,53 @@ class MetricsPoller:
     async def _check_errors(
         self, component: Component, variables: Mapping[str, str], now: float
     ) -> None:
-        headers = {**_key(component.env_file.parent), **_ticket(variables)}
+        health = await self._ask(component, variables, HEALTH)
+        if health is not None:
+            self.watch.report(AlertKind.ERRORS, component.name, errors_in(health), now)
+
+    async def _check_machines(
+        self, component: Component, variables: Mapping[str, str], now: float
+    ) -> None:
+        """Report the lost machines of a swarm, and those whose agents are away."""
+        deploy = read_or_empty(component.env_file.parent / "deploy.env")
+        if deploy.get("GAMESERVER_ENGINE") != "swarm":
+            return
+        reply = await self._ask(component, variables, MACHINES)
+        if reply is None:
+            return
+        faults = machine_faults(reply)
+        for key in {*self._machines, *faults}:  # also machines that were removed
+            wrong = faults.get(key)
+            if wrong == AGENT_AWAY and self._machines.get(key) is None:
+                continue  # a restart takes less time than the interval
+            self.watch.report(*key, wrong, now)
+        self._machines = faults
+
+    def _first_metagame(self) -> Component | None:
+        return next((each for each in self.components if each.kind == METAGAME), None)
+
+    async def _ask(
+        self, component: Component, variables: Mapping[str, str], path: str
+    ) -> Any | None:
+        """Return the JSON of the metagame's reply, or None without a usable reply."""
+        headers = {**_key(component.env_file.parent), **_ticket(variables, path)}
         if not headers:
-            return
-        body = await self._get(metagame_url(variables) + HEALTH, headers)
-        if body is None:
-            return
+            return None
+        body = await self._get(metagame_url(variables) + path, headers)
         try:
-            wrong = errors_in(json.parse(body))
+            return None if body is None else json.parse(body)
         except json.BadJson:
-            wrong = None
-        self.watch.report(AlertKind.ERRORS, component.name, wrong, now)
+            return None
+
+    def _shortage(self, name: str, total: float) -> str | None:
+        recent = total - self._shortages.get(name, total)  # negative after a restart
+        self._shortages[name] = total
+        if recent <= 0:
+            return None
+        return (
+            f"It refused {recent:.0f} launches because no machine had enough free memory. Add a "
+            "machine, or memory; svcctl capacity shows what is left."
+        )
 
     def _attack(self, name: str, refused: float) -> str | None:
         previous = self._refused.get(name)
@@ -169,6 +230,6 @@ def _key(folder: Path) -> dict[str, str]:
     return {ACCOUNT_KEY.decode(): key} if key else {}
 
 
-def _ticket(metagame: Mapping[str, str]) -> dict[str, str]:
+def _ticket(metagame: Mapping[str, str], path: str) -> dict[str, str]:
     secret = metagame.get(SIGNING_KEY, "")
-    return machine_headers(secret, "svc-stack", "GET", HEALTH, epoch())
+    return machine_headers(secret, "svc-stack", "GET", path, epoch())

@@ -22,9 +22,12 @@ TITLES = {
     AlertKind.BACKUP: "backup failed",
     AlertKind.ERRORS: "errors rise",
     AlertKind.ATTACK: "is under attack",
+    AlertKind.NODE: "is lost",
+    AlertKind.AGENT: "has no connected agent",
+    AlertKind.MEMORY: "has no memory for a launch",
     AlertKind.TEST: "test",
 }
-INTERMITTENT = (AlertKind.ERRORS, AlertKind.ATTACK)
+INTERMITTENT = (AlertKind.ERRORS, AlertKind.ATTACK, AlertKind.MEMORY)
 
 
 @frozen

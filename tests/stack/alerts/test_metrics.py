@@ -22,7 +22,13 @@ from svcserver.metagame.accounts.dashboard_access import (
     new_factor,
 )
 from svcserver.stack.alerts import metrics as module
-from svcserver.stack.alerts.metrics import ANSWER_S, MetricsPoller, errors_in, refused_in
+from svcserver.stack.alerts.metrics import (
+    ANSWER_S,
+    MetricsPoller,
+    errors_in,
+    machine_faults,
+    refused_in,
+)
 from svcserver.stack.components import components
 from svcserver.stack.workers import spread
 from tests.support.game import Game, signing_keys
@@ -178,6 +184,35 @@ class MetricsTests(SynchronousTestCase):
             self.answers[f"http://127.0.0.1:{port}/metrics"] = Reply(200, (PAGE % 7).encode())
         self.assertEqual(set(self.reports()), {("attack", name, False) for name in names})
         self.assertEqual(len({*self.answers}), len(names))
+
+    def test_lost_machines_and_agents_that_are_away_are_reported(self) -> None:
+        (self.folder / "deploy.env").write_text("GAMESERVER_ENGINE=swarm\n")
+        url = "http://127.0.0.1:61000/svc/api/DashboardMachines"
+        second = {"name": "second", "address": "10.0.0.2", "state": "ready", "agent": "away"}
+        own = {**second, "name": "first", "agent": ""}
+
+        def faults(*machines: Any) -> set[tuple[str, str]]:
+            self.answers[url] = Reply(200, json.dump({"machines": machines}))
+            return {(what, name) for what, name, wrong in self.reports() if wrong}
+
+        self.assertEqual(faults(own, second), set())  # perhaps it only restarts
+        self.assertEqual(faults(own, second), {("agent", "second (10.0.0.2)")})
+        lost = {**second, "state": "down"}
+        self.assertEqual(faults(own, lost), {("node", "second (10.0.0.2)")})
+        self.assertEqual(faults(own), set())  # it was removed from the swarm
+        names = [call.args[1] for call in self.watch.report.call_args_list]
+        self.assertIn("second (10.0.0.2)", names)
+        self.assertEqual(faults({**own, "state": "draining"}), set())
+        for odd in (None, [], {"machines": 3}):
+            self.assertEqual(machine_faults(odd), {})
+
+    def test_launches_without_memory_are_reported(self) -> None:
+        url, faults = "http://127.0.0.1:9100/metrics", []
+        for total in (3, 3, 5, 5, 1):
+            page = PAGE % 7 + f"svc_deploy_memory_shortages_total {total}.0\n"
+            self.answers[url] = Reply(200, page.encode())
+            faults.append(("memory", "gateway", True) in self.reports())
+        self.assertEqual(faults, [False, False, True, False, False])
 
     def test_silent_or_odd_services_report_nothing(self) -> None:
         self.assertEqual(self.reports(), [])

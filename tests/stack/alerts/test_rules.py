@@ -252,7 +252,8 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(len(wrong), 2)
 
     def test_kinds_have_the_documented_words(self) -> None:
-        words = ("down", "loop", "disk", "certificate", "backup", "errors", "attack", "test")
+        words = ("down", "loop", "disk", "certificate", "backup", "errors", "attack", "node")
+        words += ("agent", "memory", "test")
         path_of(self.folder, "x").write_text(f"{SIGNED}ABOUT={','.join(words)}\n")
         [(channel, _)] = [(named.channel, named.name) for named in read_channels(self.folder)[0]]
         self.assertEqual(channel.about, tuple(AlertKind))

@@ -23,6 +23,7 @@ from svcserver.metagame.owner.maintenance.rules import ACTS, WORLDS, DrainOrder,
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.drain import DRAIN, ONLY, TOLD, Drain, Then
+from svcserver.metagame.play.nodes.reports import AGENTS, AgentSeen
 from svcserver.metagame.play.presence.feature import Online
 
 log = Logger()
@@ -100,6 +101,19 @@ class Maintenance:
         if listed is None:
             raise Conflict("the deploy server does not answer", code="no_deploy")
         return listed
+
+    async def machines(self) -> tuple[list[dict[str, Any]], dict[str, AgentSeen | None]]:
+        """Return the machines of the fleet, and the last poll of each machine's agent.
+
+        Raises Conflict if the deploy server does not answer.
+        """
+        records = await self.deploy.machines()
+        nodes = [str(record["id"]) for record in records]
+        keys = [(AGENTS, node) for node in nodes]
+        agents = await self.board.transact(
+            lambda transaction: {node: transaction.get(AGENTS, node) for node in nodes}, near=keys
+        )
+        return records, agents
 
     @shielded
     async def handle(

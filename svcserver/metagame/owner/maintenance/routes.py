@@ -22,6 +22,7 @@ class MaintenanceRoutes:
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     maintenance: Maintenance
+    has_helper: bool = False  # an allowlist helper guards the game ports of the host's machine
 
     @routes.row(
         "GET", "/svc/api/DashboardDrain", role=Role.HELPER, reply=wire.DrainReply, quiet=True
@@ -73,8 +74,14 @@ class MaintenanceRoutes:
     )
     async def machines(self, call: Call) -> Answer:
         """List the machines of the fleet; 409 if the deploy server does not answer."""
-        machines = await self.maintenance.deploy.machines()
-        return Answer(200, {"machines": machines}, NO_STORE)
+        records, agents = await self.maintenance.machines()
+        reply: wire.MachineEntries = {
+            "machines": [
+                wire.show_machine(record, agents[record["id"]], has_helper=self.has_helper)
+                for record in records
+            ]
+        }
+        return Answer(200, reply, NO_STORE)
 
     @routes.row(
         "GET",

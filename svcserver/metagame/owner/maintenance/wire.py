@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
@@ -12,6 +13,7 @@ from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.owner.maintenance.rules import ACTS, DrainOrder, MaintenanceStatus
 from svcserver.metagame.play.drain import TOLD, Drain, Then, Until
+from svcserver.metagame.play.nodes.reports import AgentSeen
 
 Word = Annotated[str, text(0, 16)]
 
@@ -103,7 +105,14 @@ class GameServerList(TypedDict):
 
 
 class MachineEntry(TypedDict):
-    """A machine that runs game servers; ``state`` is ready, draining, drained or down."""
+    """A machine that runs game servers; ``state`` is ready, draining, drained or down.
+
+    ``room`` is the number of hunts for which it has memory. ``agent`` is connected or away, and
+    empty on the host's own machine, which needs none. ``clockSeconds`` is by how much its clock is
+    ahead of the host's. ``hasImage`` says whether it has the game servers' image. Both are null if
+    unknown. ``gamePorts`` says whether a datagram from another machine has reached a game port:
+    reachable, not reachable, or not tried and why.
+    """
 
     id: str
     name: str
@@ -114,6 +123,11 @@ class MachineEntry(TypedDict):
     hunts: int
     players: int
     version: str
+    room: int
+    agent: str
+    clockSeconds: float | None
+    hasImage: bool | None
+    gamePorts: str
 
 
 class MachineEntries(TypedDict):
@@ -148,6 +162,45 @@ def show_servers(records: list[dict[str, Any]]) -> GameServerList:
             for record in records
         ]
     }
+
+
+def show_machine(
+    record: Mapping[str, Any], agent: AgentSeen | None, *, has_helper: bool
+) -> MachineEntry:
+    """Return the entry of a machine; ``has_helper`` is true if the host has an allowlist helper."""
+    own, reached = record["own"], record["reached"]
+    entry: MachineEntry = {
+        "id": record["id"],
+        "name": record["name"],
+        "address": record["address"],
+        "state": record["state"],
+        "memoryBytes": record["memoryBytes"],
+        "reservedBytes": record["reservedBytes"],
+        "hunts": record["hunts"],
+        "players": record["players"],
+        "version": record["version"],
+        "room": record["room"],
+        "agent": "" if own else "connected" if agent is not None else "away",
+        "clockSeconds": None,
+        "hasImage": None,
+        "gamePorts": "not tried: its agent is away",
+    }
+    if agent is not None:
+        entry["clockSeconds"], entry["hasImage"] = agent.clock_s, agent.has_image
+        reached, has_helper = agent.is_reached, agent.has_helper
+    if own or agent is not None:
+        entry["gamePorts"] = _game_ports(reached, has_helper=has_helper)
+    return entry
+
+
+def _game_ports(reached: bool | None, *, has_helper: bool) -> str:
+    if reached:
+        return "reachable"
+    if has_helper:
+        return "not tried: its firewall admits only players"
+    if reached is None:
+        return "not tried: another machine's agent must be connected, and a game port free"
+    return "not reachable"
 
 
 def show_drain(drain: Drain) -> DrainEntry:

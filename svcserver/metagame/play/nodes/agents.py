@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar, TypedDict
 
 from attrs import field, frozen
@@ -9,23 +10,41 @@ from twisted.internet.interfaces import IReactorTime
 
 from svcserver.edge.nodes import MAX_NODES
 from svcserver.kernel.envelope import Empty
+from svcserver.kernel.refusals import TooMany
 from svcserver.kernel.shapes import AtMost, text
 from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.once import Again
 from svcserver.metagame.play.deploy_client import DeployClient
 from svcserver.metagame.play.nodes.orders import MOST_ORDERS, NodeOrders
+from svcserver.metagame.play.nodes.reports import AgentSeen
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 LOOK_S = 0.25  # between two listings that a node causes
+CHECK_S = 30.0  # between two checks of a node
+MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
 
 
 @frozen
 class AgentPoll:
-    """The orders that an agent has carried out, and whether an allowlist helper runs beside it."""
+    """The orders that an agent has carried out, and whether an allowlist helper runs beside it.
+
+    ``clock`` is the node's time (epoch seconds). ``image`` and ``reached`` are results of checks:
+    whether the node has the game servers' image, and whether a datagram reached its game ports.
+    """
 
     done: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_ORDERS)]
     helper: bool
+    clock: float | None = None
+    image: bool | None = None
+    reached: bool | None = None
+
+    def seen(self, now: float) -> AgentSeen:
+        """Return the report; ``now`` is the host's time (epoch seconds)."""
+        ahead = None
+        if self.clock is not None:
+            ahead = round(max(-MAX_CLOCK_S, min(MAX_CLOCK_S, self.clock - now)), 3)
+        return AgentSeen(now, self.helper, ahead, self.image, self.reached)
 
 
 class OrderEntry(TypedDict):
@@ -34,6 +53,22 @@ class OrderEntry(TypedDict):
     id: str
     act: str
     address: str
+
+
+class TrialEntry(TypedDict):
+    """A trial: the agent opens ``port``, awaits ``awaited``, and sends ``sent`` to the host."""
+
+    port: int
+    host: str
+    sent: str
+    awaited: str
+
+
+class CheckReply(TypedDict):
+    """The image that the node needs, and the trial of its game ports; null without a trial."""
+
+    image: str
+    trial: TrialEntry | None
 
 
 class OrdersReply(TypedDict):
@@ -50,6 +85,8 @@ class AgentRoutes:
     orders: NodeOrders
     deploy: DeployClient
     clock: IReactorTime
+    wall_clock: Callable[[], float]
+    _checks: Throttle = field(factory=lambda: Throttle(CHECK_S, MAX_NODES), init=False)
     _looks: Throttle = field(factory=lambda: Throttle(LOOK_S, MAX_NODES), init=False)
 
     @routes.row(
@@ -64,11 +101,19 @@ class AgentRoutes:
         """Return the orders for the node, after a wait of up to five seconds for the first."""
         call.request.hopeless = True  # a stop does not wait for it
         sent = call.body
-        orders = await self.orders.poll(call.caller.node, sent.done, has_helper=sent.helper)
+        seen = sent.seen(self.wall_clock())
+        orders = await self.orders.poll(call.caller.node, sent.done, seen)
         entries: list[OrderEntry] = [
             {"id": order.id, "act": order.act, "address": order.address} for order in orders
         ]
         return Answer(200, {"orders": entries})
+
+    @routes.row("POST", "/svc/node/check", reply=CheckReply, again=Again.NATURAL, quiet=True)
+    async def check(self, call: Call) -> Answer:
+        """Return what the agent checks on its node; a trial of its game ports begins at once."""
+        if not self._checks.due(call.caller.node, self.clock.seconds()):
+            raise TooMany("the last check was a moment ago")
+        return Answer(200, await self.deploy.begin_check(call.caller.node))
 
     @routes.row("POST", "/svc/node/changed", reply=Empty, again=Again.NATURAL, quiet=True)
     async def changed(self, call: Call) -> Answer:

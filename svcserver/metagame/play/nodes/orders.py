@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.internet.defer import Deferred, TimeoutError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -21,6 +21,7 @@ from svcserver.kernel.ids import new_id
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.refusals import Unavailable
 from svcserver.metagame.play.matches import Server
+from svcserver.metagame.play.nodes.reports import AGENTS, AgentSeen
 
 log = Logger()
 
@@ -28,7 +29,6 @@ MOST_ORDERS = 256  # that wait for one node; the oldest are dropped
 KEPT_S = 600.0
 POLL_S = 5.0  # how long a poll without orders is held
 DONE_S = 2.0  # how long a player waits for the node's firewall
-SEEN_S = 20.0  # an agent that has not polled for this time is away
 AGAIN_S = 10.0  # an address that was opened is not opened again for this time
 MOST_OPENED = 16_384
 
@@ -56,16 +56,7 @@ class OrdersDone:
     ids: tuple[str, ...]
 
 
-@frozen
-class AgentSeen:
-    """The last poll of an agent; if its node has no allowlist helper, no ports are opened there."""
-
-    at: float
-    has_helper: bool
-
-
 ORDERS = Kind("node_orders", tuple[NodeOrder, ...], lives_s=KEPT_S)
-AGENTS = Kind("node_agents", AgentSeen, lives_s=SEEN_S)
 
 
 @define(eq=False)
@@ -130,16 +121,14 @@ class NodeOrders:
 
     # -- the agents' side ------------------------------------------------------
 
-    async def poll(
-        self, node: str, done: Sequence[str], *, has_helper: bool
-    ) -> tuple[NodeOrder, ...]:
+    async def poll(self, node: str, done: Sequence[str], seen: AgentSeen) -> tuple[NodeOrder, ...]:
         """Return the orders for a node; if there are none, wait up to ``POLL_S`` for an order.
 
         ``done`` are the ids of the orders that the node's agent has carried out.
         """
 
         def take(tx: BoardTransaction) -> tuple[NodeOrder, ...]:
-            tx.put(AGENTS, node, AgentSeen(tx.now, has_helper))
+            tx.put(AGENTS, node, evolve(seen, at=tx.now))
             orders = tx.get(ORDERS, node) or ()
             if orders:
                 tx.drop(ORDERS, node)

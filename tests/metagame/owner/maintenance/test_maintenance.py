@@ -299,7 +299,7 @@ class MaintenanceTests(SynchronousTestCase):
 
     @proves("GET DashboardMachines", "POST DashboardGameServer")
     def test_drain_of_a_machine_is_recorded(self) -> None:
-        machine = {
+        machine: dict[str, Any] = {
             "id": "n1",
             "name": "<b>",
             "address": "10.0.0.1",
@@ -309,10 +309,15 @@ class MaintenanceTests(SynchronousTestCase):
             "hunts": 1,
             "players": 4,
             "version": "20.10.24",
+            "room": 0,
         }
-        self.deploy.answer = Reply(200, {"machines": [machine, {"id": "damaged"}]})
+        sent = {**machine, "own": False, "reached": None}
+        self.deploy.answer = Reply(200, {"machines": [sent, {"id": "damaged"}]})
         page = self.game.browse("GET", "/svc/api/DashboardMachines", key=self.olga.key)
-        self.assertEqual(page.json, {"machines": [machine]})
+        unknown = {"clockSeconds": None, "hasImage": None}
+        ports = "not tried: its agent is away"
+        shown = {**machine, "agent": "away", **unknown, "gamePorts": ports}
+        self.assertEqual(page.json, {"machines": [shown]})
         self.deploy.answer = Reply(200, {"id": None})
         for act, drains in (("drain", True), ("undrain", False)):
             body = {"Act": act, "Id": "n1"}

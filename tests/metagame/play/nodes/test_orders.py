@@ -21,6 +21,7 @@ from svcserver.metagame.play.nodes.orders import (
     NodeOrder,
     NodeOrders,
 )
+from svcserver.metagame.play.nodes.reports import AgentSeen
 
 NODE, ADDRESS, PLAYER = "node1", "203.0.113.5", "198.51.100.7"
 HUNT = Server(ADDRESS, 8770, NODE)
@@ -37,7 +38,7 @@ class NodeOrdersTests(SynchronousTestCase):
     def poll(
         self, done: Sequence[str] = (), *, has_helper: bool = True
     ) -> Deferred[tuple[NodeOrder, ...]]:
-        return Deferred.fromCoroutine(self.orders.poll(NODE, done, has_helper=has_helper))
+        return Deferred.fromCoroutine(self.orders.poll(NODE, done, AgentSeen(0, has_helper)))
 
     def open(self, address: str = PLAYER, server: Server = HUNT) -> Deferred[None]:
         return Deferred.fromCoroutine(self.orders.open(address, server))
@@ -79,10 +80,10 @@ class NodeOrdersTests(SynchronousTestCase):
 
     def test_another_worker_may_answer_the_poll(self) -> None:
         worker = NodeOrders(self.board, self.clock, self.fleet)
-        poll = Deferred.fromCoroutine(worker.poll(NODE, (), has_helper=True))
+        poll = Deferred.fromCoroutine(worker.poll(NODE, (), AgentSeen(0, True)))
         opened = self.open()
         [order] = self.successResultOf(poll)
-        done = Deferred.fromCoroutine(worker.poll(NODE, [order.id], has_helper=True))
+        done = Deferred.fromCoroutine(worker.poll(NODE, [order.id], AgentSeen(0, True)))
         self.successResultOf(opened)
         self.clock.advance(POLL_S)
         self.assertEqual(self.successResultOf(done), ())

@@ -9,6 +9,7 @@ import { count, size } from "./words.js";
 
 const KINDS = { ready: "good", draining: "busy", drained: "off" };
 const EVERY_MS = 5000;
+const MOST_AHEAD_S = 2;
 
 export async function machines(root, live) {
   let timer = null;
@@ -34,7 +35,8 @@ async function readMachines() {
 
 function summary(all) {
   const hunts = all.reduce((sum, machine) => sum + machine.hunts, 0);
-  return `${count(all.length, "machine")} · ${count(hunts, "hunt")}`;
+  const room = all.reduce((sum, machine) => sum + machine.room, 0);
+  return `${count(all.length, "machine")} · ${count(hunts, "hunt")} · memory for ${room} more`;
 }
 
 function listed(all, again) {
@@ -42,11 +44,21 @@ function listed(all, again) {
   if (!all.length) return nothing("Game servers run only on this machine. To use more machines, run svcctl fleet init.");
   const rows = all.map((machine) => [
     el("div", {}, el("strong", {}, named(machine)), el("p", { class: "names" }, machine.address)),
-    state(KINDS[machine.state] ?? "bad", machine.state),
+    el("div", {}, state(KINDS[machine.state] ?? "bad", machine.state), ...faults(machine).map((fault) => el("p", { class: "names" }, fault))),
+    machine.gamePorts,
     el("div", {}, `${size(Math.max(0, machine.memoryBytes - machine.reservedBytes))} free`, el("p", { class: "names" }, `${size(machine.reservedBytes)} reserved`)),
     el("div", {}, count(machine.hunts, "hunt"), el("p", { class: "names" }, count(machine.players, "player"))),
     machine.version, el("div", { class: "actions" }, ...controls(machine, again))]);
-  return table("Machines", [["Machine"], ["State"], ["Memory"], ["Hunts"], ["Docker", "wide-only"], ["", "end"]], rows, all.map((machine) => machine.id));
+  return table("Machines", [["Machine"], ["State"], ["Game ports", "wide-only"], ["Memory"], ["Hunts"], ["Docker", "wide-only"], ["", "end"]], rows, all.map((machine) => machine.id));
+}
+
+/** What is wrong with a machine, in a few words each. */
+function faults({ agent, clockSeconds: ahead, hasImage }) {
+  const lines = [];
+  if (agent === "away") lines.push("agent not connected");
+  if (Math.abs(ahead ?? 0) > MOST_AHEAD_S) lines.push(`clock ${Math.abs(ahead).toFixed(1)} s ${ahead > 0 ? "ahead" : "behind"}`);
+  if (hasImage === false) lines.push("image missing");
+  return lines;
 }
 
 function controls(machine, again) {

@@ -1,0 +1,132 @@
+"""Datagrams that show whether players' packets reach a machine's game ports.
+
+The deploy server and the agent of another machine send each other a nonce, each to the address that
+players use for the receiver. Nobody answers a datagram. The sender's socket is another than the
+receiver's, because a firewall would let in replies to the receiver's own datagrams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypedDict
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.protocol import DatagramProtocol
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from svcserver.deploy.fleet import Fleet, MachineRecord, NoCapacity
+from svcserver.deploy.hunts import Kind
+from svcserver.kernel.secrets import constant_time_equal, hex_token
+
+log = Logger()
+
+PAUSES_S = (0.5, 0.5, 1.0)  # before each datagram: the receiver opens its port first
+LAST_S = 1.0  # after the last datagram
+
+
+class DatagramTrial(TypedDict):
+    """A trial: the agent opens ``port``, awaits ``awaited``, and sends ``sent`` to ``host``."""
+
+    port: int
+    host: str
+    sent: str
+    awaited: str
+
+
+class Receiver(DatagramProtocol):
+    """The open game port that awaits a nonce."""
+
+    def __init__(self, nonce: str) -> None:
+        self.nonce, self.has_received = nonce.encode(), False
+
+    def datagramReceived(self, datagram: bytes, addr: Any) -> None:
+        self.has_received = self.has_received or constant_time_equal(self.nonce, datagram)
+
+
+async def exchange(
+    reactor: Any, port: int, address: str, *, sent: str, awaited: str
+) -> bool | None:
+    """Send ``sent`` to an address and return whether ``awaited`` arrives here, both at ``port``.
+
+    Returns None if another program uses the port.
+    """
+    receiver = Receiver(awaited)
+    try:
+        opened = reactor.listenUDP(port, receiver)
+    except CannotListenError:
+        return None
+    sender = reactor.listenUDP(0, DatagramProtocol())
+    try:
+        for pause in PAUSES_S:
+            await deferLater(reactor, pause)
+            try:
+                sender.write(sent.encode(), (address, port))
+            except OSError as error:  # no route
+                log.debug("no datagram to {address}: {why}", address=address, why=error)
+        await deferLater(reactor, LAST_S)
+    finally:
+        for listening in (opened, sender):
+            await maybeDeferred(listening.stopListening)
+    return receiver.has_received
+
+
+@define(eq=False)
+class DatagramTrials:
+    """The trials with the agents of other machines, one at a time.
+
+    ``machines`` returns the machines of the swarm. A trial reserves its port, so that no game
+    server starts there meanwhile.
+    """
+
+    reactor: Any
+    fleet: Fleet
+    is_bound: Callable[[int], bool]
+    machines: Callable[[], list[MachineRecord]]
+    exchange: Callable[..., Awaitable[bool | None]] = exchange
+    _own_result: bool | None = field(default=None, init=False)
+    _running: Deferred[None] | None = field(default=None, init=False)
+
+    def begin(self, node: str) -> DatagramTrial | None:
+        """Begin a trial with a machine's agent; return None if that is impossible now."""
+        own = next((record["address"] for record in self.machines() if record["own"]), "")
+        peer = next((record["address"] for record in self.machines() if record["id"] == node), "")
+        if not own or not peer or self._running is not None:
+            return None
+        try:
+            port = self.fleet.hold(Kind.HUNT, self.is_bound)
+        except NoCapacity:
+            return None
+        here, there = hex_token(32), hex_token(32)
+        self._running = Deferred.fromCoroutine(self._run(port, peer, here, there))
+        self._running.addErrback(_failed)
+        return {"port": port, "host": own, "sent": here, "awaited": there}
+
+    async def _run(self, port: int, peer: str, here: str, there: str) -> None:
+        try:
+            result = await self.exchange(self.reactor, port, peer, sent=there, awaited=here)
+            if result is not None:
+                self._own_result = result
+        finally:
+            self.fleet.release(port)
+            self._running = None
+
+    def listed(self) -> list[MachineRecord]:
+        """Return the machines; the host's own record has the result of the last trial."""
+        return [
+            {**record, "reached": self._own_result} if record["own"] else record
+            for record in self.machines()
+        ]
+
+    def stop(self) -> None:
+        """End the current trial."""
+        if self._running is not None:
+            self._running.cancel()
+
+
+def _failed(failure: Failure) -> None:
+    if failure.check(CancelledError) is None:
+        log.failure("a trial of the game ports failed", failure)

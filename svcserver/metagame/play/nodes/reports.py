@@ -1,0 +1,28 @@
+"""What the agents of nodes report about themselves; the dashboard shows it."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from svcserver.board.kinds import Kind
+
+SEEN_S = 20.0  # an agent that has not polled for this time is away
+
+
+@frozen
+class AgentSeen:
+    """The last poll of an agent; if its node has no allowlist helper, no ports are opened there.
+
+    ``clock_s`` is by how many seconds the node's clock is ahead. ``has_image`` says whether the
+    node has the game servers' image, and ``is_reached`` whether a datagram has reached its game
+    ports. None means unknown.
+    """
+
+    at: float
+    has_helper: bool
+    clock_s: float | None = None
+    has_image: bool | None = None
+    is_reached: bool | None = None
+
+
+AGENTS = Kind("node_agents", AgentSeen, lives_s=SEEN_S)
