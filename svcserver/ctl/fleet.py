@@ -182,7 +182,7 @@ def init(
     out.data({"image": image, "windows": windows})
     out.text(f"The image {image} is built, and this machine is a manager of the swarm.")
     if any(machine.id != swarm["NodeID"] for machine in machines(docker)):
-        out.text(f"Copy it to each machine: docker save {image} | ssh MACHINE docker load")
+        out.text(f"Copy it to each machine: {_copying(image)}")
     out.text("Restart the host to use it: svcctl restart. Add a machine: svcctl fleet invite.")
 
 
@@ -258,11 +258,12 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     if not image:
         fail("GAMESERVER_IMAGE is not set in deploy.env. Run svcctl fleet init first.")
     agent_image = agent_image or f"{AGENT_IMAGE}:{installed_version()}"
+    _check_images(docker, image, agent_image)
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
     out.data({"command": command, "image": image})
-    out.text("Copy the image to the new machine, where Docker 20.10 or later runs:\n")
-    out.text(f"    docker save {image} {agent_image} | ssh MACHINE docker load\n")
+    out.text("Copy the images to the new machine, where Docker 20.10 or later runs:\n")
+    out.text(f"    {_copying(image, agent_image)}\n")
     out.text(f"Then run there:\n\n    {command}\n")
     with noted(host, "fleet invite", reason=reason) as trace:
         deadline = time.monotonic() + (INVITE_S if wait else 0)
@@ -274,6 +275,23 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
             install_agent(host, docker, machine, agent_image)
             out.text(f"{machine.name} ({machine.address}) has joined.")
         trace.after = {"machines": [machine.id for machine in new]}
+
+
+def _copying(*images: str) -> str:
+    """Return the command that copies images to another machine."""
+    return f"docker save {' '.join(images)} | ssh -C MACHINE docker load"
+
+
+def _check_images(docker: Docker, image: str, agent_image: str) -> None:
+    """Raise Failed if Docker lacks one of the images that a new machine needs."""
+    cures = {
+        image: "Build it: svcctl fleet init",
+        agent_image: f"Load it: docker load -i svcserver-{installed_version()}-image.tar, from the "
+        "release",
+    }
+    for name, cure in cures.items():
+        if not docker.run("image", "ls", "--quiet", name).strip():
+            fail(f"Docker has no image {name}. {cure}.")
 
 
 def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:

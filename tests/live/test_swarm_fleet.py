@@ -174,3 +174,43 @@ def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
         assert [entry["id"] for entry in run("nodes")] == [manager.node]
         assert FleetFolder(host / "fleet").nodes() == []
         assert manager.names("secret") == []
+
+
+def test_drained_machine_keeps_its_hunt_and_then_moves_its_city(tmp_path: Path) -> None:
+    host = new_host(tmp_path / "host")
+    with fleet(2, joined=2) as (manager, second):
+        change(host / "deploy.env", {"DOCKER_HOST": f"unix://{manager.socket}"})
+
+        def run(*words: object) -> Any:
+            result = svcctl("fleet", *words, "--config", host, "--json")
+            assert result.status == 0, result.err
+            return result.data
+
+        def status() -> str:
+            return {entry["id"]: entry["status"] for entry in run("nodes")}[second.node]
+
+        manager.docker("node", "update", "--availability", "pause", manager.node)
+        with deploy(tmp_path, **settings(manager)) as service:
+            match = str(uuid.uuid4())
+            assert city(service) == launch(service, match) == second.address
+            manager.docker("node", "update", "--availability", "active", manager.node)
+
+            assert run("drain", second.node)["hunts"] == 1
+            assert launch(service, str(uuid.uuid4())) == manager.address
+            assert launch(service, match) == city(service) == second.address
+            deadline = time.monotonic() + 10
+            while time.monotonic() < deadline:
+                assert (second.hunts(), status()) == ([match], "draining")
+
+            # the hunt's only client leaves: it ends
+            label = f"label=svc.match={match}"
+            [name] = second.docker("ps", "--quiet", "--filter", label).stdout.split()
+            port = second.docker("exec", name, "/bin/cat", "/tmp/arguments").stdout.split()[1]
+            second.docker("exec", name, "/bin/busybox", "nc", "127.0.0.1", port, check=False)
+            eventually(lambda: status() == "drained", 60, 0.5)
+            assert eventually(lambda: city(service) == manager.address, 60, 0.5)
+            eventually(lambda: second.docker("ps", "--quiet").stdout == "", 60, 0.5)
+            assert match not in manager.hunts()
+
+            run("drain", second.node, "--undo")
+            assert status() == "ready"

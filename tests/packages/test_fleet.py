@@ -1,0 +1,134 @@
+"""From one machine to two, as docs/owners/fleet.md shows it, with the release's own image.
+
+Each machine is a network namespace with an engine of its own. The owner's commands are run as they
+are printed; a stand-in for ssh runs them on the second machine.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from svcserver.kernel.envfile import change
+from tests.ctl.command import new_host
+from tests.live.attacks.test_hunts import TUTORIAL
+from tests.live.swarm_engine import GAME, IMAGE, SwarmMachine, fleet
+from tests.live.test_fleet_machines import METAGAME, ServiceOn
+from tests.support.processes import bearer, eventually, register
+
+pytestmark = pytest.mark.packages
+
+PROGRAMS = Path(sys.executable).parent
+LONG_S = 300.0
+SSH = """#!/bin/sh
+# ssh -C MACHINE COMMAND...
+shift 2
+DOCKER_HOST=unix://{socket} exec "$@"
+"""
+
+
+def on(machine: SwarmMachine, *words: object) -> list[str]:
+    """Return a command line that runs a command in the network of a machine."""
+    return ["nsenter", f"--net=/run/netns/{machine.namespace}", *map(str, words)]
+
+
+def svcctl(machine: SwarmMachine, *words: object) -> str:
+    command = on(machine, PROGRAMS / "svcctl", *words)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@contextmanager
+def stack(machine: SwarmMachine, folder: Path) -> Iterator[None]:
+    words = on(machine, PROGRAMS / "twistd", "--nodaemon", "--pidfile=", "svc-stack", "--config")
+    with (folder / "out.log").open("ab") as log:
+        process = subprocess.Popen([*words, str(folder)], cwd=folder, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def run_printed(printed: str, first: SwarmMachine, second: SwarmMachine, folder: Path) -> None:
+    """Run the two commands that ``fleet invite`` prints: on the first machine, then the second."""
+    copy, join = [line.strip() for line in printed.splitlines() if line.startswith("    docker ")]
+    ssh = folder / "ssh"
+    ssh.write_text(SSH.format(socket=second.socket))
+    ssh.chmod(0o755)
+    for machine, command in ((first, copy), (second, join)):
+        environ = {**os.environ, "DOCKER_HOST": f"unix://{machine.socket}"}
+        environ["PATH"] = f"{folder}:{environ['PATH']}"
+        subprocess.run(["sh", "-c", command], env=environ, check=True, timeout=LONG_S)
+
+
+def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: Path) -> None:
+    host, game = new_host(tmp_path / "host"), tmp_path / "game"
+    game.mkdir()
+    (game / "server").write_text(GAME)
+    (game / "server").chmod(0o755)
+    [archive] = release.glob("*-image.tar")
+    with fleet(2, joined=0) as (first, second):
+        began = time.monotonic()
+        change(host / "deploy.env", {"DOCKER_HOST": f"unix://{first.socket}"})
+        change(host / "metagame.env", {"REGISTRATION_MODE": "OPEN"})
+        load = ["docker", "-H", f"unix://{first.socket}", "load", "--quiet", "-i", str(archive)]
+        subprocess.run(load, check=True, timeout=LONG_S)
+        words = ("--config", host, "--program", game, "--binary", "server", "--base", IMAGE)
+        svcctl(first, "fleet", "init", "--address", first.address, *words)
+        with stack(first, host):
+            metagame = ServiceOn("metagame", host, {}, METAGAME, namespace=first.namespace)
+            eventually(lambda: "stack ready" in (host / "out.log").read_text(), LONG_S, 1)
+            command = on(first, PROGRAMS / "svcctl", "fleet", "invite", "--config", host)
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as invite:
+                assert invite.stdout is not None
+                printed = "".join(iter(invite.stdout.readline, "Then run there:\n"))
+                printed += "".join(invite.stdout.readline() for _ in range(2))
+                run_printed(printed, first, second, tmp_path)
+                assert invite.wait(60) == 0
+
+            def shown() -> Any:
+                key = {"x-svc-user-api-key": (host / "owner.key").read_text().strip()}
+                status, body = metagame.ask("GET", "/svc/api/DashboardMachines", None, key)
+                assert status == 200, body
+                return {entry["id"]: entry for entry in orjson.loads(body)["machines"]}
+
+            eventually(lambda: shown()[second.node]["agent"] == "connected", LONG_S, 1)
+            assert time.monotonic() - began < 600
+            first.docker("node", "update", "--availability", "pause", first.node)
+            ann = register(metagame, "Ann_1")
+            status, body = metagame.ask("POST", "/candidate/join", TUTORIAL, bearer(ann))
+            assert status == 200, body
+
+            def place() -> Any:
+                status, body = metagame.ask("GET", "/candidate/status", None, bearer(ann))
+                return orjson.loads(body).get("serverInfo")
+
+            assert eventually(place, LONG_S, 1)["host"] == second.address
+            assert "svc-game" in second.docker("ps", "--format", "{{.Image}}").stdout
+            ports = {"reachable"}
+            eventually(lambda: {e["gamePorts"] for e in shown().values()} == ports, LONG_S, 1)
+            entry = shown()[second.node]
+            assert entry["hasImage"]
+            assert abs(entry["clockSeconds"]) < 2
+            findings = orjson.loads(svcctl_json(first, host))["findings"]
+            wrong = [f for f in findings if f["component"] == "fleet" and f["level"] == "wrong"]
+            assert wrong == []
+
+
+def svcctl_json(machine: SwarmMachine, host: Path) -> str:
+    """Return what ``svcctl doctor`` prints, whose exit status is 1 if it finds a fault."""
+    command = on(machine, PROGRAMS / "svcctl", "doctor", "--config", host, "--json")
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
+    return ran.stdout
