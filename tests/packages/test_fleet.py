@@ -112,7 +112,7 @@ def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: P
             assert status == 200, body
 
             def place() -> Any:
-                status, body = metagame.ask("GET", "/candidate/status", None, bearer(ann))
+                _, body = metagame.ask("GET", "/candidate/status", None, bearer(ann))
                 return orjson.loads(body).get("serverInfo")
 
             assert eventually(place, LONG_S, 1)["host"] == second.address
