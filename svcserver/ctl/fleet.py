@@ -40,7 +40,7 @@ from svcserver.stack.alerts.watching import installed_version
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
 POLL_S = 1.0
-FLEET_PORT = 61020
+FLEET_PORT = 61040  # beyond those of svcctl init
 IMAGE = "svc-game"
 GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"

@@ -58,8 +58,8 @@ class SwarmTests(HostCase):
         for patch in patches:
             self.enterContext(patch)
         findings = self.ctl("doctor", "--json").data["findings"]
-        found = [finding["what"] for finding in findings if finding["component"] == "fleet"]
-        return [what for what in found if what != UNCHECKED]
+        texts = [finding["what"] for finding in findings if finding["component"] == "fleet"]
+        return [what for what in texts if what != UNCHECKED]
 
     def test_fleet_in_order_has_no_finding(self) -> None:
         self.assertEqual(self.findings(second()), [])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from attrs import asdict
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import fleet
@@ -41,6 +42,9 @@ class ImageTests(SynchronousTestCase):
 
 
 class InitTests(HostCase):
+    def test_fleet_port_is_no_port_of_a_new_host(self) -> None:
+        self.assertNotIn(fleet.FLEET_PORT, asdict(Ports()).values())
+
     def test_program_that_is_not_in_the_folder_is_named(self) -> None:
         (self.folder / "game").mkdir(exist_ok=True)
         for binary in ("server", "../owner.key"):

@@ -197,8 +197,8 @@ class MetricsTests(SynchronousTestCase):
 
         self.assertEqual(faults(own, second), set())  # perhaps it only restarts
         self.assertEqual(faults(own, second), {("agent", "second (10.0.0.2)")})
-        lost = {**second, "state": "down"}
-        self.assertEqual(faults(own, lost), {("node", "second (10.0.0.2)")})
+        down = {**second, "state": "down"}
+        self.assertEqual(faults(own, down), {("node", "second (10.0.0.2)")})
         self.assertEqual(faults(own), set())  # it was removed from the swarm
         names = [call.args[1] for call in self.watch.report.call_args_list]
         self.assertIn("second (10.0.0.2)", names)

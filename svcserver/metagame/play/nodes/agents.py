@@ -39,7 +39,7 @@ class AgentPoll:
     image: bool | None = None
     reached: bool | None = None
 
-    def seen(self, now: float) -> AgentSeen:
+    def report(self, now: float) -> AgentSeen:
         """Return the report; ``now`` is the host's time (epoch seconds)."""
         ahead = None
         if self.clock is not None:
@@ -101,8 +101,8 @@ class AgentRoutes:
         """Return the orders for the node, after a wait of up to five seconds for the first."""
         call.request.hopeless = True  # a stop does not wait for it
         sent = call.body
-        seen = sent.seen(self.wall_clock())
-        orders = await self.orders.poll(call.caller.node, sent.done, seen)
+        report = sent.report(self.wall_clock())
+        orders = await self.orders.poll(call.caller.node, sent.done, report)
         entries: list[OrderEntry] = [
             {"id": order.id, "act": order.act, "address": order.address} for order in orders
         ]

@@ -121,14 +121,16 @@ class NodeOrders:
 
     # -- the agents' side ------------------------------------------------------
 
-    async def poll(self, node: str, done: Sequence[str], seen: AgentSeen) -> tuple[NodeOrder, ...]:
+    async def poll(
+        self, node: str, done: Sequence[str], report: AgentSeen
+    ) -> tuple[NodeOrder, ...]:
         """Return the orders for a node; if there are none, wait up to ``POLL_S`` for an order.
 
         ``done`` are the ids of the orders that the node's agent has carried out.
         """
 
         def take(tx: BoardTransaction) -> tuple[NodeOrder, ...]:
-            tx.put(AGENTS, node, evolve(seen, at=tx.now))
+            tx.put(AGENTS, node, evolve(report, at=tx.now))
             orders = tx.get(ORDERS, node) or ()
             if orders:
                 tx.drop(ORDERS, node)

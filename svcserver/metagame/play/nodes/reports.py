@@ -1,4 +1,4 @@
-"""What the agents of nodes report about themselves; the dashboard shows it."""
+"""The reports of the nodes' agents about themselves, which the dashboard shows."""
 
 from __future__ import annotations
 
