@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import fleet
 from svcserver.ctl.as_owner import Owner
+from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.fleet import Docker, FleetMachine, dockerfile, write_context
 from svcserver.ctl.host import Host
 from svcserver.edge.nodes import FleetFolder
