@@ -240,6 +240,12 @@ document.querySelector(".side").addEventListener("keydown", (event) => {
   unfold(false);
   at("menu").focus();
 });
+at("theme").value = localStorage.getItem(THEME) ?? "";
+at("theme").addEventListener("change", ({ target: { value } }) => {
+  if (value) localStorage.setItem(THEME, value);
+  else localStorage.removeItem(THEME);
+  applyTheme();
+});
 at("sign-in-form").addEventListener("submit", signIn);
 at("access").addEventListener("click", ways);
 at("sign-out").addEventListener("click", async () => {

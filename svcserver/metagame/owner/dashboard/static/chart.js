@@ -7,7 +7,7 @@ const HIGH = 190;
 const COLOURS = ["--one", "--two", "--three"];
 
 const plots = new Map(); // by figure element, of those on the page
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach((plot) => plot.redraw()));
+addEventListener("theme", () => plots.forEach((plot) => plot.redraw()));
 
 /** Remember `plot`, to redraw it when the colours change; drop plots that left the page. */
 function remember(node, plot) {
