@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import ClassVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_string, letter
@@ -64,15 +65,57 @@ HEADERS = {
 }
 
 
+STORABLE = HEADERS | {"Cache-Control": "private, max-age=31536000, immutable"}
+PLACE = b'="/svc/dashboard/'  # the beginning of each address in the page
+
+
+@frozen
+class PageFiles:
+    """The page's files by name, and their version, which the addresses in the page contain.
+
+    A browser stores a file of a version for good, so that it loads an unchanged page quickly.
+    """
+
+    version: str
+    replies: Mapping[str, Answer]
+
+    def reply(self, name: str, version: str = "") -> Answer:
+        """Return a file; the browser may store it if it has this version. Raises Missing."""
+        reply = self.replies.get(name)
+        if reply is None:
+            raise Missing("the dashboard has no such file")
+        return evolve(reply, headers=STORABLE) if version == self.version else reply
+
+
 @lru_cache(maxsize=1)
-def read_files() -> Mapping[str, Answer]:
-    """Return the page's files as replies by name; cached, because tests start many services."""
-    replies = {}
-    for file in files(__package__).joinpath("static").iterdir():
+def read_files() -> PageFiles:
+    """Return the page's files; cached, because tests start many services."""
+    replies, digest = {}, sha256()
+    for file in sorted(files(__package__).joinpath("static").iterdir(), key=lambda file: file.name):
         kind = KINDS.get("." + file.name.rpartition(".")[2])
         if kind is not None:
-            replies[file.name] = Answer(200, file.read_bytes(), HEADERS, kind)
-    return replies
+            content = file.read_bytes()
+            digest.update(b"%b %d %b" % (file.name.encode(), len(content), content))
+            replies[file.name] = Answer(200, content, HEADERS, kind)
+    version = digest.hexdigest()[:16]
+    page = _versioned(files(__package__).joinpath("static", PAGE).read_bytes(), replies, version)
+    replies[PAGE] = evolve(replies[PAGE], body=page)
+    return PageFiles(version, replies)
+
+
+def _versioned(page: bytes, names: Iterable[str], version: str) -> bytes:
+    """Return the page with the version in its addresses, and with the names of all modules.
+
+    Without the names, a browser requests a module only after it has read those that import it.
+    """
+    scripts = [name.encode() for name in names if name.endswith(".js")]
+    modules = (
+        b'<link rel="modulepreload" href="/svc/dashboard/%b">\n' % name
+        for name in scripts
+        if b"/%b" % name not in page
+    )
+    page = page.replace(b"</head>", b"".join(modules) + b"</head>")
+    return page.replace(PLACE, PLACE + version.encode() + b"/")
 
 
 FILE = Media(tuple(kind.partition(";")[0] for kind in KINDS.values()))
@@ -85,7 +128,7 @@ class DashboardPageRoutes:
     """The dashboard's page, styles, scripts and icon."""
 
     routes: ClassVar[Routes] = Routes(bare, quiet=True)
-    files: Mapping[str, Answer] = field(factory=read_files)
+    files: PageFiles = field(factory=read_files)
 
     @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
     async def root(self, call: Call) -> Answer:
@@ -99,15 +142,17 @@ class DashboardPageRoutes:
     @routes.row("GET", "/svc/dashboard", access=Access.DIRECT, reply=Page)
     async def page(self, call: Call) -> Answer:
         """Return the dashboard to a browser on this machine."""
-        return self.files[PAGE]
+        return self.files.reply(PAGE)
 
     @routes.row("GET", "/svc/dashboard/<file>", access=Access.DIRECT, reply=FILE)
     async def part(self, call: Call, file: str) -> Answer:
         """Return one of the dashboard's files."""
-        reply = self.files.get(file)
-        if reply is None:
-            raise Missing("the dashboard has no such file")
-        return reply
+        return self.files.reply(file)
+
+    @routes.row("GET", "/svc/dashboard/<version>/<file>", access=Access.DIRECT, reply=FILE)
+    async def stored_part(self, call: Call, version: str, file: str) -> Answer:
+        """Return one of the dashboard's files, which the browser may store."""
+        return self.files.reply(file, version)
 
 
 VERSIONS = {"CharacterId": Needed(str), "From": Needed(int), "To": Needed(int)}

@@ -19,6 +19,11 @@ OUTSIDE = re.compile(r"""(?:https?:)?//(?!www\.w3\.org)[\w.-]+\.\w+/""")
 UPLOT = "/*! https://github.com/leeoniya/uPlot (v1.6.32) */"
 
 
+def plain(address: str) -> str:
+    """Return the address without the version."""
+    return f"/svc/dashboard/{address.rpartition('/')[2]}"
+
+
 class PagesTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self)
@@ -50,9 +55,25 @@ class PagesTests(SynchronousTestCase):
         kinds |= {"txt": "text/plain"}
         for file in STATIC.iterdir():
             page = self.ask(f"/svc/dashboard/{file.name}")
-            self.assertEqual((page.status, page.body), (200, file.read_bytes()))
+            self.assertEqual(page.status, 200)
+            if file.suffix != ".html":
+                self.assertEqual(page.body, file.read_bytes())
             kind = kinds.get(file.name.rpartition(".")[2], "image/svg+xml")
             self.assertEqual(page.headers["content-type"], f"{kind}; charset=utf-8")
+
+    def test_a_browser_stores_the_files_of_a_version(self) -> None:
+        page = self.ask("/svc/dashboard").body.decode()
+        addresses = re.findall(r'(?:src|href)="(/svc/dashboard/[^"]+)"', page)
+        scripts = [file.name for file in STATIC.iterdir() if file.suffix == ".js"]
+        named = [address.rpartition("/")[2] for address in addresses]
+        self.assertEqual(sorted(name for name in named if name.endswith(".js")), sorted(scripts))
+        for address in addresses:
+            part = self.ask(address)
+            self.assertEqual((part.status, part.body), (200, self.ask(plain(address)).body))
+            self.assertIn("immutable", part.headers["cache-control"], address)
+        [version] = {address.split("/")[3] for address in addresses}
+        for path in ("/svc/dashboard", plain(addresses[0]), addresses[0].replace(version, "old")):
+            self.assertEqual(self.ask(path).headers["cache-control"], "no-store", path)
 
     @proves("the dashboard's page: direct callers, nothing from outside, no markup of data")
     def test_every_reply_has_the_security_headers(self) -> None:
