@@ -43,7 +43,7 @@ LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
     r".*\.log(\.\d+)?(\.gz)?|.*\.new|"
     r"stack\.json|stack-wish\.json|alert-channels\.json|alert-test-.*|"
-    r"live-state\.json|backup-state\.json|backup-running|backup-request\.json|host-state\.json|allowlist-state\.json|"
+    r"live-state\.json|backup-state\.json|backup-running|backup-request\.json|host-(state|history)\.json|allowlist-state\.json|"
     r"gameserver-(logs|state)|__pycache__|svc[-_]launcher.*|\..*"
 )
 PLAIN = {".json", ".md", ".txt", ".html", ".css", ".svg", ".png", ".jpg", ".jpeg", ".webp", ".ico"}

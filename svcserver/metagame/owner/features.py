@@ -32,6 +32,7 @@ from svcserver.metagame.owner.dashboard.routes import (
     Admit,
     DashboardPageRoutes,
     DashboardRoutes,
+    HostHistoryRoutes,
     LiveRoutes,
 )
 from svcserver.metagame.owner.dashboard.state import DashboardState
@@ -127,12 +128,14 @@ class Desk:
         yield LaunchRoutes(self.game_servers(reports))
         yield AlertRoutes(self.alerts)
         acts = DashboardActs(self.parts.ledger, self._granted)
+        overview = self.overview(reports)
         yield DashboardRoutes(self.dashboard, acts, limit)
         yield LiveRoutes(
-            self.pages(acts, self.overview(reports), self.game_servers(reports)),
+            self.pages(acts, overview, self.game_servers(reports)),
             EventStreams(self.parts.clock),
             admit,
         )
+        yield HostHistoryRoutes(overview, limit)
         yield FigureRoutes(self.figures, limit)
         yield PeopleRoutes(self.people, limit)
         ways = SignInActs(self.parts.audit, self.parts.counters)

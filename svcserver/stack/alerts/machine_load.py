@@ -1,14 +1,17 @@
-"""The load of the machine: CPU, memory, disk and open files, for the overview."""
+"""The load of the machine, and a week of it with the state of the services, for the overview."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from attrs import define, evolve, field
 
-from svcserver.kernel.host_state import MachineSample
+from svcserver.kernel import host_history
+from svcserver.kernel.host_history import STEP_S, HostHistory
+from svcserver.kernel.host_state import DOWN, MachineSample, ServiceState
 from svcserver.stack.alerts.disks import Disk
 
 MINUTE_S = 60.0
@@ -84,3 +87,40 @@ def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -
         return None
     idle, total = now[0] - before[0], now[1] - before[1]
     return round(100 * max(0.0, 1 - idle / total), 1)
+
+
+@define
+class HistoryWriter:
+    """The history of a host, with the checks of the current ``STEP_S`` seconds."""
+
+    folder: Path
+    _history: HostHistory | None = field(default=None, init=False)
+    _at: int = field(default=0, init=False)
+    _load: dict[str, list[float]] = field(factory=dict, init=False)
+    _up: dict[str, list[float]] = field(factory=dict, init=False)
+
+    def note(self, sample: MachineSample, services: tuple[ServiceState, ...]) -> None:
+        """Add the results of a check; write the file if a span has ended; raises OSError."""
+        at = math.floor(sample.at / STEP_S) * STEP_S
+        if at != self._at:
+            self._write()
+            self._at = at
+        for name, value in host_history.percentages(sample).items():
+            if value is not None:
+                self._load.setdefault(name, []).append(value)
+        for service in services:
+            self._up.setdefault(service.name, []).append(float(service.state != DOWN))
+
+    def _write(self) -> None:
+        load, up = self._load, self._up
+        self._load, self._up = {}, {}
+        if not up:
+            return
+        if self._history is None:
+            self._history = host_history.read(self.folder) or HostHistory()
+        self._history.add(self._at, _means(load), _means(up))
+        host_history.write(self.folder, self._history)
+
+
+def _means(values: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: round(sum(each) / len(each), 3) for name, each in values.items()}

@@ -26,7 +26,7 @@ from svcserver.kernel.host_state import (
 from svcserver.kernel.settings import parse_env_file, variables
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
-from svcserver.stack.alerts.machine_load import MachineLoad
+from svcserver.stack.alerts.machine_load import HistoryWriter, MachineLoad
 from svcserver.stack.alerts.rules import MAX_TEXT, Alert, Faults
 
 log = Logger()
@@ -117,11 +117,13 @@ class HostWatch:
     _processes: dict[str, RunningProcess] = field(factory=dict, init=False)
     _standing: dict[tuple[AlertKind, str], HostFault] = field(factory=dict, init=False)
     _load: MachineLoad | None = field(default=None, init=False)
+    _history: HistoryWriter = field(init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
     _env_files: EnvFileWatch = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._env_files = EnvFileWatch(self.folder, self.environment)
+        self._history = HistoryWriter(self.data)
 
     def on_crash(self, name: str) -> None:
         """Record that a component ended without being stopped."""
@@ -157,6 +159,7 @@ class HostWatch:
         )
         try:
             host_state.write(self.data, state)
+            self._history.note(state.machine[-1], state.services)
         except OSError as error:
             text = "the host's state cannot be written for the overview: {why}"
             log.error(text, why=error.strerror)

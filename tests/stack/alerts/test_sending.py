@@ -15,10 +15,11 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.engine import sqlite_url
-from svcserver.kernel import alert_channels, backups, host_state
+from svcserver.kernel import alert_channels, backups, host_history, host_state
 from svcserver.kernel.alert_channels import MOST_DELIVERIES, AlertChannels
 from svcserver.kernel.alert_settings import AlertKind, Channel
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_history import STEP_S
 from svcserver.kernel.host_state import FRESH_S, STATE_FILE, HostState, MachineSample
 from svcserver.stack.alerts import disks, sending, watching
 from svcserver.stack.alerts.delivering import NotDelivered
@@ -345,6 +346,29 @@ class WatchTests(SynchronousTestCase):
         late = MachineLoad(self.folder, self.disk, self.folder)
         late.load(samples, self.now + 86_400)
         self.assertEqual(len(late.sample(self.now + 86_400, {})), 2)
+
+    @proves("GET DashboardHistory")
+    def test_a_week_of_load_and_outages_outlives_the_stack(self) -> None:
+        self.now = NOW // STEP_S * STEP_S
+        self.after(0)
+        self.ready.discard("gateway")
+        self.after(1)  # a start is no outage
+        self.after(DOWN_S)
+        self.after(15)
+        self.assertIsNone(host_history.read(self.folder))
+        self.ready.add("gateway")
+        self.after(STEP_S)
+        self.watch = HostWatch(
+            self.folder, self.folder, ("metagame",), lambda: self.ready, self.tell
+        )
+        self.watch.wall_clock, self.watch.disk = lambda: self.now, self.disk
+        self.after(3600)
+        self.after(STEP_S)
+        history = host_history.read(self.folder)
+        assert history is not None
+        self.assertEqual(history.at, [NOW // STEP_S * STEP_S, (self.now // STEP_S - 1) * STEP_S])
+        self.assertEqual(history.services, {"metagame": [1.0, 1.0], "gateway": [0.5, None]})
+        self.assertEqual(history.load["disk"], [50.0, 50.0])
 
     def test_machine_without_proc_has_only_its_disk(self) -> None:
         load = MachineLoad(self.folder, self.disk, self.folder / "none")

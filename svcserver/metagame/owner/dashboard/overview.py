@@ -12,11 +12,14 @@ from twisted.logger import Logger
 
 from svcserver.board.board import Board
 from svcserver.db.ledger import Ledger
-from svcserver.kernel import backups, host_state
+from svcserver.kernel import backups, host_history, host_state
+from svcserver.kernel.host_history import HostHistory, percentages
 from svcserver.kernel.host_state import DOWN, READY, HostState, MachineSample
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.times import iso
+from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.dashboard.feed import Feed
+from svcserver.metagame.owner.dashboard.wire import HistoryRange, HostHistoryReply
 
 log = Logger()
 CHECKED_S = 10.0  # between two checks of the database and of the live-state engine
@@ -26,6 +29,7 @@ _POSTGRESQL = select(
     extract("epoch", func.pg_postmaster_start_time()),
 )
 _SQLITE = select(func.sqlite_version(), literal_column("NULL"))
+_ACCOUNTS = select(func.count()).select_from(ACCOUNTS)
 
 
 @define(eq=False)
@@ -35,6 +39,7 @@ class Engines:
     ledger: Ledger
     board: Board
     wall_clock: Callable[[], float]
+    accounts: int | None = field(default=None, init=False)  # None if the last check failed
     _checked_at: float = field(default=float("-inf"), init=False)
     _states: list[dict[str, Any]] = field(factory=list, init=False)
 
@@ -46,13 +51,15 @@ class Engines:
         return self._states
 
     async def _database(self) -> dict[str, Any]:
-        def work(tx: Connection) -> tuple[str, Any]:
+        def work(tx: Connection) -> tuple[str, Any, int]:
+            count = tx.execute(_ACCOUNTS).scalar_one()
             if tx.dialect.name == "sqlite":
-                return "SQLite", tx.execute(_SQLITE).first()
-            return "PostgreSQL", tx.execute(_POSTGRESQL).first()
+                return "SQLite", tx.execute(_SQLITE).first(), count
+            return "PostgreSQL", tx.execute(_POSTGRESQL).first(), count
 
+        self.accounts = None
         try:
-            name, row = await self.ledger.read(work)
+            name, row, self.accounts = await self.ledger.read(work)
         except Unavailable:
             return _service("Database", DOWN)
         version, since = row if row is not None else ("", None)
@@ -109,6 +116,22 @@ class Overview:
             "faults": [*_faults(state, engines, backup)],
             "machine": None if state is None else _machine(state.machine),
             "backup": backup,
+            "accounts": self.engines.accounts,
+        }
+
+    def history(self, scope: HistoryRange) -> HostHistoryReply:
+        """Return the host's averages of a day or a week."""
+        history = host_history.read(self.folder) or HostHistory()
+        step_s, count = scope.step_s, scope.seconds // scope.step_s
+        since = int(self.wall_clock()) // step_s * step_s - (count - 1) * step_s
+        load = history.averages(history.load, since, step_s, count)
+        up = history.averages(history.services, since, step_s, count)
+        return {
+            "range": scope.value,
+            "stepSeconds": step_s,
+            "since": since,
+            "load": [{"name": name, "values": values} for name, values in load.items()],
+            "services": [{"name": name, "values": values} for name, values in up.items()],
         }
 
     async def _live(self) -> dict[str, Any]:
@@ -164,16 +187,8 @@ def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
     if not samples:
         return None
     *minutes, current = samples
+    trend = [percentages(sample) for sample in minutes]
     return {
         "now": {name: value for name, value in asdict(current).items() if name != "at"},
-        "trend": {
-            "cpu": [sample.cpu_percent for sample in minutes],
-            "memory": [_percent(sample.memory_used, sample.memory_total) for sample in minutes],
-            "disk": [_percent(sample.disk_used, sample.disk_total) for sample in minutes],
-            "files": [_percent(sample.files, sample.most_files) for sample in minutes],
-        },
+        "trend": {name: [values[name] for values in trend] for name in percentages(current)},
     }
-
-
-def _percent(part: int | None, whole: int | None) -> float | None:
-    return None if part is None or not whole else round(100 * part / whole, 1)

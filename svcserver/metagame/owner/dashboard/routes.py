@@ -23,6 +23,7 @@ from svcserver.metagame.owner.dashboard import wire
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.document import describe
 from svcserver.metagame.owner.dashboard.live import LivePages
+from svcserver.metagame.owner.dashboard.overview import Overview
 from svcserver.metagame.owner.dashboard.state import DashboardState
 from svcserver.metagame.owner.dashboard.wire import ApiDocument
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -262,6 +263,32 @@ def _whole(call: Call, name: str) -> int:
     if number is None:
         raise Malformed(f"{name} must be a whole number", code="bad_request")
     return min(number, MAX_WHOLE)
+
+
+@frozen
+class HostHistoryRoutes:
+    """The route of the host's history, which the stack measures."""
+
+    routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
+    overview: Overview
+    reads: ReadLimit
+
+    @routes.row(
+        "GET",
+        "/svc/api/DashboardHistory",
+        role=Role.HELPER,
+        reply=wire.HostHistoryReply,
+        query={"range": wire.HistoryRange},
+        quiet=True,
+    )
+    async def history(self, call: Call) -> Answer:
+        """Return the machine's load and the services' availability of a day or a week."""
+        await self.reads.take_of(call)
+        try:
+            scope = wire.HistoryRange(call.request.argument("range") or wire.HistoryRange.DAY)
+        except ValueError:
+            raise Malformed("range is day or week", code="bad_request") from None
+        return Answer(200, self.overview.history(scope), NO_STORE)
 
 
 EVENTS = "text/event-stream"

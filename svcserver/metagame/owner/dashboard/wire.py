@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, Any, TypedDict
 
 from attrs import frozen
@@ -42,6 +43,43 @@ class HealthOverTime(TypedDict):
     everySeconds: float
     now: float
     samples: list[SampleReply]
+
+
+class HistoryRange(StrEnum):
+    """A period for which the overview shows the host's load and services."""
+
+    DAY = "day"
+    WEEK = "week"
+
+    @property
+    def seconds(self) -> int:
+        return 86_400 if self is HistoryRange.DAY else 7 * 86_400
+
+    @property
+    def step_s(self) -> int:
+        """Return the length of the spans that are shown, in seconds."""
+        return 900 if self is HistoryRange.DAY else 3600
+
+
+class HistoryColumn(TypedDict):
+    """The values of a load figure or a service; null where nothing was measured."""
+
+    name: str
+    values: list[float | None]
+
+
+class HostHistoryReply(TypedDict):
+    """Averages over spans of ``stepSeconds``, beginning at ``since`` (epoch seconds).
+
+    ``load`` is in percent. The values of ``services`` are the share of checks, from 0 to 1, at
+    which the service was not down. A service that starts within 45 seconds was not down.
+    """
+
+    range: str
+    stepSeconds: int
+    since: int
+    load: list[HistoryColumn]
+    services: list[HistoryColumn]
 
 
 class RoomReply(TypedDict):

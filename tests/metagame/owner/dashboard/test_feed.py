@@ -15,8 +15,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.board.board import EngineInfo
 from svcserver.board.engine import BoardAway
 from svcserver.board.rehearsed import RehearsedBoard
-from svcserver.kernel import backups, host_state
+from svcserver.kernel import backups, host_history, host_state
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_history import STEP_S, HostHistory
 from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from svcserver.metagame.owner.dashboard.acts import DashboardActs
 from svcserver.metagame.owner.dashboard.feed import (
@@ -31,6 +32,7 @@ from svcserver.metagame.owner.dashboard.feed import (
 )
 from svcserver.metagame.owner.dashboard.overview import CHECKED_S
 from svcserver.metagame.owner.dashboard.routes import EVENTS
+from svcserver.metagame.owner.dashboard.wire import HistoryRange
 from svcserver.metagame.owner.management.acts import StatusReports
 from svcserver.metagame.owner.management.rules import Placed
 from svcserver.metagame.play.presence.rules import Place
@@ -225,6 +227,41 @@ class LivePageTests(SynchronousTestCase):
         self.assertEqual(shown["machine"]["now"]["memory_used"], 2)
         trend = {"cpu": [10.0], "memory": [25.0], "disk": [50.0], "files": [5.0]}
         self.assertEqual(shown["machine"]["trend"], trend)
+
+    def test_the_overview_counts_the_accounts(self) -> None:
+        self.assertEqual(self.shown("overview")["accounts"], 1)
+        self.game.player("Ann_1")
+        self.assertEqual(self.shown("overview")["accounts"], 1)  # counted seldom
+        self.game.clock.advance(CHECKED_S)
+        self.assertEqual(self.shown("overview")["accounts"], 2)
+
+    @proves("GET DashboardHistory")
+    def test_a_day_or_a_week_of_the_host_is_returned(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.look_in(folder)
+        empty = self.overview.history(HistoryRange.DAY)
+        self.assertEqual((empty["load"], empty["services"]), ([], []))
+        now = int(self.game.clock.seconds())
+        history = HostHistory()
+        for ago in (2, 1, 0):
+            at = (now - 3600 * ago) // STEP_S * STEP_S
+            history.add(at, {"cpu": 10.0 * ago}, {"gateway": float(ago != 1)})
+        host_history.write(folder, history)
+        for scope, step, count, each in (("day", 900, 96, 4), ("week", 3600, 168, 1)):
+            reply = self.overview.history(HistoryRange(scope))
+            self.assertEqual((reply["range"], reply["stepSeconds"]), (scope, step))
+            self.assertLess(now - step, reply["since"] + step * (count - 1))
+            [cpu], [gateway] = reply["load"], reply["services"]
+            self.assertEqual((cpu["name"], gateway["name"]), ("cpu", "gateway"))
+            self.assertEqual(cpu["values"][-2 * each - 1 :: each], [20.0, 10.0, 0.0])
+            self.assertEqual(gateway["values"][-2 * each - 1 :: each], [1.0, 0.0, 1.0])
+            self.assertEqual(len(gateway["values"]), count)
+
+    @proves("GET DashboardHistory")
+    def test_the_route_of_the_history_knows_two_ranges(self) -> None:
+        for query, status in (("", 200), ("?range=week", 200), ("?range=hour", 400)):
+            page = self.game.browse("GET", f"/svc/api/DashboardHistory{query}", key=self.olga.key)
+            self.assertEqual(page.status, status, query)
 
     def test_the_overview_shows_maintenance_mode(self) -> None:
         self.assertIsNone(self.shown("overview")["maintenance"])

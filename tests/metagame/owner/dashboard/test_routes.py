@@ -26,6 +26,7 @@ ROUTES = (
     ("POST", "DashboardJoinStrings"),
     ("GET", "DashboardOpenApi"),
     ("GET", "DashboardEntitlements"),
+    ("GET", "DashboardHistory"),
     ("GET", "DashboardPeople"),
     ("GET", "DashboardPerson?Account=Ann_1"),
     ("GET", "DashboardEvents?page=beat"),

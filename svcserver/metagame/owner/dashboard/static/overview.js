@@ -3,7 +3,8 @@
 import { read } from "./api.js";
 import { unread } from "./connection.js";
 import { act } from "./dialog.js";
-import { badge, button, card, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
+import { badge, button, card, choice, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
+import { RANGES, column, named, readHistory, uptime } from "./history.js";
 import { state } from "./icons.js";
 import { allow, endable, maintained, pause } from "./maintenance.js";
 import { may, owners } from "./staff.js";
@@ -17,7 +18,19 @@ export function place(where) {
 
 export function overview(root, live) {
   root.replaceChildren(head("Overview", "Loading…"));
-  let current, todo = [];
+  let current, todo = [], range = "hour", past = null;
+  const look = async () => {
+    const wanted = range === "week" ? "week" : "day";
+    const history = await readHistory(wanted);
+    if (!live.shown() || wanted !== (range === "week" ? "week" : "day")) return;
+    past = history;
+    draw(current);
+  };
+  const choose = (wanted) => {
+    range = wanted;
+    draw(current);
+    look().catch(unread);
+  };
   const check = async () => {
     ({ items: todo } = await read("DashboardChecklist"));
     if (live.shown() && current) draw(current);
@@ -33,10 +46,14 @@ export function overview(root, live) {
   };
   const maintains = ({ drain: maintenance }) => draw({ ...current, maintenance });
   const draw = (update) => {
+    if (!current) {
+      look().catch(unread);
+      const again = setInterval(() => live.shown() ? look().catch(unread) : clearInterval(again), HISTORY_MS);
+    }
     current = update;
-    const { status, backup, machine, feed } = update;
-    redraw(root, top(update, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, fold), services(update), status ? tiles(status, backup) : null,
-      machine ? load(machine) : null,
+    const { status, backup, machine, feed, accounts } = update;
+    redraw(root, top(update, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, fold), services(update, past), status ? tiles(status, backup, accounts) : null,
+      machine ? load(machine, range, past, choose) : null,
       status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null);
   };
   return draw;
@@ -52,6 +69,7 @@ function top({ status, startedAt, maintenance }, maintains) {
 
 const HIDDEN = "svc-dashboard-checklist-hidden";
 const CHECK_MS = 60_000;
+const HISTORY_MS = 300_000; // between two additions to the history
 const PAGES = { alerts: ["#/alerts", "Alerts"], backup: ["#/backups", "Backups"], invite: ["#/invites", "Invites"] }; // where an item is done
 const SETTING = /[A-Z]+_[A-Z_]+/; // in a cure
 
@@ -115,10 +133,10 @@ function line(key, what, text, cure = null, acts = null) {
 
 const STATES = { ready: ["good", "running"], starting: ["warn", "starting"], down: ["bad", "down"] };
 
-/** The services of the host, each with state, version, uptime and restarts. */
-function services({ services: all, status }) {
+/** The services of the host, each with state, version, uptime, restarts and history. */
+function services({ services: all, status }, past) {
   const items = all.map(({ name, state: where, version, since, restarts }) => service(name, ...(STATES[where] ?? STATES.down),
-    [version, since ? `up ${span((Date.now() - Date.parse(since)) / 1000)}` : "", restarts === null ? "" : count(restarts, "restart")]));
+    [version, since ? `up ${span((Date.now() - Date.parse(since)) / 1000)}` : "", restarts === null ? "" : count(restarts, "restart")], uptime(name, past)));
   if (status) {
     const running = status.instances.length;
     items.push(service("game servers", running ? "good" : "off", running ? `${running} running` : "none", []));
@@ -126,8 +144,8 @@ function services({ services: all, status }) {
   return card("Services", [], el("ul", { class: "services" }, items));
 }
 
-function service(name, kind, words, facts) {
-  return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), facts.filter(Boolean).map((fact) => el("span", { class: "muted small" }, fact)));
+function service(name, kind, words, facts, bars = null) {
+  return el("li", { "data-key": name }, el("strong", {}, name), state(kind, words), facts.filter(Boolean).map((fact) => el("span", { class: "muted small" }, fact)), bars);
 }
 
 const FULL = 90; // percent
@@ -142,22 +160,29 @@ function used(now) {
     { name: "Open files", percent: share(now.files, now.most_files), note: now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend: "files", full: FULL }];
 }
 
-/** The machine's load, each with its trend of the last hour. */
-function load({ now, trend }) {
-  return el("dl", { class: "tiles", "aria-label": "Machine" }, used(now).map(({ name, percent, note, trend: values, full }) =>
-    el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: percent >= full ? "bad" : null }, percent === null ? "–" : `${short(percent)} %`),
-      el("dd", { class: "note" }, percent >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, trend[values])))));
+/** The machine's load, each with its trend of the chosen range. */
+function load({ now, trend }, range, past, choose) {
+  const values = (name) => range === "hour" ? trend[name] : past?.range === range ? column(past.load, name) ?? [] : null;
+  return el("div", { class: "group" },
+    el("div", { class: "page-head" }, el("h2", {}, "Machine"), choice("Time range", RANGES, range, choose)),
+    el("dl", { class: "tiles", "aria-label": "Machine" }, used(now).map(({ name, percent, note, trend: figure, full }) =>
+      el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: percent >= full ? "bad" : null }, percent === null ? "–" : `${short(percent)} %`),
+        el("dd", { class: "note" }, percent >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, values(figure), range))))));
 }
 
-/** A line of values in percent; minutes without a value are left out. */
-function trendOf(name, values) {
-  const known = values.flatMap((value, at) => value === null ? [] : [[at, Math.min(100, value)]]);
-  if (known.length < 2) return el("span", { class: "small muted" }, "The trend needs two minutes.");
-  const numbers = known.map(([, value]) => value);
-  const label = `${name} in the last hour: ${short(Math.min(...numbers))} to ${short(Math.max(...numbers))} %`;
-  const points = known.map(([at, value]) => `${(60 * at / (values.length - 1)).toFixed(1)},${(20 - value / 5).toFixed(1)}`).join(" ");
+/** A line of values in percent, with a gap where none is known. */
+function trendOf(name, values, range) {
+  if (!values) return el("span", { class: "small muted" }, "Loading…");
+  const known = values.filter((value) => value !== null), runs = [];
+  if (known.length < 2) return el("span", { class: "small muted" }, "Not enough history yet.");
+  values.forEach((value, at) => {
+    if (value === null) return;
+    if ((values[at - 1] ?? null) === null) runs.push([]);
+    runs[runs.length - 1].push(`${(60 * at / (values.length - 1)).toFixed(1)},${(20 - Math.min(100, value) / 5).toFixed(1)}`);
+  });
+  const label = `${name} in the last ${named(range)}: ${short(Math.min(...known))} to ${short(Math.max(...known))} %`;
   return svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
-    svg("polyline", { points, "vector-effect": "non-scaling-stroke" }));
+    runs.map((points) => svg("polyline", { points: points.join(" "), "vector-effect": "non-scaling-stroke" })));
 }
 
 function backedUp({ madeAt, provenAt, wrong }) {
@@ -166,9 +191,9 @@ function backedUp({ madeAt, provenAt, wrong }) {
   return madeAt ? tile("Backup", "Made", `not tested yet, ${exactly(madeAt)}`) : tile("Backup", "–", "none yet");
 }
 
-function tiles(status, backup) {
+function tiles(status, backup, accounts) {
   return el("dl", { class: "tiles", "aria-label": "Now" },
-    tile("Players online", String(status.playersOnline), "seen in the last 90 s"),
+    tile("Players online", String(status.playersOnline), accounts === null ? "in the last 90 s" : `in the last 90 s, of ${accounts.toLocaleString()} account${accounts === 1 ? "" : "s"}`),
     tile("Hunts", String(status.instances.filter((instance) => instance.kind === "hunt").length), count(status.instances.length, "game server")),
     tile("Registration", { OPEN: "Open", INVITECODE: "By code", NONE: "Closed" }[status.registration] ?? "–",
       may("owner") ? el("a", { href: "#/settings?text=REGISTRATION_MODE" }, "Change who may register") : "who may register"),
