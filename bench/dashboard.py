@@ -2,12 +2,13 @@
 
     python -m bench.dashboard [--accounts 5000] [--online 200] [--hunts 30] [--pages log,audit]
 
-The host runs under ``svc-stack`` with simulated game servers. A real browser reloads each page
-``--rounds`` times; a page's figure is the lowest time from the request for the page to the first
-frame that shows its data, since other programs only add to it. Then the page stays open for
-``--seconds``. The cost of its live updates is the CPU time that the metagame uses in these seconds,
-minus the CPU time that it uses in as many seconds without an open page. Players send heartbeats all
-the time. Exits with status 1 if a page exceeds a limit.
+The host runs under ``svc-stack`` with simulated game servers. A real browser loads each page
+``--rounds`` times with an empty cache, and as often with the files that it has stored. The figures
+are the median and the 95th percentile of the time from the request for the page to the first frame
+that shows its data. Then the page stays open for ``--seconds``. The cost of its live updates is the
+CPU time that the metagame uses in these seconds, minus the CPU time that it uses in as many seconds
+without an open page. Players send heartbeats all the time. Exits with status 1 if the median or the
+cost of a page exceeds a limit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from itertools import cycle
+from math import ceil
 from pathlib import Path
+from statistics import median
 from threading import Event, Thread
 from typing import Any
 
@@ -73,7 +76,8 @@ class Figure:
     """The figures of one page."""
 
     page: str
-    shown_ms: float
+    first_ms: Sequence[float]  # with an empty cache
+    again_ms: Sequence[float]
     percent: float  # of a core
 
 
@@ -161,18 +165,27 @@ def playing(port: int, players: Sequence[Player], servers: Sequence[int]) -> Ite
         thread.join()
 
 
-def first_content_ms(page: Page, rounds: int) -> float:
-    """Reload the page; return the lowest time until it shows its data."""
-    times: list[float] = []
+def first_content_ms(page: Page) -> float:
+    """Reload the page; return the time until it shows its data."""
+    page.reload()
+    deadline = time.monotonic() + READY_S
+    while (shown_ms := page.evaluate("window.shownAt ?? -1")) < 0:
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{page.url} shows no data: {page.inner_text('#content')}")
+        time.sleep(0.05)
+    return float(shown_ms)
+
+
+def content_ms(page: Page, rounds: int) -> tuple[list[float], list[float]]:
+    """Reload the page with an empty cache and with stored files, in turn; return the times."""
+    network = page.context.new_cdp_session(page)
+    first, again = [], []
     for _ in range(rounds):
-        page.reload()
-        deadline = time.monotonic() + READY_S
-        while (shown_ms := page.evaluate("window.shownAt ?? -1")) < 0:
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{page.url} shows no data: {page.inner_text('#content')}")
-            time.sleep(0.05)
-        times.append(shown_ms)
-    return min(times)
+        network.send("Network.clearBrowserCache")
+        first.append(first_content_ms(page))
+        again.append(first_content_ms(page))
+    network.detach()
+    return first, again
 
 
 def percent(pid: int, seconds: float) -> float:
@@ -197,19 +210,29 @@ def measure(address: str, key: str, pid: int, pages: Sequence[str], how: Any) ->
         idle, figures = percent(pid, how.seconds), []
         for name in pages or names:
             page.goto(f"{address}/svc/dashboard#/{name}")
-            shown_ms = first_content_ms(page, how.rounds)
+            first, again = content_ms(page, how.rounds)
             busy = percent(pid, how.seconds)
             page.goto("about:blank")
             time.sleep(SETTLE_S)
             before, idle = idle, percent(pid, how.seconds)
-            figures.append(Figure(name, shown_ms, busy - (before + idle) / 2))
+            figures.append(Figure(name, first, again, busy - (before + idle) / 2))
             print(row(figures[-1]), flush=True)
         return figures
 
 
 def row(figure: Figure) -> str:
     """Return a row of the table."""
-    return f"| {figure.page} | {figure.shown_ms:.0f} | {max(0.0, figure.percent):.1f} % |"
+    times = " | ".join(
+        f"{value:.0f}"
+        for each in (figure.first_ms, figure.again_ms)
+        for value in (median(each), p95(each))
+    )
+    return f"| {figure.page} | {times} | {max(0.0, figure.percent):.1f} % |"
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return the 95th percentile."""
+    return sorted(times)[ceil(0.95 * len(times)) - 1]
 
 
 def main() -> None:
@@ -231,8 +254,9 @@ def main() -> None:
             with closing(HTTPConnection("127.0.0.1", FIRST, timeout=60)) as connection:
                 players = arrive(connection, arguments.online)
                 servers = hunt(connection, players[: arguments.hunts])
-            print(f"| page | first content, ms (limit {MOST_MS}) | live updates, of a core |")
-            print("|---|---:|---:|")
+            print(f"first content in ms; the medians may be at most {MOST_MS}")
+            print("| page | first visit | p95 | stored files | p95 | live updates, of a core |")
+            print("|---|---:|---:|---:|---:|---:|")
             with playing(FIRST, players, servers):
                 figures = measure(
                     f"http://127.0.0.1:{FIRST}",
@@ -244,7 +268,8 @@ def main() -> None:
     missed = [
         figure.page
         for figure in figures
-        if figure.shown_ms > MOST_MS or figure.percent > MOST_PERCENT
+        if max(median(figure.first_ms), median(figure.again_ms)) > MOST_MS
+        or figure.percent > MOST_PERCENT
     ]
     if missed:
         raise SystemExit(f"too slow or too costly: {', '.join(missed)}")
