@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,10 @@ PAGES = (
     "log",
 )
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
-LOOKS = (("desktop", "light"), ("phone", "dark"))  # both sizes, both colour schemes
+LOOKS = ("desktop-light", "phone-dark", "desktop-dark", "phone-light")
+IN_MENU = ("My access", "Sign out")  # buttons that a phone keeps in the menu
+DRAWN = """() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))
+  .then(() => document.getAnimations().forEach((one) => one.finish()))"""
 LATE = """(() => {
   const real = window.fetch;
   window.fetch = async (address, how) => {
@@ -66,7 +69,9 @@ WIDER = """() => [document.documentElement, ...document.querySelectorAll('dialog
   .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 200))"""
 TITLES = [re.compile(re.escape(title).replace(r"\*", ".*")).fullmatch for title in DIALOGS]
 WORST = (20_000, 60_000, 9_650.5)  # event-loop lag in ms (two figures), and memory in MB
-LOOKED_OVER: set[str] = set()  # the dialogs that axe has seen
+KIND = """() => [...document.querySelectorAll('dialog [id], dialog [role=alert]:not(:empty)')]
+  .map((one) => one.id || 'refused').join()"""
+LOOKED_OVER: set[tuple[int, str]] = set()  # the kinds of dialogs that axe has checked
 NAMES = ("Ann_1", "Bertram", "Cleo", "Dragonfly_77", "Eve", "Falk")
 
 
@@ -184,26 +189,69 @@ def weeks(here: Host) -> None:
 
 @define
 class Visit(Seen):
-    """The owner's browser session on the dashboard."""
+    """The owner's browser session on the dashboard.
+
+    Each page that it opens, and each dialog that it confirms, is shown in the next of its looks: at
+    another size or in other colours.
+    """
 
     address: str
+    looks: Sequence[str] = LOOKS
 
     @property
     def menu(self) -> Locator:
         """Return the button that shows the navigation on a phone."""
         return self.page.get_by_role("button", name="Menu", exact=True)
 
+    def show_as(self, look: str) -> None:
+        """Show the page in this look."""
+        size, _, colours = look.partition("-")
+        width, height = SIZES[size]
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme="dark" if colours == "dark" else "light")
+        self.page.evaluate(DRAWN)  # charts change a frame later, and colours fade
+        self.look = look
+
+    def turn(self) -> None:
+        """Show the page in the next look."""
+        self.show_as(self.looks[(self.looks.index(self.look) + 1) % len(self.looks)])
+
+    def each_look(self) -> Iterator[None]:
+        """Show the page in each look, and then in the current look again."""
+        before = self.look
+        for look in self.looks:
+            self.show_as(look)
+            yield
+        self.show_as(before)
+
+    def check_fit(self, name: str) -> None:
+        """Assert that the page and its dialog fit, and that each control has a name."""
+        assert self.page.evaluate(WIDER) == [], f"{name}, {self.look}"
+        assert self.page.evaluate(UNNAMED) == [], f"{name}, {self.look}"
+
     def go(self, name: str) -> None:
         """Open a dashboard page from the navigation, and wait until it is shown."""
+        self.turn()
         self.choose(name)
         expect(self.page.get_by_role("heading", level=1)).to_have_text(name)
         expect(self.page).to_have_title(re.compile(rf"{name} . Evening Hunters"))
 
     def choose(self, name: str) -> None:
         """Click a page's name in the navigation, which a phone keeps in a menu."""
+        self.open_menu()
+        self.page.locator("#nav").get_by_role("link", name=name, exact=True).click()
+
+    def open_menu(self) -> None:
+        """Open the menu of a phone."""
+        expect(self.page.locator("#shell")).to_be_visible()
         if self.menu.is_visible() and self.menu.get_attribute("aria-expanded") == "false":
             self.menu.click()
-        self.page.locator("#nav").get_by_role("link", name=name, exact=True).click()
+
+    def press(self, name: str | re.Pattern[str]) -> None:
+        """Click a button, which may be in the menu of a phone."""
+        if name in IN_MENU:
+            self.open_menu()
+        super().press(name)
 
     def confirm(self, name: str) -> None:
         """Confirm the open dialog after an accessibility check."""
@@ -211,13 +259,21 @@ class Visit(Seen):
         self.page.get_by_role("dialog").get_by_role("button", name=name, exact=True).click()
 
     def look_at_question(self) -> None:
-        """Check the open dialog with axe, once for each kind of dialog, because a check is slow."""
+        """Check the open dialog, then show it in the next look.
+
+        The first dialog with these fields is checked with axe in each look.
+        """
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
-        assert any(fits(title) for fits in TITLES), f"{title} is not among DIALOGS"
-        assert self.page.evaluate(WIDER) == [], title
-        if title not in LOOKED_OVER:
-            LOOKED_OVER.add(title)
-            self.look_over(title, "dialog")
+        number = next((at for at, fits in enumerate(TITLES) if fits(title)), None)
+        assert number is not None, f"{title} is not among DIALOGS"
+        kind = number, self.page.evaluate(KIND)
+        if kind not in LOOKED_OVER:
+            LOOKED_OVER.add(kind)
+            for _ in self.each_look():
+                self.check_fit(title)
+                self.look_over(f"{title}, {self.look}", "dialog")
+        self.turn()
+        self.check_fit(title)
 
     def drawn(self) -> None:
         """Wait until the page shows its data."""
@@ -248,10 +304,10 @@ class Visit(Seen):
         return self.page.locator(f"dt:text-is('{name}') + dd")
 
     def picture(self, name: str) -> None:
-        """Save a screenshot; assert that the page fits and that axe finds no fault."""
-        assert self.page.evaluate(WIDER) == [], name
-        assert self.page.evaluate(UNNAMED) == [], name
-        self.keep(PICTURES / f"{self.look}-{name}.png")
+        """Save a screenshot in each look; assert that the page fits and that axe finds no fault."""
+        for _ in self.each_look():
+            self.check_fit(name)
+            self.keep(PICTURES / f"{self.look}-{name}.png")
 
     def late(self, read: str) -> None:
         """Delay the answers to matching reads from now on.
@@ -268,25 +324,24 @@ class Visit(Seen):
 
 
 @contextmanager
-def visit(
-    browser: Browser, here: Host, size: str = "desktop", colours: Any = "light"
-) -> Iterator[Visit]:
-    """Open the dashboard; an error in the browser console fails the test."""
-    width, height = SIZES[size]
-    context: dict[str, Any] = {
-        "viewport": {"width": width, "height": height},
-        "color_scheme": colours,
-        "device_scale_factor": 2 if size == "phone" else 1,
-    }
+def visit(browser: Browser, here: Host, size: str = "", colours: str = "") -> Iterator[Visit]:
+    """Open the dashboard in all looks, or those of a size or of colours.
+
+    An error in the browser console fails the test, and so does a last page that does not fit.
+    """
+    looks = [look for look in LOOKS if look.startswith(size) and look.endswith(colours)]
     address = f"http://127.0.0.1:{here.service.port}"
-    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", **context)
-    tab = Visit(made.new_page(), f"{size}-{colours}", address)
+    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin")
+    tab = Visit(made.new_page(), looks[0], address, looks)
     with tab.watched(address):
+        tab.show_as(tab.look)
         tab.page.goto(f"{address}/svc/dashboard")
         if any("NETWORK_CHANGED" in failure for failure in tab.failed):
             tab.page.reload()  # a test beside this one made or removed a network interface
         expect(tab.page.get_by_label("Account key")).to_be_visible()
         yield tab
+        for _ in tab.each_look():
+            tab.check_fit("the last page")
 
 
 def come_to_chat(here: Host) -> None:

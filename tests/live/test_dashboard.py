@@ -20,14 +20,14 @@ from attrs import evolve
 from playwright.sync_api import Browser, Route, expect
 
 from svcserver.ctl.as_owner import Owner
-from svcserver.kernel import backups, host_state
+from svcserver.kernel import backups, host_history, host_state
 from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.backups import Backup, Backups
+from svcserver.kernel.host_history import KEPT_S, STEP_S, HostHistory
 from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import (
-    LOOKS,
     PAGES,
     SIZES,
     WIDER,
@@ -59,6 +59,8 @@ DRAWN = """(canvas) => {
   const rows = [...Array(height).keys()];
   return columns.filter((x) => rows.some((y) => coloured(x, y))).length / width;
 }"""
+GROUND = "() => getComputedStyle(document.body).backgroundColor"
+GROUNDS = {"dark": "rgb(17, 20, 23)", "light": "rgb(246, 246, 243)"}
 C_LOCALE = (
     """Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })"""
 )
@@ -105,22 +107,17 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         expect(page.get_by_label("Account key")).to_be_visible()
 
 
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
-def test_a_link_of_svcctl_signs_in_once(
-    browser: Browser, here: Host, size: str, colours: str
-) -> None:
+def test_a_link_of_svcctl_signs_in_once(browser: Browser, here: Host) -> None:
     variables = parse_env_file((here.folder / "metagame.env").read_text())
     owner = Owner(f"http://127.0.0.1:{here.service.port}", variables[SIGNING_KEY])
     link = f"/sign-in/{owner.post('DashboardSignInLink', {})['Link']}"
-    with visit(browser, here, size, colours) as tab:
+    with visit(browser, here) as tab:
         page = tab.page
         assert page.get_by_label("Account key").get_attribute("autocomplete") == "current-password"
         expect(page.get_by_text("owner.key")).to_be_visible()
         page.goto(f"{tab.address}/svc/dashboard#{link}")
         expect(page.locator("#server-name")).to_have_text("Evening Hunters")
         assert link not in page.url
-        if tab.menu.is_visible():
-            tab.menu.click()
         tab.press("Sign out")
         expect(page.get_by_label("Account key")).to_be_visible()
         page.goto(f"{tab.address}/svc/dashboard#{link}")
@@ -396,10 +393,7 @@ def test_weeks_of_figures_are_drawn_with_their_units(browser: Browser, here: Hos
         )
 
 
-@pytest.mark.parametrize("size", list(SIZES))
-def test_the_backup_tile_fits_and_gives_the_date_once(
-    browser: Browser, here: Host, size: str
-) -> None:
+def test_the_backup_tile_fits_and_gives_the_date_once(browser: Browser, here: Host) -> None:
     made = datetime(2026, 5, 1, 3, 14, tzinfo=UTC).timestamp()
     name = f"{here.folder}/svc-backup-20260501-031400.tar.gz"
     damaged = Backup(
@@ -410,7 +404,7 @@ def test_the_backup_tile_fits_and_gives_the_date_once(
         proven=made,
         fault="the file is damaged: it has changed since it was written",
     )
-    with visit(browser, here, size) as tab:
+    with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tile = tab.page.locator(".tile").filter(has_text="Backup")
         backups.write(here.folder, Backups([damaged]))
@@ -444,14 +438,11 @@ def an_evening(now: float) -> HostState:
 
 
 @proves("a service that is frozen is down")
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
-def test_the_overview_says_what_is_wrong_and_where_to_look(
-    browser: Browser, here: Host, size: str, colours: str
-) -> None:
+def test_the_overview_says_what_is_wrong_and_where_to_look(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
     state = an_evening(time.time())
     host_state.write(here.folder, state)
-    with visit(browser, here, size, colours) as tab:
+    with visit(browser, here) as tab:
         tab.sign_in(here.key)
         status = tab.page.get_by_role("region", name="Status")
         expect(status).to_have_text("All systems normal")
@@ -511,6 +502,83 @@ def test_each_problem_on_the_overview_links_to_a_page(browser: Browser, here: Ho
     (here.folder / host_state.STATE_FILE).unlink()
 
 
+def a_week(now: float) -> HostHistory:
+    """Return a week of a host whose gateway was away for an hour, and which was once off."""
+    history = HostHistory()
+    begin = int(now) // STEP_S * STEP_S - KEPT_S + STEP_S
+    for number in range(KEPT_S // STEP_S):
+        at, ago_h = begin + number * STEP_S, (KEPT_S - number * STEP_S) / 3600
+        if 60 < ago_h < 80:
+            continue
+        load = {"cpu": round(35 + 25 * math.sin(number / 46), 1), "memory": 40.0, "disk": 37.5}
+        services = dict.fromkeys(("metagame", "deploy", "content", "allowlist"), 1.0)
+        history.add(at, load, {**services, "gateway": 0.0 if 5 < ago_h < 6 else 1.0})
+    return history
+
+
+@proves("GET DashboardHistory")
+def test_the_overview_shows_a_week_of_load_and_outages(browser: Browser, here: Host) -> None:
+    comes_online(here, 0)
+    now = time.time()
+    host_state.write(here.folder, an_evening(now))
+    host_history.write(here.folder, a_week(now))
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        services = tab.page.locator(".services li")
+        expect(services.filter(has_text="deploy")).to_contain_text("100 % in 24 hours")
+        gateway = services.filter(has_text="gateway")
+        expect(gateway).to_contain_text(re.compile(r"9[56]\.\d+ % in 24 hours"))
+        bars = gateway.locator("rect")
+        expect(bars).to_have_count(24)
+        expect(gateway.locator("rect.bad")).not_to_have_count(0)
+        expect(services.filter(has_text="SQLite").locator("rect")).to_have_count(0)
+        cpu = tab.page.get_by_role("img", name=re.compile("^CPU in the last "))
+        expect(cpu).to_have_attribute("aria-label", re.compile("^CPU in the last hour: "))
+        tab.press("7 days")
+        expect(cpu).to_have_attribute(
+            "aria-label", re.compile(r"^CPU in the last 7 days: 10.* to ")
+        )
+        expect(gateway).to_contain_text(re.compile(r"99\.\d+ % in 7 days"))
+        expect(bars).to_have_count(28)
+        expect(gateway.locator("rect.none")).not_to_have_count(0)
+        tab.picture("overview-week")
+        tab.press("24 hours")
+        expect(cpu).to_have_attribute("aria-label", re.compile("^CPU in the last 24 hours: "))
+        expect(bars).to_have_count(24)
+        players = tab.page.locator(".tile").filter(has_text="Players online")
+        expect(players).to_contain_text(re.compile(r"in the last 90 s, of \d+ accounts"))
+        tab.picture("overview-day")
+    (here.folder / host_history.HISTORY_FILE).unlink()
+    (here.folder / host_state.STATE_FILE).unlink()
+
+
+def test_colours_are_chosen_by_hand_and_stay(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        page = tab.page
+        tab.sign_in(here.key)
+        tab.go("Health")
+        for colours, ground in GROUNDS.items():
+            tab.open_menu()
+            page.get_by_label("Colours").select_option(colours)
+            for _ in tab.each_look():
+                assert page.evaluate(GROUND) == ground
+                tab.check_fit(colours)
+                tab.look_over(f"{colours} by hand, {tab.look}")
+            page.reload()
+            assert page.evaluate(GROUND) == ground  # at once, before a script has drawn anything
+            expect(page.locator("figure canvas")).to_have_count(6)
+        second = page.context.new_page()
+        second.goto(page.url)
+        tab.open_menu()
+        page.get_by_label("Colours").select_option("Automatic")
+        for at, _ in zip(tab.looks, tab.each_look(), strict=True):
+            for shown in (page, second):
+                shown.emulate_media(color_scheme="dark" if at.endswith("dark") else "light")
+                expect(shown.locator("body")).to_have_css(
+                    "background-color", GROUNDS[at.partition("-")[2]]
+                )
+
+
 def test_health_joins_samples_that_are_minutes_apart(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.page.route("**/svc/api/DashboardEvents?page=health", seldom)
@@ -540,11 +608,8 @@ def test_messages_do_not_pile_up_or_cover_a_button(browser: Browser, here: Host,
         tab.confirm("Close")
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-def test_the_menu_of_a_phone_fits_and_closes_by_keyboard(
-    browser: Browser, here: Host, colours: str
-) -> None:
-    with visit(browser, here, "phone", colours) as tab:
+def test_the_menu_of_a_phone_fits_and_closes_by_keyboard(browser: Browser, here: Host) -> None:
+    with visit(browser, here, "phone") as tab:
         tab.sign_in(here.key)
         nav = tab.page.get_by_role("navigation")
         expect(nav).to_be_hidden()
@@ -645,13 +710,9 @@ def an_hour(route: Route) -> None:
     route.fulfill(content_type="text/event-stream", body=f"data: {reply}\n\n")
 
 
-# slow: every page in a browser, looked over by axe and pictured
-@pytest.mark.parametrize("colours", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
-def test_every_page_fits_names_its_controls_and_is_pictured(
-    browser: Browser, here: Host, size: str, colours: str
-) -> None:
-    with visit(browser, here, size, colours) as tab:
+# slow: every page in a browser, looked over by axe and pictured in each look
+def test_every_page_fits_names_its_controls_and_is_pictured(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
         page, picture = tab.page, tab.picture
         picture("sign-in")
         page.route("**/svc/api/DashboardEvents?page=health", an_hour)

@@ -81,7 +81,7 @@ def is_back(tab: Visit) -> None:
 # slow: longer than a server may take to answer the page
 @proves("the dashboard while its server is away")
 def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Host) -> None:
-    with visit(browser, here, "phone", "dark") as tab:
+    with visit(browser, here) as tab:
         tab.sign_in(here.key)
         link = tab.page.get_by_role("row").get_by_role("link", name="Bertram")
         link.focus()
@@ -229,7 +229,7 @@ def test_a_killed_server_comes_back_and_knows_the_session(browser: Browser, here
         tab.go("Chat")
         here.service.stop(signal.SIGKILL)
         says_that_it_is_away(tab)
-        tab.page.get_by_role("link", name="Audit", exact=True).click()
+        tab.choose("Audit")
         expect(tab.page.locator("#content")).to_contain_text("The server does not answer.")
         here.service.start()
         is_back(tab)
@@ -393,10 +393,10 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
                 stays(tab, name)
             moved, _ = shown[0]
             for name in READ[1:-1]:  # another page is asked for, which cannot come
-                moved.page.get_by_role("link", name=name, exact=True).click()
+                moved.choose(name)
                 expect(moved.page.get_by_role("heading", level=1)).to_have_text(name)
                 says_that_it_is_away(moved)
-            moved.page.get_by_role("link", name=READ[0], exact=True).click()
+            moved.choose(READ[0])
         for tab, name in shown:
             is_back(tab)
             expect(tab.page.get_by_role("heading", level=1)).to_have_text(name)

@@ -19,7 +19,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.settings import parse_env_file
 from svcserver.stack import rolling
-from tests.live.dashboard_page import LOOKS, Host, Visit, visit
+from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
 from tests.live.test_dashboard_machine import Told, heard, town
@@ -40,17 +40,16 @@ def press(place: Locator, name: str) -> None:
 
 
 # slow: a stack; each dialog is checked with axe in each look
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
 @proves(
     "POST DashboardAlertChannel", "DELETE DashboardAlertChannel/:name", "POST DashboardAlertTest"
 )
 def test_a_channel_is_added_tested_changed_and_removed(
-    browser: Browser, town: tuple[Host, Told], size: str, colours: str
+    browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, _ = town
-    name = f"{size}-{colours}"
+    name = "evening-alerts"
     path = here.folder / f"alert-{name}.env"
-    with receiver() as (url, deliveries), visit(browser, here, size, colours) as tab:
+    with receiver() as (url, deliveries), visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Alerts")
         tab.press("Add a channel")
@@ -194,11 +193,8 @@ def test_a_request_that_nobody_took_survives_a_reload(
 
 
 # slow: a stack
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
 @proves("GET DashboardBackups")
-def test_backups_and_progress_fit_in_each_look(
-    browser: Browser, town: tuple[Host, Told], size: str, colours: str
-) -> None:
+def test_backups_and_progress_fit_in_each_look(browser: Browser, town: tuple[Host, Told]) -> None:
     here, _ = town
     (here.folder / "stack.env").unlink(missing_ok=True)
     before = backups.read(here.folder)
@@ -210,7 +206,7 @@ def test_backups_and_progress_fit_in_each_look(
     ]
     try:
         with (
-            visit(browser, here, size, colours) as tab,
+            visit(browser, here) as tab,
             backups.running(here.folder),
         ):
             backups.write(here.folder, Backups(stored, now, begun=now, step="test"))

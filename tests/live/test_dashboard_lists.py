@@ -145,7 +145,7 @@ def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
 def test_a_search_and_what_was_unfolded_stay_while_the_list_changes(
     browser: Browser, here: Host
 ) -> None:
-    with visit(browser, here, "phone", "dark") as tab:
+    with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.go("Accounts")
         search = tab.page.get_by_label("Search accounts")

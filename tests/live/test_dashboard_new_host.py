@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.ctl.command import new_host
-from tests.live.dashboard_page import LOOKS, PAGES, Host, visit
+from tests.live.dashboard_page import PAGES, Host, visit
 from tests.live.real_browser import browser
 from tests.support.processes import Service, free_port
 from tests.support.proves import proves
@@ -38,11 +38,8 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 @proves("GET DashboardChecklist")
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
-def test_an_empty_host_lists_what_is_still_to_do(
-    browser: Browser, empty: Host, size: str, colours: str
-) -> None:
-    with visit(browser, empty, size, colours) as tab:
+def test_an_empty_host_lists_what_is_still_to_do(browser: Browser, empty: Host) -> None:
+    with visit(browser, empty) as tab:
         tab.sign_in(empty.key)
         card = tab.page.locator(".card").filter(has=tab.page.get_by_text("First evening"))
         files = card.get_by_role("listitem").filter(has_text="Game files")

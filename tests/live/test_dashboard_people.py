@@ -24,7 +24,6 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from tests.chat.sockets import Talker
 from tests.ctl.command import database_of
 from tests.live.dashboard_page import (
-    LOOKS,
     NAMES,
     PAGES,
     WIDER,
@@ -74,13 +73,10 @@ def account_page(browser: Browser, here: Host, name: str) -> Iterator[Visit]:
         yield tab
 
 
-@pytest.mark.parametrize(("size", "colours"), LOOKS)
-def test_an_account_has_grouped_acts_and_named_tracks(
-    browser: Browser, here: Host, size: str, colours: str
-) -> None:
+def test_an_account_has_grouped_acts_and_named_tracks(browser: Browser, here: Host) -> None:
     falk = here.players[5]["id"]
     here.admin("POST", "SeedProgression", {"UserId": falk, "Mode": "grandfather"})
-    with visit(browser, here, size, colours) as tab:
+    with visit(browser, here) as tab:
         tab.sign_in(here.key)
         open_account(tab, NAMES[5])
         groups = [line.split("\n") for line in tab.page.locator(".group").all_inner_texts()]
@@ -218,7 +214,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
         page = tab.page
         tab.sign_in(player["key"])
         expect(page.locator("#who")).to_have_text("Hal_9 (helper)")
-        tab.menu.click()
+        tab.open_menu()
         links = page.locator("#nav").get_by_role("link")
         assert [*map(str.lower, links.all_inner_texts())] == [
             entry for entry in PAGES if entry not in ("invites", "backups", "settings", "log")
