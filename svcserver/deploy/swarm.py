@@ -424,7 +424,8 @@ class SwarmEngine:
 
     def _constraints(self, launch: Launch) -> list[str]:
         trusted = [TRUSTED] if self._needs_trust(launch) else []
-        return [*trusted, *(f"node.id!={node}" for node in self._avoided)]
+        avoided = () if launch.kind in PERSISTENT else self._avoided  # a city may stay for months
+        return [*trusted, *(f"node.id!={node}" for node in avoided)]
 
     def _needs_trust(self, launch: Launch) -> bool:
         names = launch.kind.value, launch.hunt_id, launch.matchmaker_hunt

@@ -123,6 +123,9 @@ class SwarmTests(SwarmCase):
         self.failureResultOf(self.launched(supervisor, 1), Unlaunchable)
         self.assertEqual(self.successResultOf(self.launched(supervisor, 2)).node, "node2")
         self.running.rejecting.clear()
+        city = Deferred.fromCoroutine(supervisor.hand_out(CITY))
+        self.pass_s(2)
+        self.assertEqual(self.successResultOf(city).node, "node1")
         self.pass_s(AVOIDED_S)
         self.assertEqual(self.successResultOf(self.launched(supervisor, 3)).node, "node1")
 
