@@ -186,10 +186,10 @@ class BoardMatches:
         self.transaction.put(LAUNCHES_OF, holder, tuple(match.id for match in matches))
 
     def launched_on(self, server: Server) -> Match | None:
-        return self._named(LAUNCH_ON, _key(server))
+        return self._named(LAUNCH_ON, f"{server.port}")
 
     def set_launched_on(self, server: Server, match: Match) -> None:
-        self._name(LAUNCH_ON, _key(server), match)
+        self._name(LAUNCH_ON, f"{server.port}", match)  # of all machines of a swarm
 
     def _named(self, kind: Kind[str], key: str) -> Match | None:
         match_id = self.transaction.get(kind, key)
@@ -272,7 +272,3 @@ class LiveMatches:
         """Return the party's search (candidate), as the party poll shows it."""
         with self.rules_on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)
-
-
-def _key(server: Server) -> str:
-    return f"{server.host} {server.port}"

@@ -42,14 +42,14 @@ class BookTests(SynchronousTestCase):
         self.stored.add(made)
         return made
 
-    def runs(self, match: Match, port: int) -> None:
+    def runs(self, match: Match, port: int, host: str = "h") -> None:
         self.launches.begun(match)
         match.asking_until, match.state, match.ready_at = (
             0.0,
             MatchState.IN_PROGRESS,
             self.transaction.now,
         )
-        match.server = Server("h", port)
+        match.server = Server(host, port)
         self.launches.ready(match, match.server)
 
     def in_the_way(self, match: Match, now: float) -> dict[str, Match]:
@@ -59,7 +59,7 @@ class BookTests(SynchronousTestCase):
     def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
         self.runs(self.match("ann"), 1)
         self.assertEqual(list(self.in_the_way(self.match("ann"), 1.0)), ["ann"])
-        self.runs(self.match("bob"), 1)
+        self.runs(self.match("bob"), 1, "another machine")
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
     def test_ended_and_hour_old_launches_do_not_count(self) -> None:
