@@ -60,12 +60,12 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
         return text.replace(self.plant.old, self.plant.new).encode()
 
 
-def child(plant: Plant | None, seeds: Sequence[int]) -> None:
+def child(plant: Plant, seeds: Sequence[int], *, sound: bool) -> None:
     """Search for a planted bug with these seeds and print one JSON object.
 
-    ``plant`` is the bug that is put into the code first; with None, the code stays unchanged.
+    With ``sound``, the code stays unchanged.
     """
-    if plant is not None:
+    if not sound:
         sys.meta_path.insert(0, Planting(plant))
     from twisted.logger import globalLogBeginner
 
@@ -76,7 +76,8 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
     began = time.process_time()
     first: dict[str, Any] = {"seed": None}
     for seed in seeds:
-        result = simulate(Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0)).violations
+        scenario = Scenario(seed, PLAYERS, SECONDS, faults=seed % 3 != 0, swarm=plant.swarm)
+        result = simulate(scenario).violations
         rule = next((violation.rule for violation in result if violation.rule != PLAIN), PLAIN)
         took = {"seed": seed, "s": round(time.process_time() - began, 1), "rule": rule}
         if result and rule != PLAIN:
@@ -88,16 +89,15 @@ def child(plant: Plant | None, seeds: Sequence[int]) -> None:
 
 
 @cache
-def sound(seed: int) -> bool:
+def sound(plant: Plant, seed: int) -> bool:
     """Return whether the simulation with this seed finds no violation in the unchanged code."""
-    return bool(look(None, seed)["seed"] is None)
+    return bool(look(plant, seed, mode="--sound")["seed"] is None)
 
 
-def look(plant: Plant | None, *seeds: int) -> dict[str, Any]:
+def look(plant: Plant, *seeds: int, mode: str = "--child") -> dict[str, Any]:
     """Run the given seeds, or the default ones, in a separate process; return what was found."""
-    words = [plant.name if plant is not None else "", *map(str, seeds)]
     done = subprocess.run(
-        [sys.executable, "-m", "bench.planted", "--child", *words],
+        [sys.executable, "-m", "bench.planted", mode, plant.name, *map(str, seeds)],
         capture_output=True,
         text=True,
         check=False,
@@ -113,7 +113,7 @@ def row(plant: Plant, result: dict[str, Any]) -> str:
     if result["seed"] is None:
         why = " ".join(result.get("why", []))
         return f"| {plant.name} | {plant.kind} | not found in {SEEDS} {why} | | |"
-    if not sound(result["seed"]):
+    if not sound(plant, result["seed"]):
         return f"| {plant.name} | {plant.kind} | {result['seed']} also fails without the bug | | |"
     cells = plant.name, plant.kind, f"{result['seed']}", f"{result['s']}", result["rule"]
     return f"| {' | '.join(cells)} |"
@@ -122,9 +122,10 @@ def row(plant: Plant, result: dict[str, Any]) -> str:
 def main() -> None:
     """Try each planted bug and print the table."""
     words = sys.argv[1:]
-    if words[:1] == ["--child"]:
-        plant = next((plant for plant in PLANTS if plant.name == words[1]), None)
-        child(plant, [int(word) for word in words[2:]] or range(1, SEEDS + 1))
+    if words[:1] in (["--child"], ["--sound"]):
+        plant = next(plant for plant in PLANTS if plant.name == words[1])
+        seeds = [int(word) for word in words[2:]] or range(1, SEEDS + 1)
+        child(plant, seeds, sound=words[0] == "--sound")
         return
     print("| planted | kind | found with seed | CPU seconds | by the rule |")
     print("|---|---|---|---|---|")

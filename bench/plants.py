@@ -14,6 +14,12 @@ class Plant:
     module: str
     old: str
     new: str
+    swarm: bool = False  # game servers run on a simulated Docker Swarm
+
+
+def on_swarm(name: str, kind: str, old: str, new: str, module: str = "swarm") -> Plant:
+    """Return a bug of the engine that starts services of a Docker Swarm."""
+    return Plant(name, kind, f"svcserver.deploy.{module}", old, new, swarm=True)
 
 
 M = "svcserver.metagame."
@@ -384,5 +390,89 @@ PLANTS = (
         "        return Answer(200, show_login(*login))",
         "        waits = self.acts.tokens.epochs.not_before(login[1])\n"
         "        return Answer(202 if waits else 200, show_login(*login))",
+    ),
+    on_swarm(
+        "a launch begins before it is known what runs",
+        "missing check after a restart",
+        "        if not self._is_listed:\n            raise NoCapacity",
+        "        if False:\n            raise NoCapacity",
+    ),
+    on_swarm(
+        "a hunt is launched while its predecessor is removed",
+        "missing check of a name",
+        "        if name in self.services:",
+        "        if False:",
+    ),
+    on_swarm(
+        "a launch without room is refused and not removed",
+        "lost removal",
+        '                    service.fail(NoCapacity("memory"))',
+        '                    service.process and service.process.end_exec(NoCapacity("memory"))',
+    ),
+    on_swarm(
+        "the hunts of a lost machine never end",
+        "missing check of a machine",
+        "    if machines.has_lost(newest.node) and newest.state not in ENDED:",
+        "    if False:",
+    ),
+    on_swarm(
+        "a machine that was removed counts as there",
+        "missing check of a machine",
+        "(node in self.down or node not in self.addresses)",
+        "(node in self.down)",
+    ),
+    on_swarm(
+        "a restarted deploy server adopts whatever has a name",
+        "adoption without a check",
+        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
+        "        if not self._is_listed:",
+    ),
+    on_swarm(
+        "a restarted deploy server ends the hunts that it finds",
+        "lost adoption",
+        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
+        "        if not self._is_listed and starts:",
+    ),
+    on_swarm(
+        "a launch that has failed is adopted later",
+        "adoption without a check",
+        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
+        "        if observed.state is State.RUNNING or starts:",
+    ),
+    on_swarm(
+        "the swarm restarts hunts",
+        "wrong policy",
+        '"any" if persistent else "none"',
+        '"any"',
+    ),
+    on_swarm(
+        "half of the memory is reserved",
+        "reservation that is too small",
+        '                        "MemoryBytes": memory,\n',
+        '                        "MemoryBytes": memory // 2,\n',
+    ),
+    on_swarm(
+        "a service is forgotten before its program has ended",
+        "early removal",
+        "            elif all(is_over(task, self._machines) for task in tasks):",
+        "            else:",
+    ),
+    on_swarm(
+        "a port is free while its game server is being removed",
+        "missing check of a claim",
+        "        return any(service.server.port == port for service in self.services.values())",
+        "        return False",
+    ),
+    on_swarm(
+        "the secret of an ended hunt is left",
+        "leak",
+        '        await self._try("DELETE", f"/secrets/{service.name}")\n',
+        "",
+    ),
+    on_swarm(
+        "a machine is drained at once",
+        "missing check of a machine",
+        '            if leaving and node["ID"] not in hunting:',
+        "            if leaving:",
     ),
 )

@@ -35,6 +35,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--players", type=click.IntRange(1, 400), default=20, help="Number of players.")
 @click.option("--seed", type=int, default=1, help="The same seed gives the same run.")
 @click.option("--faults", is_flag=True, help="Break disks, lines, services and game servers.")
+@click.option("--swarm", is_flag=True, help="Run game servers on a Docker Swarm of 3 machines.")
 @click.option("--steps", "file", type=FILE, help="Run the steps in this file, not the seed's.")
 @click.option(
     "--timeline",
@@ -48,6 +49,7 @@ def main(
     players: int,
     seed: int,
     faults: bool,
+    swarm: bool,
     file: Path | None,
     timeline: Path | None,
     shrink: bool,
@@ -62,7 +64,13 @@ def main(
     steps = None if file is None else read_steps(file)
     seconds = float(max(1, round(days * DAY_S)))
     scenario = Scenario(
-        seed, players, seconds, faults, steps, steps_file="" if file is None else str(file)
+        seed,
+        players,
+        seconds,
+        faults,
+        steps,
+        steps_file="" if file is None else str(file),
+        swarm=swarm,
     )
     try:
         result = with_bar(scenario, quiet=as_json)

@@ -208,6 +208,9 @@ class Audit:
             self._wrong("counts agree", f"game servers on {bound}, and the fleet lists {known}")
         if fleet._held:
             self._wrong("ports are given back", f"{sorted(fleet._held)} are held for no launch")
+        if self.host.swarm is not None:
+            for what in self.host.swarm.leftovers():
+                self._wrong("counts agree", what)
         rule = self.host.firewall.rule
         if rule is not None and rule.ips:
             self._wrong("ports are shut again", f"open for {', '.join(rule.ips)}")

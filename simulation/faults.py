@@ -11,6 +11,7 @@ from attrs import define, field
 
 from simulation.clock import World
 from simulation.host import RESTARTED_S, STOPPED_S, SimHost
+from simulation.machines import MANAGER
 from simulation.network import Network
 from simulation.valkey import MACHINE as ENGINE
 
@@ -51,7 +52,7 @@ class Breaker:
         self.struck, before, self.until = "", self.until, self.world.now
         if name not in OF_ONE_LINE:
             self.begins("")
-        FAULTS[name](self, dice)
+        (FAULTS | OF_SWARM)[name](self, dice)
         self.troubled(self.until, self.struck)
         self.until = max(self.until, before)
 
@@ -296,6 +297,65 @@ def broken_firewall(breaker: Breaker, dice: random.Random) -> None:
     breaker.mend(dice.uniform(5.0, 60.0), mend)
 
 
+def lost_machine(breaker: Breaker, dice: random.Random) -> None:
+    """Cut the power of a machine of the swarm for a while."""
+    _unreachable(breaker, dice, power=False)
+
+
+def cut_off_machine(breaker: Breaker, dice: random.Random) -> None:
+    """Cut off a machine of the swarm for a while; its game servers run on at first."""
+    _unreachable(breaker, dice, power=True)
+
+
+def _unreachable(breaker: Breaker, dice: random.Random, *, power: bool) -> None:
+    swarm, back = breaker.host.swarm, dice.choice((5.0, 20.0, 40.0, 60.0, 150.0))
+    if swarm is None:
+        return
+    node = dice.choice([node for node in swarm.machines if node != MANAGER])
+    if node not in swarm.unreachable:
+        swarm.cut_off(node, power=power)
+        breaker.mend(back, partial(swarm.recover, node))
+
+
+def drained_machine(breaker: Breaker, dice: random.Random) -> None:
+    """Drain a machine of the swarm, as the owner does, and undo that later."""
+    swarm = breaker.host.swarm
+    if swarm is None:
+        return
+    node = dice.choice(list(swarm.machines))
+    swarm.drain(node, on=True)
+    breaker.mend(dice.uniform(30.0, 200.0), partial(swarm.drain, node, on=False))
+
+
+def joined_machine(breaker: Breaker, dice: random.Random) -> None:
+    """Let a machine join the swarm, which the owner later removes without draining it."""
+    swarm = breaker.host.swarm
+    if swarm is not None:
+        breaker.mend(dice.uniform(30.0, 200.0), partial(swarm.remove, swarm.join()))
+
+
+def restarted_manager(breaker: Breaker, dice: random.Random) -> None:
+    """Restart the manager's engine, which ends the game servers on its machine."""
+    swarm = breaker.host.swarm
+    if swarm is not None:
+        swarm.stop_engine()
+        breaker.mend(dice.choice((1.0, 4.0, 15.0)), swarm.start_engine)
+
+
+OF_SWARM: dict[str, Fault] = {
+    "cut-off-machine": cut_off_machine,
+    "drained-machine": drained_machine,
+    "joined-machine": joined_machine,
+    "lost-machine": lost_machine,
+    "restarted-manager": restarted_manager,
+}
+NOT_ON_SWARM = (
+    "emptied-engine",  # matches that are forgotten are launched again
+    "failover",
+    "powerless-engine",
+    "frozen-game-server",  # not detected on a swarm
+    "hanging-launch",
+)
 FAULTS: dict[str, Fault] = {
     "broken-firewall": broken_firewall,
     "crashed-hunt": crashed_hunt,

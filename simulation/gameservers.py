@@ -64,7 +64,7 @@ class GameServer:
 
     world: World
     fleet: Servers
-    process: GameProcess
+    process: GameProcess | None  # None on a swarm
     pid: int
     line: CommandLine
     began: float
@@ -75,6 +75,11 @@ class GameServer:
     still_since: float = 0.0
     unread: int = 0  # bytes
     adopted: bool = False  # by a deploy server that did not start it
+    node: str = ""  # its machine in a swarm
+    address: str = ""  # of that machine
+    cut_off: bool = False  # nothing reaches that machine
+    visited: bool = False  # by a player
+    code: int = 0  # its exit status
     last_heard: float = 0.0
     players: dict[str, float] = field(factory=dict)  # account -> time of the last datagram
     loot: dict[str, int] = field(factory=dict)  # rewards given, by player
@@ -87,7 +92,7 @@ class GameServer:
     @property
     def plays(self) -> bool:
         """Return whether the game server admits players: it listens, and is not frozen or ended."""
-        return self.listens and not self.over and not self.still
+        return self.listens and not (self.over or self.still or self.cut_off)
 
     def hear(self, ip: str, account: str, *, goodbye: bool = False) -> bool:
         """Handle a player's datagram; return whether the game server replied.
@@ -99,7 +104,7 @@ class GameServer:
         if not self.plays:
             self.sent_to()
             return False
-        self.last_heard = self.world.now
+        self.last_heard, self.visited = self.world.now, True
         if goodbye:
             self.players.pop(account, None)
         else:
@@ -147,13 +152,13 @@ class GameServer:
         """End the process and notify its deploy server."""
         if self.over:
             return
-        self.over = True
+        self.over, self.code = True, 128 + by if by else code
         self.fleet.ended(self)
         done = code == 0 and by is None
         why: Exception = ProcessDone(0) if done else ProcessTerminated(code or None, by)
         if self.adopted:  # only the parent learns the exit status
             why = UnknownExit()
-        if not self.fleet.parent_dead():
+        if self.process is not None and not self.fleet.parent_dead():
             self.process.processExited(Failure(why))
             self.process.processEnded(Failure(why))
 
@@ -186,12 +191,22 @@ class Servers:
         if self.fails:
             self.fails -= 1
             raise OSError(12, "Cannot allocate memory")
-        line = CommandLine.parse(order.command()[1:])
-        pid = FIRST_PID + self.launches
-        server = GameServer(self.world, self, process, pid, line, self.world.now)
+        server = self.begin(process, CommandLine.parse(order.command()[1:]))
         process.is_zombie = lambda _: server.over
         process.makeConnection(server)
-        if line.port in self._bound:
+        return server.pid
+
+    def begin(
+        self, process: GameProcess | None, line: CommandLine, node: str = "", address: str = ""
+    ) -> GameServer:
+        """Start a game server; on a swarm, it has no ``process``."""
+        pid = FIRST_PID + self.launches
+        server = GameServer(
+            self.world, self, process, pid, line, self.world.now, node=node, address=address
+        )
+        before = self._bound.get(line.port)
+        moves = server.stays and before is not None and before.node != node
+        if before is not None and not moves:  # a city keeps its port on its next machine
             self.twice.append(f"port {line.port} at {self.world.now - START:.0f} s")
         self._bound[line.port] = server
         self.started[pid] = server
@@ -202,7 +217,7 @@ class Servers:
             server.stand_still(deaf=True)
         else:
             self.world.later(BOOT_S, server.boot)
-        return pid
+        return server
 
     def runs(self, pid: int) -> bool:
         """Return whether the process with this pid is running."""
@@ -265,6 +280,7 @@ class Servers:
         since = (server.still_since for server in stands if account in server.players)
         return any(self.world.now - at < ENDED_S for at in since)
 
-    def at(self, port: int) -> GameServer | None:
-        """Return the game server that uses the port, or None."""
-        return self._bound.get(port)
+    def at(self, port: int, address: str = "") -> GameServer | None:
+        """Return the game server that uses the port at this address, or None."""
+        server = self._bound.get(port)
+        return server if server is not None and server.address in ("", address) else None

@@ -17,6 +17,7 @@ from twisted.internet.defer import maybeDeferred
 from simulation.clock import World
 from simulation.gameservers import Notes, Servers
 from simulation.ledger import Disk, SimLedger
+from simulation.machines import GAME_SERVER_MB, EngineLine, SimSwarm
 from simulation.network import Network, Route
 from simulation.process import Process
 from simulation.valkey import ADDRESS as ENGINE
@@ -49,6 +50,7 @@ from svcserver.deploy import settings as deploy_settings
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
+from svcserver.deploy.swarm import SwarmEngine
 from svcserver.edge.upstream import plain
 from svcserver.gateway import service as gateway
 from svcserver.gateway import settings as gateway_settings
@@ -76,6 +78,7 @@ CITY_MAP = "/Game/Maps/city/city_persistent"
 METAGAME, DEPLOY, CONTENT, ALLOWLIST, CHAT, EDGE = 61000, 61001, 61002, 61005, 61099, 443
 WORKERS = {"metagame": (METAGAME, CHAT), "metagame-2": (61010, 61098)}
 FIRST_PORT, LAST_PORT = 8760, 8777
+FEW_PORTS = 8770  # on a swarm, so that ports are often used again
 STOPPED_S = 20.0  # a process that has not stopped by then is killed
 RESTARTED_S = 1.0
 
@@ -119,6 +122,7 @@ class SimHost:
     network: Network
     rehearsed: bool = False  # the board runs all work twice
     shared: bool = False  # two metagames, whose board is the model of Valkey
+    on_swarm: bool = False  # game servers run on the machines of a Docker Swarm
     environ: dict[str, str] = field(factory=dict)  # more of the metagame's settings
     disk: Disk = field(init=False)
     firewall: FakeFirewall = field(factory=FakeFirewall, init=False)
@@ -131,6 +135,7 @@ class SimHost:
     valkey: SimValkey | None = None
     chats: dict[str, Any] = field(factory=dict)  # by metagame
     board: MemoryBoard | None = None  # of the only metagame
+    swarm: SimSwarm | None = None
     deaths: int = 0
     stops: int = 0  # of services that ended by themselves when they were told to
 
@@ -142,6 +147,8 @@ class SimHost:
             "UPDATE accounts SET tokens_not_before = max(tokens_not_before, ?) WHERE id = ?",
             (at, account),
         )
+        if self.on_swarm:
+            self.swarm = SimSwarm(world=self.world, servers=self.servers, address=PUBLIC)
         self.network.name(PUBLIC, "host")
         raw = self.disk.engine.connect()
         with raw.begin():
@@ -153,6 +160,8 @@ class SimHost:
         if self.shared:
             self.valkey = SimValkey(self.world, self.network)
             self.valkey.start()
+        if self.swarm is not None:
+            self.swarm.tick()
         for name in self._starters():
             self.boot(name)
 
@@ -265,14 +274,17 @@ class SimHost:
             "GAMESERVER_MEMORY_GUARD": "0",
             "CITY_MAP": CITY_MAP,
         }
+        if self.swarm is not None:
+            environ |= {"GAMESERVER_ENGINE": "swarm", "GAMESERVER_STARTUP_MB": f"{GAME_SERVER_MB}"}
+            environ["PORT_RANGE_BEGIN"] = f"{FEW_PORTS}"
         settings = load(deploy_settings.Settings, environ)[0]
         supervisor = deploy.supervise(settings, reactor, {})
+        self.servers.parent, self.supervisor = reactor, supervisor
+        supervisor.program = evolve(supervisor.program, output=None)
+        if isinstance(supervisor.engine, SwarmEngine) and self.swarm is not None:
+            return self._deploy_on_swarm(reactor, settings, self.swarm, supervisor.engine)
         supervisor.engine, supervisor.is_bound = self.servers, self.servers.is_bound
         supervisor.saved = self.notes
-        supervisor.program = evolve(supervisor.program, output=None)
-        self.servers.parent, self.supervisor = reactor, supervisor
-        door = deploy.front_door(supervisor, secrets=lambda: [signing_keys()[0]])
-        factory = HttpFactory(door, reactor, proxy_headers=(GATEWAY,))
 
         def tidy() -> None:
             self.servers.end_left_over(supervisor.adopt("ours", self.servers.take))
@@ -288,10 +300,27 @@ class SimHost:
             self.servers.unread,
             self.servers.ping,
         )
+        return self._serve_deploy(reactor, watch, frozen)
+
+    def _deploy_on_swarm(
+        self, reactor: Process, settings: Any, swarm: SimSwarm, engine: SwarmEngine
+    ) -> Service:
+        """Return the deploy server, whose engine starts services of the simulated swarm."""
+        api: Any = EngineLine(swarm, reactor)
+        engine.api, swarm.supervisor = api, self.supervisor
+        swarm.disturbances += 1
+        self.supervisor.is_bound = engine.uses
+        at_boot = deploy._at_boot(settings)
+        watch = deploy.Watch(reactor, self.supervisor, at_boot, engine.begin, leave=engine.stop)
+        return self._serve_deploy(reactor, watch)
+
+    def _serve_deploy(self, reactor: Process, *parts: Service) -> Service:
+        door = deploy.front_door(self.supervisor, secrets=lambda: [signing_keys()[0]])
+        factory = HttpFactory(door, reactor, proxy_headers=(GATEWAY,))
         top = OrderedServices()
         Listening(reactor, "deploy", DEPLOY, "127.0.0.1", factory).setServiceParent(top)
-        watch.setServiceParent(top)
-        frozen.setServiceParent(top)
+        for part in parts:
+            part.setServiceParent(top)
         return top
 
     def _content(self, reactor: Process) -> Service:

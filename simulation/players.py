@@ -165,7 +165,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
                 if sitting != me.sitting:  # the game was restarted meanwhile
                     raise Stopped
                 info = candidate["serverInfo"]
-                me.place, me.where = me.servers.at(int(info["port"])), hunt_id
+                me.place, me.where = me.servers.at(int(info["port"]), info["host"]), hunt_id
                 return True
             well = me.history.answers.untroubled(began - SETTLES_S)
             if candidate.get("status") == "FAILED" and well:

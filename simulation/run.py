@@ -59,13 +59,19 @@ class Scenario:
     steps: Sequence[Step] | None = None
     pace_s: float = 35.0
     steps_file: str = ""
+    swarm: bool = False  # game servers run on the machines of a Docker Swarm
 
     def script(self) -> Script:
         """Return the given steps, or else the seed's steps."""
         if self.steps is not None:
             return Script.of_steps(self.steps)
         return Script.of_seed(
-            self.seed, self.players, self.seconds, faults=self.faults, pace_s=self.pace_s
+            self.seed,
+            self.players,
+            self.seconds,
+            faults=self.faults,
+            pace_s=self.pace_s,
+            swarm=self.swarm,
         )
 
 
@@ -78,6 +84,7 @@ class Moment:
     events: tuple[str, ...]
 
 
+EXCUSED_S = 30.0  # until the swarm has ended a game server
 EVENTS = 8  # of a merged moment
 
 
@@ -172,6 +179,8 @@ class Run:
         traces = traces_s(name)
         if traces is not None:
             self.history.answers.trouble(self.world.now + traces, settles_s=0.0)
+        if self.host.swarm is not None and name.startswith("deploy: a game server ends"):
+            self.host.swarm.excused_until = self.world.now + EXCUSED_S
         if name.startswith(LIVE_STATE):
             self.history.parties.shake(self.world.now)
             self.history.chat.gap(self.world.now, self.world.now + APART_S)
@@ -182,8 +191,14 @@ class Run:
         self.network = Network(self.world, self._sent)
         kind = self.scenario.seed % 4
         self.host = SimHost(
-            self.world, self.network, rehearsed=kind == 3, shared=shared(self.scenario.seed)
+            self.world,
+            self.network,
+            rehearsed=kind == 3,
+            shared=shared(self.scenario.seed),
+            on_swarm=self.scenario.swarm,
         )
+        if self.host.swarm is not None:
+            self.host.swarm.wrong = self.history.wrong.add
         self.history.calm = not self.scenario.faults and not any(
             step.who == HOST for step in self.scenario.steps or ()
         )

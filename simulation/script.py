@@ -8,10 +8,11 @@ from heapq import merge
 
 from attrs import frozen
 
-from simulation.faults import FAULTS, OF_ENGINE
+from simulation.faults import FAULTS, NOT_ON_SWARM, OF_ENGINE, OF_SWARM
 from simulation.players import WEIGHTS
 
 HOST = -1  # the actor of a fault's step
+HUNTERS = 10.0  # more hunts than on other hosts, so that memory is short
 IMPATIENT = ("quit", "quit", "log_in", "chat_in", "leave_party")
 HOUR_S = 3600.0
 
@@ -72,13 +73,22 @@ class Script:
 
     @classmethod
     def of_seed(
-        cls, seed: int, players: int, seconds: float, *, faults: bool, pace_s: float = 35.0
+        cls,
+        seed: int,
+        players: int,
+        seconds: float,
+        *,
+        faults: bool,
+        pace_s: float = 35.0,
+        swarm: bool = False,
     ) -> Script:
         """Return the script of a seed; see ``script``."""
         draw = random.Random(f"script {seed}")  # noqa: S311
         weights = {
             what: weight * draw.choice((0.2, 1.0, 1.0, 4.0)) for what, weight in WEIGHTS.items()
         }
+        if swarm:
+            weights["hunt"] *= HUNTERS
         parts: list[Iterator[Step]] = []
         count = 0
         for who in range(players):  # counted here, generated later with the same random numbers
@@ -87,7 +97,7 @@ class Script:
             parts.append(_of_player(who, players, seconds, pace_s, weights, dice))
             count += sum(1 for _ in _of_player(who, players, seconds, pace_s, weights, draw))
         if faults:
-            troubles = sorted(_troubles(seed, players, seconds, draw), key=_when)
+            troubles = sorted(_troubles(seed, players, seconds, draw, swarm=swarm), key=_when)
             parts.append(iter(troubles))
             count += len(troubles)
         return cls(count, merge(*parts, key=_when))
@@ -120,10 +130,13 @@ def _of_player(
             at += draw.uniform(60.0, HOUR_S / 4)
 
 
-def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> list[Step]:
+def _troubles(
+    seed: int, players: int, seconds: float, draw: random.Random, *, swarm: bool
+) -> list[Step]:
     """Return the faults, and the steps of impatient players who leave and return."""
     steps: list[Step] = []
-    often, every_s = _faults(seed, draw), draw.choice((80.0, 240.0, 240.0))
+    often = _faults(seed, draw, swarm=swarm)
+    every_s = draw.choice((80.0, 240.0, 240.0))
     at = draw.uniform(60.0, 300.0)
     while at < seconds:
         fault = draw.choices(list(often), list(often.values()))[0]
@@ -136,7 +149,7 @@ def _troubles(seed: int, players: int, seconds: float, draw: random.Random) -> l
     return steps
 
 
-def _faults(seed: int, draw: random.Random) -> dict[str, int]:
+def _faults(seed: int, draw: random.Random, *, swarm: bool) -> dict[str, int]:
     """Return the weight of each fault; a seed omits some faults, so that others are frequent."""
     shares = {}
     for name in sorted(FAULTS):
@@ -145,4 +158,7 @@ def _faults(seed: int, draw: random.Random) -> dict[str, int]:
             shares[name] = share
         elif shared(seed):
             shares[name] = 1 + share
+    if swarm:
+        shares = {name: share for name, share in shares.items() if name not in NOT_ON_SWARM}
+        shares |= {name: draw.choice((2, 6, 12)) for name in sorted(OF_SWARM)}
     return shares

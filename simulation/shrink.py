@@ -29,7 +29,9 @@ def command(scenario: Scenario, file: str = "") -> str:
         "--players",
         f"{scenario.players}",
     ]
-    return shlex.join([*words, "--days", days, *(["--faults"] if scenario.faults else []), *steps])
+    flags = {"--faults": scenario.faults, "--swarm": scenario.swarm}
+    chosen = [flag for flag, is_on in flags.items() if is_on]
+    return shlex.join([*words, "--days", days, *chosen, *steps])
 
 
 def failure_report(result: Result, steps: list[Step]) -> str:

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
+from simulation.swarm import FakeSwarm
 from svcserver.deploy.fleet import Fleet, GameServer, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Unlaunchable
 from svcserver.deploy.orders import Program
@@ -21,7 +22,6 @@ from svcserver.deploy.readiness import Readiness
 from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
-from tests.deploy.fake_swarm import FakeSwarm
 from tests.deploy.supervised import CITY, DOJO, HUNT, FakeSpawner
 
 FIRST, LAST = 9000, 9005  # four hunts
@@ -254,11 +254,21 @@ class SwarmMachine(EngineMachine):
         self.swarm.away = False
         self.wait(20)
 
-    @rule(match=st.sampled_from(MATCHES), is_late=st.booleans())
-    def lose_reply(self, match: str, is_late: bool) -> None:
-        """Launch a hunt and lose the reply; with ``is_late`` the engine starts the hunt later."""
+    @rule(
+        match=st.sampled_from(MATCHES),
+        following=st.sampled_from(MATCHES),
+        is_late=st.booleans(),
+        tenths=st.integers(0, 12),
+    )
+    def lose_reply(self, match: str, following: str, is_late: bool, tenths: int) -> None:
+        """Launch a hunt and lose the reply; soon launch it again, and then another hunt.
+
+        With ``is_late`` the engine carries out the first launch later.
+        """
         self.swarm.loses_reply, self.swarm.is_late = not is_late, is_late
-        self.hunt(match, 20)
+        self.hunt(match, tenths)
+        self.hunt(match, tenths)
+        self.hunt(following, 20)
 
     @rule(node=st.sampled_from(["node2", "node3"]))
     def lose_machine(self, node: str) -> None:

@@ -10,6 +10,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
+from simulation.swarm import MB, FakeSwarm
 from svcserver.deploy.fleet import GameServer, NoCapacity
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.orders import Program
@@ -27,7 +28,6 @@ from svcserver.deploy.swarm import (
 )
 from svcserver.kernel.secrets import Secret, fingerprint
 from svcserver.kernel.settings import load
-from tests.deploy.fake_swarm import MB, FakeSwarm
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 
 MATCH = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"

@@ -10,8 +10,10 @@ from twisted.internet.defer import Deferred
 from svcserver.deploy.docker_api import EngineError
 
 MB = 1024 * 1024
+LATE_STEPS = 30
 STOP_STEPS = 15  # until a program has ended
-FINAL = ("complete", "failed", "rejected", "shutdown")
+FINAL = ("complete", "failed", "rejected", "shutdown", "orphaned")
+REMEMBERED = 5  # ended tasks of a service
 NO_IMAGE = {"State": "rejected", "Err": "No such image: game:1"}
 Json = dict[str, Any]
 
@@ -33,13 +35,14 @@ class FakeSwarm:
     tasks: list[Json] = field(factory=list)
     away: bool = False
     loses_reply: bool = False  # carry out the next POST, but do not answer
-    is_late: bool = False  # carry out the next creation after a second, and do not answer
+    is_late: bool = False  # carry out the next creation after 30 steps, and do not answer
     secrets_in_use: set[str] = field(factory=set)  # they cannot be deleted
     garbled: bool = False  # replies to POST have unexpected fields
     listings: int = 0
     late: list[tuple[int, str, Json]] = field(factory=list)  # at a step, path and body
     leaving: set[str] = field(factory=set)  # machines with the label svc.drain
     availability: dict[str, str] = field(factory=dict)
+    unreachable: set[str] = field(factory=set)  # tasks there continue, but do not change here
     starts: list[str] = field(factory=list)  # the service names of all tasks that ran
     _serial: int = 0
     _steps: int = 0
@@ -56,7 +59,7 @@ class FakeSwarm:
             raise EngineError(0, "no answer: away")
         if self.is_late and path == "/services/create":
             self.is_late = False
-            self.late.append((self._steps + 10, path, body or {}))
+            self.late.append((self._steps + LATE_STEPS, path, body or {}))
             raise EngineError(0, "no answer: late")
         self.listings += path == "/nodes"
         reply = self._answer(method, path, body or {})
@@ -73,29 +76,37 @@ class FakeSwarm:
     def _answer(self, method: str, path: str, body: Json) -> Any:
         words = path.strip("/").split("/")
         match method, words:
-            case "GET", ["nodes", node]:
+            case "GET", ["nodes", node] if node in self.machines:
                 return next(sent for sent in self._listed("nodes") if sent["ID"] == node)
             case "GET", [what]:
                 return self._listed(what)
             case "DELETE", ["secrets", name] if name in self.secrets_in_use:
                 raise EngineError(400, "secret is in use")
             case "DELETE", [what, name]:
-                table = self.services if what == "services" else self.secrets
-                if table.pop(name, None) is None:
-                    raise EngineError(404, "not found")
-                for task in self._tasks_of(name):
-                    task["DesiredState"] = "remove"
-                return None
-            case "POST", ["nodes", node, "update"]:
-                self.availability[node] = body["Availability"]
-                labels = body["Labels"]
-                self.leaving = self.leaving | {node} if labels else self.leaving - {node}
-                return None
+                return self._delete(self.services if what == "services" else self.secrets, name)
+            case "POST", ["nodes", node, "update"] if node in self.machines:
+                return self._update(node, body)
+            case _, ["nodes", _, *_]:
+                raise EngineError(404, "not found")
             case "POST", ["secrets", "create"]:
                 return self._create(self.secrets, body["Name"], body)
             case "POST", ["services", "create"]:
                 return self._create_service(body)
         raise AssertionError(f"{method} {path}")
+
+    def _delete(self, table: dict[str, Json], name: str) -> None:
+        if table.pop(name, None) is None:
+            raise EngineError(404, "not found")
+        for task in self._tasks_of(name):
+            task["DesiredState"] = "remove"
+        self.changed()
+
+    def _update(self, node: str, body: Json) -> None:
+        self.availability[node] = body["Availability"]
+        self.leaving = self.leaving | {node} if body["Labels"] else self.leaving - {node}
+        if body["Availability"] == "drain":
+            self._move_from(node)
+        self.changed()
 
     def _listed(self, what: str) -> Any:
         lists: Json = {
@@ -121,10 +132,10 @@ class FakeSwarm:
                     },
                     "Status": {
                         "State": "down" if name in self.down else "ready",
-                        "Addr": f"10.0.0.{number}",
+                        "Addr": name.replace("node", "10.0.0."),
                     },
                 }
-                for number, name in enumerate(self.machines, 1)
+                for name in self.machines
             ],
         }
         return lists[what]
@@ -136,6 +147,7 @@ class FakeSwarm:
         made: Json = {"ID": f"s{self._serial}", "Spec": body, "Version": {"Index": 1}}
         self.services[made["ID"]] = made
         self._add_task(made)
+        self.changed()
         return made
 
     def _create(self, table: dict[str, Json], name: str, body: Json) -> Json:
@@ -150,8 +162,12 @@ class FakeSwarm:
     def _add_task(self, service: Json) -> None:
         self._serial += 1
         template = service["Spec"]["TaskTemplate"]
+        ended = [task for task in self._tasks_of(service["ID"]) if task["Status"]["State"] in FINAL]
+        for task in ended[: len(ended) - REMEMBERED]:
+            self.tasks.remove(task)
         self.tasks.append(
             {
+                "ID": f"t{self._serial}",
                 "ServiceID": service["ID"],
                 "CreatedAt": f"{self._serial:09}",
                 "DesiredState": "running",
@@ -177,20 +193,15 @@ class FakeSwarm:
         self._create_late()
         for task in list(self.tasks):
             state, node = task["Status"]["State"], task["NodeID"]
-            if node in self.down:
+            if state != "orphaned" and (node in self.down or node in self.unreachable):
                 continue
-            if task["DesiredState"] == "remove":
-                if state == "running":
-                    task["steps"] = task.get("steps", STOP_STEPS) - 1
-                    if not task["steps"]:
-                        task["Status"] = {"State": "shutdown"}
-                else:
-                    self.tasks.remove(task)
+            if task["DesiredState"] != "running":
+                self._stop(task)
             elif state == "pending":
                 self._place(task)
             elif state == "preparing":
                 self._start(task)
-            elif state in FINAL and task["persistent"] and task["DesiredState"] == "running":
+            elif state in FINAL and task["persistent"]:
                 task["DesiredState"] = "shutdown"
                 if task["ServiceID"] in self.services:
                     self._add_task(self.services[task["ServiceID"]])
@@ -201,20 +212,41 @@ class FakeSwarm:
         else:
             task["Status"] = {"State": "running"}
             self.starts.append(task["name"])
+            self.started(task)
+
+    def _stop(self, task: Json) -> None:
+        state = task["Status"]["State"]
+        if state == "running":
+            task["steps"] = task.get("steps", STOP_STEPS) - 1
+            if not task["steps"]:
+                self.stopped(task)
+                task["Status"] = {"State": "shutdown"}
+        elif task["DesiredState"] == "remove":
+            self.tasks.remove(task)
+        elif state not in FINAL:
+            task["Status"] = {"State": "shutdown"}
+
+    def started(self, task: Json) -> None:
+        """Start a task's program; for subclasses."""
+
+    def stopped(self, task: Json) -> None:
+        """End a task's program; for subclasses."""
+
+    def changed(self) -> None:
+        """Send an event to those who follow the events; for subclasses."""
 
     def free(self, node: str) -> int:
         """Return how many MB of a machine's memory no task has reserved."""
         used = sum(
-            task["MB"]
-            for task in self.tasks
-            if task["NodeID"] == node and task["Status"]["State"] not in FINAL
+            task["MB"] for task in self._tasks_on(node) if task["Status"]["State"] not in FINAL
         )
         return self.machines[node] - int(used)
 
     def _place(self, task: Json) -> None:
         refused = task["Spec"]["Placement"]["Constraints"]
         for node in self.machines:
-            fits = node not in self.down and f"node.id!={node}" not in refused
+            is_open = node not in self.down and self.availability.get(node, "active") == "active"
+            fits = is_open and f"node.id!={node}" not in refused
             if fits and self.free(node) >= task["MB"]:
                 task["NodeID"], task["Status"] = node, {"State": "preparing"}
                 return
@@ -228,13 +260,30 @@ class FakeSwarm:
         ]
 
     def end(self, task: Json, code: int = 0, error: str = "") -> None:
-        """End a task's program."""
+        """Report that a task's program has ended."""
         state = "failed" if code or error else "complete"
         task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
 
     def lose(self, node: str) -> None:
         """Lose a machine; the swarm moves its city and dojo, but never a hunt."""
         self.down.add(node)
+        self._move_from(node)
+        self.changed()
+
+    def recover(self, node: str) -> None:
+        """Bring a machine back; what runs there although it should not is stopped."""
+        self.down.discard(node)
+        self.unreachable.discard(node)
+        self.changed()
+
+    def remove(self, node: str) -> None:
+        """Remove a machine from the swarm, without stopping its programs."""
+        self.lose(node)
+        del self.machines[node]
+        for task in self._tasks_on(node):
+            task["Status"] = {"State": "orphaned"}
+
+    def _move_from(self, node: str) -> None:
         for task in self._tasks_on(node):
             if task["DesiredState"] != "running":
                 continue
