@@ -102,7 +102,6 @@ class Fleet:
     first_port: int
     last_port: int
     hunt_worker: bool = False
-    avoids: Callable[[int], bool] = lambda port: False
     servers: dict[str, GameServer] = field(factory=dict, init=False)
     last_heartbeats: dict[str, float] = field(factory=dict, init=False)  # by server id
     _held: set[int] = field(factory=set, init=False)
@@ -115,11 +114,10 @@ class Fleet:
         """Reserve a port for a launch until ``started`` or ``release``; raise NoCapacity.
 
         The city has the last port of the range and the dojo the port before. Hunts and tutorials
-        use the other ports, highest first. A port that another program uses is skipped. A port for
-        which ``avoids`` returns True is used only if no other port is free.
+        use the other ports, highest first. A port that another program uses is skipped.
         """
         unusable = self._held | self._taken()
-        for port in sorted(self._ports(kind), key=self.avoids):
+        for port in self._ports(kind):
             if port not in unusable and not is_bound(port):
                 self._held.add(port)
                 return port

@@ -43,6 +43,7 @@ class PastLaunch(TypedDict):
 
 
 FAILED = "failed"
+ALIKE = ("id", "kind", "map", "how", "reason")  # the same end again
 
 
 @define
@@ -71,19 +72,17 @@ class LaunchHistory:
         self._add(_entry(server.launch, server.id, server.port, server.started_at, at, how, reason))
 
     def failed(self, launch: Launch, at: float, reason: str) -> None:
-        """Add a launch that failed; a repeated failure only changes the time of the last entry."""
-        entry = _entry(launch, "", 0, at, at, FAILED, reason)
-        last = self._launches[-1] if self._launches else None
-        alike = ("kind", "map", "how", "reason")
-        if last is not None and all(last[name] == entry[name] for name in alike):  # type: ignore[literal-required]
-            self._launches[-1] = entry
-            self.count += 1
-        else:
-            self._add(entry)
+        """Add a launch that failed."""
+        self._add(_entry(launch, "", 0, at, at, FAILED, reason))
 
     def _add(self, entry: PastLaunch) -> None:
-        self._launches.append(entry)
+        """Add an entry; a repeated failure or restart only changes the time of the last entry."""
         self.count += 1
+        last = self._launches[-1] if self._launches else None
+        if last is not None and all(last[name] == entry[name] for name in ALIKE):  # type: ignore[literal-required]
+            self._launches[-1] = entry
+            return
+        self._launches.append(entry)
         if self._file is not None:
             self._file.keep(json.dump(entry).decode() + "\n")
 

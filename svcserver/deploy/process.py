@@ -131,8 +131,9 @@ class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
     When the watched process has ended and another one is watched instead, ``moved`` is called with
-    the new pid. ``placed`` is called with the address and the id of the
-    machine that an engine has chosen.
+    the new pid. ``placed`` is called with the address and the id of the machine that an engine has
+    chosen. ``restarted`` is called with how the program ended and why, when an engine starts it
+    again.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -142,6 +143,7 @@ class GameProcess(ProcessProtocol):
         self._waiting: list[Deferred[None]] = []
         self.moved: Callable[[int], None] = lambda pid: None
         self.placed: Callable[[str, str], None] = lambda address, node: None
+        self.restarted: Callable[[str, str], None] = lambda how, reason: None
         self.family: Family | None = None  # None if the system does not list processes
         self.over = False
         self.ending = False  # no longer a game server; the remaining processes are killed
@@ -197,7 +199,7 @@ class GameProcess(ProcessProtocol):
         """Handle the exit of the child, even while a grandchild still holds its pipes."""
         if self.first_pid is not None:
             own_children.discard(self.first_pid)
-        how = _describe_exit(reason.value)
+        how = describe_exit(reason.value)
         self._is_clean = how == CLEAN_EXIT
         self._launcher_ended_at = self.family.age() if self.family is not None else 0.0
         self._on_exit(how)
@@ -536,7 +538,8 @@ def _is_zombie(pid: int) -> bool:
     return state in ("Z", "X")
 
 
-def _describe_exit(reason: Any) -> str:
+def describe_exit(reason: Any) -> str:
+    """Return ``code N`` or ``signal NAME``."""
     number = getattr(reason, "signal", None)
     if number is None:
         return f"code {getattr(reason, 'exitCode', 0)}"

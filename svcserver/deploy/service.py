@@ -293,7 +293,6 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
     """Let the engine run the supervisor's game servers, and choose their machines."""
     is_bound_here = supervisor.is_bound
     supervisor.is_bound = lambda port: is_bound_here(port) or engine.uses(port)
-    supervisor.fleet.avoids = engine.suspects
     supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
     supervisor.look = engine.wake
     trials = DatagramTrials(engine.clock, supervisor.fleet, supervisor.is_bound, engine.machines)

@@ -340,6 +340,7 @@ class Supervisor:
         )
         process.moved = partial(self._on_move, server_id)
         process.placed = partial(self._on_place, server_id)
+        process.restarted = partial(self._on_restart, server_id)
         if self.family is not None:
             process.family = self.family(server_id, port, leader)
         return process
@@ -449,6 +450,14 @@ class Supervisor:
             self.fleet.servers[server_id] = evolve(server, host=address, node=node)
             text = "{kind} {id} on port {port} runs on {address}"
             log.info(text, **server.log_fields(), address=address or "no machine")
+
+    def _on_restart(self, server_id: str, how: str, reason: str) -> None:
+        """Record that the engine starts a city or dojo again, which has ended."""
+        server = self.fleet.servers.get(server_id)
+        if server is not None:
+            self.history.ended(server, self.wall_clock(), how, reason)
+            text = "{kind} {id} on port {port} ended and starts again: {how} {why}"
+            log.warn(text, **server.log_fields(), how=how, why=reason)
 
     def _remove(self, server: GameServer) -> None:
         self.fleet.ended(server.id)

@@ -29,7 +29,7 @@ from svcserver.deploy.docker_api import DockerApi, EngineError
 from svcserver.deploy.fleet import PERSISTENT, GameServer, MachineRecord, NoCapacity
 from svcserver.deploy.hunts import Kind, Launch
 from svcserver.deploy.orders import Order
-from svcserver.deploy.process import GameProcess
+from svcserver.deploy.process import GameProcess, describe_exit
 from svcserver.deploy.saved_servers import fields_of, server_from
 from svcserver.kernel import json
 from svcserver.kernel.refusals import Missing, Unavailable
@@ -41,6 +41,7 @@ NODE_S = 5.0  # a launch without a machine is removed after this time
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
+HELD_S = 60.0  # the agent of a lost machine ends the game servers there within this time
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
 AVOIDED_S = 60.0  # no hunt is sent to a machine that has rejected one, for example without image
 LABELS_S = 3600.0  # between two warnings of a machine's label
@@ -55,9 +56,11 @@ KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
 RESERVED_CORES = 0.25  # part of the limit
 MB = 1024 * 1024
+LOST = "its machine is lost"
 LONGEST_ERROR = 300
 LONGEST_NAME = 64
-ENDED = frozenset(("complete", "failed", "rejected", "shutdown", "orphaned", "remove"))
+FAILED = frozenset(("complete", "failed", "rejected"))  # ended without an order
+ENDED = FAILED | {"shutdown", "orphaned", "remove"}
 WAITING = frozenset(("new", "pending"))  # no machine is chosen yet
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)  # errors of malformed replies
 EVENTS = {
@@ -87,15 +90,17 @@ class Task:
     created: str
     port: int = 0  # 0 if unknown
     kind: str = ""
+    id: str = ""
 
     @property
     def is_hunt(self) -> bool:
         """True if the task is neither a city nor a dojo, and its program has not ended."""
         return self.kind not in PERSISTENT and self.state not in ENDED
 
-    def may_run_on(self, machines: Collection[str]) -> bool:
-        """Return whether the task's program may still run on one of these machines."""
-        return self.node in machines and self.state not in ENDED
+    @property
+    def has_port(self) -> bool:
+        """True if the task's hunt may still use its port, perhaps on a removed machine."""
+        return self.is_hunt or (self.state == "orphaned" and self.kind not in PERSISTENT)
 
     @classmethod
     def parse(cls, sent: Any) -> Task:
@@ -110,6 +115,7 @@ class Task:
             str(sent["CreatedAt"]).rstrip("Z"),  # so that times with fewer digits sort correctly
             int(labels[PORT]) if labels.get(PORT, "").isdecimal() else 0,
             str(labels.get(KIND, "")),
+            str(sent["ID"]),
         )
 
 
@@ -197,10 +203,9 @@ def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observatio
         return Observation(State.WAITING)
     newest = ordered[-1]
     if machines.has_lost(newest.node) and newest.state not in ENDED:
-        error = "its machine is lost"
         if kind in PERSISTENT:
-            return Observation(State.STARTING, error=error)
-        return Observation(State.ENDED, newest.node, 0, error)
+            return Observation(State.STARTING, error=LOST)
+        return Observation(State.ENDED, newest.node, 0, LOST)
     if newest.state in ENDED:
         return Observation(State.ENDED, newest.node, newest.code, newest.error)
     if newest.state == "running":
@@ -241,6 +246,7 @@ class SwarmService:
     may_appear_until: float = 0.0  # the engine may still carry out the launch
     node: str = ""
     code: int = 0
+    recorded: str = ""  # when the newest task was created whose end is in the history
     _is_reported: bool = field(default=False, init=False)
 
     @property
@@ -272,6 +278,15 @@ class SwarmService:
         self.process.placed(address, node)
         if node:
             self.process.end_exec()
+
+    def record_ends(self, tasks: Iterable[Task]) -> None:
+        """Record how the programs ended that the swarm has started again."""
+        for task in sorted(tasks, key=lambda task: task.created):
+            if task.state in FAILED and task.created > self.recorded:
+                self.recorded = task.created
+                if self.process is not None:
+                    how = describe_exit(ServiceExit(task.code))
+                    self.process.restarted(how, task.error)
 
     def end(self, code: int, reason: str = "") -> None:
         """Report the end of the game server, once."""
@@ -306,7 +321,8 @@ class SwarmEngine:
     adopt: Callable[[GameServer], GameProcess | None] = lambda server: None
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
-    _suspect: set[int] = field(factory=set, init=False)  # ports of lost machines
+    # hunts on lost machines by task: since when, and the port
+    _lost: dict[str, tuple[float, int]] = field(factory=dict, init=False)
     _avoided: dict[str, float] = field(factory=dict, init=False)  # machines, with the end
     _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
     _node: str = field(default="", init=False)  # the id of the engine's own machine
@@ -376,12 +392,14 @@ class SwarmEngine:
         self.wake()
 
     def uses(self, port: int) -> bool:
-        """Return whether a game server has the port, even if that game server is being removed."""
-        return any(service.server.port == port for service in self.services.values())
+        """Return whether a game server may have the port.
 
-    def suspects(self, port: int) -> bool:
-        """Return whether a game server on a lost machine may still have the port."""
-        return port in self._suspect
+        A game server that is being removed has it, and so has one on a lost machine for ``HELD_S``.
+        """
+        begin = self.clock.seconds() - HELD_S
+        if any(since > begin and held == port for since, held in self._lost.values()):
+            return True
+        return any(service.server.port == port for service in self.services.values())
 
     def _definition(
         self, service: SwarmService, order: Order, memory: int, secret: str
@@ -498,7 +516,7 @@ class SwarmEngine:
             tasks.setdefault(str(sent["ServiceID"]), []).append(Task.parse(sent))
         every = list(chain.from_iterable(tasks.values()))
         self._check_machines(nodes, every)
-        self._suspect = {task.port for task in every if task.may_run_on(self._machines.down)}
+        self._note_lost(every)
         await self._drain(nodes, {task.node for task in every if task.is_hunt})
         if not self._is_listed:
             await self._remove_secrets(label, listed)
@@ -534,6 +552,20 @@ class SwarmEngine:
                     node=node["ID"],
                     text=label[:LONGEST_NAME],
                 )
+
+    def _note_lost(self, tasks: Iterable[Task]) -> None:
+        """Record since when each hunt's machine is lost."""
+        now = self.clock.seconds()
+        current = {
+            task.id: (now, task.port)
+            for task in tasks
+            if task.has_port and self._machines.has_lost(task.node)
+        }
+        self._lost = current | {
+            task: (since, port)
+            for task, (since, port) in self._lost.items()
+            if task in current or now - since < HELD_S
+        }
 
     def machines(self) -> list[MachineRecord]:
         """Return the machines, with the game servers that run there."""
@@ -616,6 +648,7 @@ class SwarmEngine:
             process = self.adopt(evolve(server, host=address, node=observed.node))
         service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
         service.removing = process is None
+        service.recorded = max((task.created for task in tasks), default="")
         if process is not None:
             nobody: Any = None
             process.is_zombie = lambda pid: False
@@ -634,6 +667,8 @@ class SwarmEngine:
             return
         if not service.removing:
             kind = service.server.launch.kind
+            if kind in PERSISTENT and not service.launching:
+                service.record_ends(tasks)
             self._follow_state(service, observe(kind, tasks, self._machines))
         if service.removing:
             await self._try("DELETE", f"/services/{service.service_id}")
@@ -654,6 +689,8 @@ class SwarmEngine:
                     service.fail(NoCapacity("memory"))
             case _ if persistent and not service.launching:
                 service.run("", "")  # the swarm starts it again
+            case State.ENDED if service.launching and observed.error == LOST:
+                service.fail(NoCapacity("memory"))  # so that the launch is tried again elsewhere
             case State.ENDED if service.launching and observed.error:
                 service.fail(OSError(observed.error))
             case State.ENDED:

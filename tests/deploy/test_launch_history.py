@@ -69,7 +69,7 @@ class LaunchHistoryTests(SupervisorCase):
     def test_the_history_is_bounded_and_survives_damage(self) -> None:
         hunt = self.successResultOf(self.ask(self.supervisor, HUNT))
         for number in range(3 * KEPT):
-            self.supervisor.history.ended(hunt, number, "code 0", "x" * 9_000)
+            self.supervisor.history.ended(hunt, number, f"code {number}", "x" * 9_000)
         self.assertEqual(len(self.shown()), KEPT)
         self.assertLess(self.path.stat().st_size, 2 * MAX_BYTES)
         with self.path.open("ab") as file:

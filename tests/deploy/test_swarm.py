@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from attrs import evolve
@@ -19,6 +20,7 @@ from svcserver.deploy.settings import Settings
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import (
     AVOIDED_S,
+    HELD_S,
     TRUSTED,
     Machines,
     State,
@@ -196,20 +198,51 @@ class SwarmTests(SwarmCase):
         self.assertEqual(self.running.services, {})
         self.assertEqual(len(self.running.starts), 1)
 
-    def test_port_of_a_lost_machine_s_hunt_is_used_last(self) -> None:
+    def lose_the_port(self, lose: Callable[[str], None]) -> None:
+        """Lose the machine of the only hunt; its port is free only when its agent has ended it."""
         supervisor = self.on_swarm()
-        self.running.machines |= {"node2": 1024, "node3": 4096}
-        supervisor.fleet.first_port = 8774  # two hunts
+        self.running.machines |= {"node2": 4096}
+        supervisor.fleet.first_port = 8775  # one hunt
         self.hunt(supervisor)
         self.pass_s(1)
+        lose("node1")
+        self.pass_s(HELD_S - 5)
+        refusal = self.failureResultOf(self.hunt(supervisor, f"{MATCH[:-1]}1"), NoCapacity)
+        self.assertEqual(refusal.value.reason, "ports")
+        self.pass_s(10)
+        launch = self.hunt(supervisor, f"{MATCH[:-1]}1")
+        self.pass_s(1)
+        self.assertEqual(self.successResultOf(launch).port, 8775)
+
+    def test_port_of_a_lost_machine_s_hunt_is_not_used_for_a_minute(self) -> None:
+        self.lose_the_port(lambda node: self.running.lose(node))
+
+    def test_port_of_a_removed_machine_is_not_used_for_a_minute(self) -> None:
+        self.lose_the_port(lambda node: self.running.remove(node))
+
+    def test_launch_on_a_machine_that_is_lost_is_tried_again(self) -> None:
+        supervisor = self.on_swarm()
+        launch = self.hunt(supervisor)
+        self.running.step()
+        self.assertEqual(self.running.tasks[0]["NodeID"], "node1")
         self.running.lose("node1")
+        self.pass_s(2)
+        self.assertEqual(self.failureResultOf(launch, NoCapacity).value.reason, "memory")
+
+    def test_restarts_of_a_city_by_the_swarm_are_in_the_history(self) -> None:
+        supervisor = self.on_swarm()
+        self.ask(supervisor, CITY)
+        self.pass_s(1)
+        for code in (139, 139, 1):
+            self.running.end(self.running.running()[0], code)
+            self.pass_s(6)
+        ends = [launch["how"] for launch in supervisor.history.newest()]
+        self.assertEqual(ends, ["code 1", "signal SIGSEGV"])
+        self.assertEqual(len(supervisor.records()), 1)
+        self.engine.stop()
+        again = self.on_swarm()
         self.pass_s(6)
-        ports = []
-        for number in range(2):
-            launch = self.hunt(supervisor, f"{MATCH[:-1]}{number}")
-            self.pass_s(1)
-            ports.append(self.successResultOf(launch).port)
-        self.assertEqual(ports, [8774, 8775])
+        self.assertEqual(again.history.newest(), [])
 
     def test_leaving_machine_is_drained_when_its_last_hunt_ended(self) -> None:
         supervisor = self.on_swarm()
