@@ -106,7 +106,7 @@ PLANTS = (
         "two game servers get one port",
         "missing check of a claim",
         "svcserver.deploy.fleet",
-        "if port not in self._held and port not in self._taken() and not is_bound(port):",
+        "if port not in unusable and not is_bound(port):",
         "if port not in self._held:",
     ),
     Plant(
