@@ -262,9 +262,16 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
     out.data({"command": command, "image": image})
-    out.text("Copy the images to the new machine, where Docker 20.10 or later runs:\n")
-    out.text(f"    {_copying(image, agent_image)}\n")
-    out.text(f"Then run there:\n\n    {command}\n")
+    out.text(
+        "Copy the images to the new machine, where Docker 20.10 or later runs:",
+        "",
+        f"    {_copying(image, agent_image)}",
+        "",
+        "Then run there:",
+        "",
+        f"    {command}",
+        "",
+    )
     with noted(host, "fleet invite", reason=reason) as trace:
         deadline = time.monotonic() + (INVITE_S if wait else 0)
         new = _without_agent(docker, swarm)
