@@ -339,7 +339,7 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
         "--label", f"svc.agent={machine.id}", "--constraint", f"node.id=={machine.id}",
         "--network", "host", "--restart-condition", "any", "--user", "root",
-        "--cap-drop", "ALL", "--no-healthcheck", "--entrypoint", TWISTD,
+        "--cap-drop", "ALL", "--no-healthcheck", "--workdir", "/", "--entrypoint", TWISTD,
         "--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=2",
         "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
         "--secret", f"source={name},target=svc-node", image,
