@@ -31,7 +31,7 @@ from svcserver.web.routes import Answer
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 MAX_NAMED = 16  # accounts that a request may name
-RATES = {True: Rate(100, 1_200), False: Rate(2_000, 12_000)}  # of a node's agent, game servers
+RATES = {True: Rate(200, 6_000), False: Rate(2_000, 12_000)}  # of a node's agent, game servers
 SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER, Access.NODE))
 
 
