@@ -143,6 +143,11 @@ def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, T
         "hunts": 2,
         "players": 7,
         "version": "20.10.24",
+        "room": 5,
+        "agent": "away",
+        "clockSeconds": -3.21,
+        "hasImage": False,
+        "gamePorts": "not reachable",
     }
     orders = []
 
@@ -164,6 +169,9 @@ def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, T
         row = tab.page.get_by_role("table", name="Machines").get_by_role("row").nth(1)
         for text in ("<b>second</b>", "ready", "5.0 GB free", "3.0 GB reserved", "2 hunts"):
             expect(row).to_contain_text(text)
+        for text in ("agent not connected", "clock 3.2 s behind", "image missing", "not reachable"):
+            expect(row).to_contain_text(text)
+        expect(tab.page.get_by_text("memory for 5 more")).to_be_visible()
         row.get_by_role("button", name="Drain").click()
         tab.confirm("Drain")
         tab.told("<b>second</b> starts no more hunts")
