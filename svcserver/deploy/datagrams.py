@@ -59,8 +59,10 @@ async def exchange(
         opened = reactor.listenUDP(port, receiver)
     except CannotListenError:
         return None
-    sender = reactor.listenUDP(0, DatagramProtocol())
+    sockets = [opened]
     try:
+        sender = reactor.listenUDP(0, DatagramProtocol())
+        sockets.append(sender)
         for pause in PAUSES_S:
             await deferLater(reactor, pause)
             try:
@@ -69,7 +71,7 @@ async def exchange(
                 log.debug("no datagram to {address}: {why}", address=address, why=error)
         await deferLater(reactor, LAST_S)
     finally:
-        for listening in (opened, sender):
+        for listening in sockets:
             await maybeDeferred(listening.stopListening)
     return receiver.has_received
 
@@ -94,7 +96,8 @@ class DatagramTrials:
         """Begin a trial with a machine's agent; return None if that is impossible now."""
         own = next((record["address"] for record in self.machines() if record["own"]), "")
         peer = next((record["address"] for record in self.machines() if record["id"] == node), "")
-        if not own or not peer or self._running is not None:
+        is_running = self._running is not None and not self._running.called
+        if not own or not peer or is_running:
             return None
         try:
             port = self.fleet.hold(Kind.HUNT, self.is_bound)
@@ -112,7 +115,6 @@ class DatagramTrials:
                 self._own_result = result
         finally:
             self.fleet.release(port)
-            self._running = None
 
     def listed(self) -> list[MachineRecord]:
         """Return the machines; the host's own record has the result of the last trial."""

@@ -81,6 +81,11 @@ class TrialTests(SynchronousTestCase):
         self.assertIsNone(self.own_result())
         self.assertIsNotNone(self.trials.begin("b"))
 
+    def test_trial_that_ends_at_once_blocks_no_other(self) -> None:
+        self.result.callback(None)
+        self.assertIsNotNone(self.trials.begin("b"))
+        self.assertIsNotNone(self.trials.begin("b"))
+
     def test_port_of_another_program_is_no_trial(self) -> None:
         error = CannotListenError("", 8770, OSError())
         taken = mock.Mock(listenUDP=mock.Mock(side_effect=error))

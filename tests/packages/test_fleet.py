@@ -98,6 +98,7 @@ def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: P
         began = time.monotonic()
         change(host / "deploy.env", {"DOCKER_HOST": f"unix://{first.socket}"})
         change(host / "metagame.env", {"REGISTRATION_MODE": "OPEN"})
+        change(host / "stack.env", {"ALERTS_EVERY_SECONDS": "5"})
         load = ["docker", "-H", f"unix://{first.socket}", "load", "--quiet", "-i", str(archive)]
         subprocess.run(load, check=True, timeout=LONG_S)
         words = ("--config", host, "--program", game, "--binary", "server", "--base", IMAGE)
@@ -143,6 +144,9 @@ def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: P
                 if (finding["component"], finding["level"]) == ("fleet", "wrong")
             ]
             assert wrong == []
+            second.die()
+            state = host / "host-state.json"
+            eventually(lambda: f"({second.address}) is lost" in state.read_text(), LONG_S, 1)
 
 
 def doctor(machine: SwarmMachine, host: Path) -> str:
