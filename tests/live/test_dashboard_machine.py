@@ -264,6 +264,7 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
         os.kill(eventually(lambda: logged_cities(here)[-1]), signal.SIGSEGV)
         expect(tab.page.get_by_text("This game server has ended")).to_contain_text("SIGSEGV")
         expect(lines).to_contain_text("and half a li")
+        expect(tab.page.get_by_role("button", name="Pause")).to_be_hidden()
         assert lines.get_by_text("fatal: no memory").count() == 1
         tab.picture("console-ended")
         tab.page.get_by_role("link", name="All game servers").click()

@@ -65,6 +65,7 @@ export function gameConsole(root, live, id) {
   /** Show how the game server has ended, and which one has its port now. */
   async function end() {
     notice = "This game server has ended.";
+    pause.hidden = !paused; // nothing more comes
     header();
     const [{ servers }, { launches }] = await Promise.all([read("DashboardGameServers"), read("DashboardLaunches")]);
     if (!live.shown()) return;
