@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from svcserver.edge.invite import Invite, decode
+from tests.live.players_host import LAUNCHER
 from tests.live.players_terminal import Player
 from tests.packages.support import run
 
 
-def invite(container: str) -> str:
+def invite(container: str, engine: str = "podman") -> str:
     """Create a join string in the container."""
     words = ("svcctl", "invite", "create", "--json", "--config", "/data")
-    join: str = json.loads(run("podman", "exec", container, *words))["join"]
+    join: str = json.loads(run(engine, "exec", container, *words))["join"]
     return join
 
 
-def joins(home: Path, join: str, name: str) -> Invite:
-    """Register with an invite and download the game with the launcher; return the decoded invite.
+def joins(home: Path, join: str, name: str, command: Sequence[str] = (LAUNCHER,)) -> Invite:
+    """Register with an invite in the launcher; return the decoded invite.
 
-    The launcher accepts only the certificate that the invite names.
+    The launcher, which ``command`` starts, accepts only the certificate that the invite names.
     """
     home.mkdir()
-    player = Player(home)
+    player = Player(home, command)
     try:
         player.say(join)
         player.hears("Type agree to continue.")
         player.say("agree")
         player.hears("choose a name")
         player.say(f"name {name}")
-        player.hears("Type get.")
-        player.say("get")
-        player.hears("Type play.")
+        player.hears(f"you are {name}.")
         player.say("quit")
         player.end()
     finally:

@@ -139,7 +139,7 @@ def test_nightly_backup_of_postgresql_is_made_and_proven(host: Compose) -> None:
     assert inside("env", "TZ=Europe/Paris", "date", "+%Z") in {"CET\n", "CEST\n"}
 
 
-# slow: five starts of a host, and two friends who download
+# slow: five starts of a host, and two friends who join
 def test_a_new_version_takes_it_over_and_the_way_back_is_open(
     host: Compose, tmp_path: Path
 ) -> None:

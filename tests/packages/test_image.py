@@ -99,7 +99,7 @@ def test_its_health_check_fails_where_the_metagame_does_not_answer(container: st
     assert ended("podman", "healthcheck", "run", container) == 1
 
 
-# slow: three starts of a host, and two friends who download
+# slow: three starts of a host, and two friends who join
 def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_path: Path) -> None:
     """The data is in a folder of the machine, owned by the user id that every image uses."""
     port = str(free_port())
