@@ -18,7 +18,7 @@ test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/s
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge docs prove sbom format launcher launcher-windows pictures deb image release test-packages
+.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge docs prove sbom fleet format launcher launcher-windows pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -125,6 +125,10 @@ image: $(VENV)/dev.stamp
 
 release: $(VENV)/audit.stamp
 	$(BIN)/python packaging/release.py
+
+# sixty players while every part of a fleet fails; needs root and Docker
+fleet: $(VENV)/dev.stamp
+	SVC_TEST_PROVE=1 $(BIN)/python -m pytest -q -s tests/prove/test_fleet_evening.py
 
 test-packages: $(VENV)/tools.stamp
 	$(BIN)/python -m pytest -m packages

@@ -49,6 +49,13 @@ class LaunchKeyTests(SupervisorCase):
         self.assertFalse(any(city in str(key) for key in supervisor.records()))
         self.assertNotIn(fingerprint(city), repr(supervisor.fleet))
 
+    def test_the_key_of_a_hunt_names_the_players_of_its_launch(self) -> None:
+        supervisor = self.make(program=Program("/srv/game", launch_keys=True))
+        self.successResultOf(self.ask(supervisor, HUNT))
+        browse = owners_browser(self, supervisor)
+        page = browse("GET", f"/gameservers/key?sha256={fingerprint(self.launched()[0])}")
+        self.assertEqual(page.json["players"], list(HUNT.players))
+
     def test_key_of_a_dead_server_is_invalid_before_its_end_is_seen(self) -> None:
         supervisor = self.make(program=Program("/srv/game", launch_keys=True))
         self.successResultOf(self.ask(supervisor, CITY))

@@ -36,11 +36,16 @@ wait $!
 
 @define
 class SwarmMachine:
-    """A ``dockerd`` below ``folder``, on loopback addresses or in a network namespace."""
+    """A ``dockerd`` below ``folder``, on loopback addresses or in a network namespace.
+
+    ``networks`` lets containers have their own networks, for which the engine changes the
+    namespace's firewall.
+    """
 
     folder: Path
     address: str = "127.0.0.1"
     namespace: str = ""
+    networks: bool = False
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -50,8 +55,10 @@ class SwarmMachine:
     def start(self) -> None:
         words = ["dockerd", "--data-root", str(self.folder / "data")]
         words += ["--exec-root", str(self.folder / "exec"), "-H", f"unix://{self.socket}"]
-        words += ["--pidfile", str(self.folder / "pid"), "--storage-driver=vfs"]
-        words += ["--iptables=false", "--ip6tables=false", "--bridge=none"]
+        words += ["--pidfile", str(self.folder / "pid")]
+        if not self.networks:
+            words += ["--iptables=false", "--ip6tables=false", "--bridge=none"]
+            words += ["--storage-driver=vfs"]
         if self.namespace:
             words = ["nsenter", f"--net=/run/netns/{self.namespace}", *words]
         with (self.folder / "dockerd.log").open("ab") as log:
@@ -99,25 +106,25 @@ class SwarmMachine:
         """Return the names of all services or secrets."""
         return sorted(self.docker(what, "ls", "--format", "{{.Name}}").stdout.split())
 
-    def tasks(self) -> list[dict[str, Any]]:
-        """Return the engine's tasks."""
+    def entries(self, path: str) -> list[dict[str, Any]]:
+        """Return the engine's list of tasks or containers."""
         with socket.socket(socket.AF_UNIX) as wire:
             wire.settimeout(20)
             wire.connect(self.socket)
-            wire.sendall(b"GET /v1.41/tasks HTTP/1.0\r\nHost: docker\r\n\r\n")
+            wire.sendall(f"GET /v1.41/{path} HTTP/1.0\r\nHost: docker\r\n\r\n".encode())
             reply = b"".join(iter(lambda: wire.recv(65_536), b""))
-        tasks: list[dict[str, Any]] = orjson.loads(reply.partition(b"\r\n\r\n")[2])
-        return tasks
+        result: list[dict[str, Any]] = orjson.loads(reply.partition(b"\r\n\r\n")[2])
+        return result
 
-    def make_image(self) -> None:
+    def make_image(self, game: str = GAME) -> None:
         root = self.folder / "root"
         (root / "bin").mkdir(parents=True)
         (root / "tmp").mkdir()
         shutil.copy(BUSYBOX, root / "bin/busybox")
-        for name in ("sh", "cat", "nc", "sleep", "hostname"):
+        for name in ("sh", "cat", "nc", "httpd", "sleep", "hostname"):
             (root / "bin" / name).symlink_to("busybox")
         shutil.copy(ENTRYPOINT, root / "entrypoint")
-        (root / "game").write_text(GAME)
+        (root / "game").write_text(game)
         for name in ("entrypoint", "game"):
             (root / name).chmod(0o755)
         archive = self.folder / "image.tar"
@@ -152,7 +159,9 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def fleet(count: int, joined: int) -> Iterator[list[SwarmMachine]]:
+def fleet(
+    count: int, joined: int, game: str = GAME, *, networks: bool = False
+) -> Iterator[list[SwarmMachine]]:
     """Start engines, each in its own network; the first ``joined`` form a swarm."""
     check_requirements()
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder, ExitStack() as ends:
@@ -162,15 +171,14 @@ def fleet(count: int, joined: int) -> Iterator[list[SwarmMachine]]:
         _run("ip", "-n", WIRE, "link", "set", "wire", "up")
         machines = []
         for number in range(1, count + 1):
-            machine = SwarmMachine(
-                Path(folder) / str(number), f"10.99.0.{number}", f"{SPACE}-{number}"
-            )
+            place, address = Path(folder) / str(number), f"10.99.0.{number}"
+            machine = SwarmMachine(place, address, f"{SPACE}-{number}", networks)
             machines.append(machine)
             ends.callback(_remove, machine)
             _add_namespace(machine)
             machine.folder.mkdir()
             machine.start()
-            machine.make_image()
+            machine.make_image(game)
         if joined:
             address = ("--advertise-addr", machines[0].address)
             machines[0].docker("swarm", "init", *address, "--dispatcher-heartbeat", "2s")

@@ -92,7 +92,9 @@ def test_a_hunt_runs_survives_restarts_and_ends(tmp_path: Path, machine: SwarmMa
         known = as_owner(service, "GET", f"/gameservers/key?sha256={fingerprint(key)}")
         assert known == (200, {"known": False})
         eventually(lambda: machine.names("service") == machine.names("secret") == ["svc-city"])
-        eventually(lambda: [task["DesiredState"] for task in machine.tasks()] == ["running"])
+        eventually(
+            lambda: [task["DesiredState"] for task in machine.entries("tasks")] == ["running"]
+        )
         launched(service, HUNT, match())
         service.stop()
         assert machine.names("service") == machine.names("secret") == []

@@ -22,8 +22,8 @@ import pytest
 from svcserver.kernel.envfile import change
 from tests.ctl.command import new_host
 from tests.live.attacks.test_hunts import TUTORIAL
+from tests.live.fleet_network import METAGAME, ServiceOn
 from tests.live.swarm_engine import GAME, IMAGE, SwarmMachine, fleet
-from tests.live.test_fleet_machines import METAGAME, ServiceOn
 from tests.support.processes import bearer, eventually, register
 
 pytestmark = pytest.mark.packages
