@@ -37,5 +37,5 @@ def joins(home: Path, join: str, name: str, command: Sequence[str] = (LAUNCHER,)
         player.end()
     finally:
         player.process.kill()
-    assert player.process.returncode == 0, player.heard
+    assert player.process.returncode == 0, player.history
     return decode(join)
