@@ -98,7 +98,7 @@ def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: P
         began = time.monotonic()
         change(host / "deploy.env", {"DOCKER_HOST": f"unix://{first.socket}"})
         change(host / "metagame.env", {"REGISTRATION_MODE": "OPEN"})
-        change(host / "stack.env", {"ALERTS_EVERY_SECONDS": "5"})
+        (host / "stack.env").write_text("ALERTS_EVERY_SECONDS=5\n")
         load = ["docker", "-H", f"unix://{first.socket}", "load", "--quiet", "-i", str(archive)]
         subprocess.run(load, check=True, timeout=LONG_S)
         words = ("--config", host, "--program", game, "--binary", "server", "--base", IMAGE)
