@@ -6,21 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path, PureWindowsPath
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from shutil import which
 from typing import Protocol
 
 from attrs import define, field
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from svcserver.kernel.every import Every
+from svcserver.launcher import windows
 
 log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
-NO_WINDOW = 0x08000000  # a console program of Windows opens no window
 PATIENCE_S = 10.0  # how long the game may take to end before it is killed
 
 
@@ -50,7 +51,7 @@ Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
 def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
     """Start a process; discard its output, which may be long and contain secrets.
 
-    The process leads its own process group, which includes its children.
+    The process leads its own process group or Windows job, which includes its children.
     """
     devnull = subprocess.DEVNULL
     started = subprocess.Popen(
@@ -60,10 +61,19 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
         stdin=devnull,
         stdout=devnull,
         stderr=devnull,
-        start_new_session=True,  # Windows has no groups, but trees of parents and children
+        start_new_session=True,  # no effect on Windows, which has jobs instead of groups
+        creationflags=windows.SUSPENDED if sys.platform == "win32" else 0,
     )
-    windows = environ.get("SystemRoot", r"C:\Windows")
-    return ProcessTree(started, windows) if sys.platform == "win32" else ProcessGroup(started)
+    if sys.platform != "win32":
+        return ProcessGroup(started)
+    try:
+        job = windows.Job()
+        if not job.start(started.pid):
+            log.warn("the game runs without a job, so the launcher watches only its first process")
+    except OSError:
+        started.kill()
+        raise
+    return ProcessJob(started, job)
 
 
 _killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows has no killpg
@@ -99,45 +109,30 @@ class ProcessGroup:
         return True
 
 
-def run_quietly(command: Sequence[str]) -> object:
-    """Start a program of the system without a window and without output."""
-    devnull = subprocess.DEVNULL
-    flags = NO_WINDOW if sys.platform == "win32" else 0
-    return subprocess.Popen(
-        list(command), stdin=devnull, stdout=devnull, stderr=devnull, creationflags=flags
-    )
-
-
 @define
-class ProcessTree:
-    """A Windows process and its children, ended with the system's ``taskkill``.
+class ProcessJob:
+    """A Windows process and all that it has started; it runs until the last of them ends.
 
-    Windows does not list the children of a program that has ended.
+    The first process may only start the game, and end before the game does.
     """
 
-    root: subprocess.Popen[bytes]
-    windows: str  # the system's folder, such as C:\\Windows
-    run: Callable[[Sequence[str]], object] = run_quietly
+    first: subprocess.Popen[bytes]
+    job: windows.Job
+    close_windows: Callable[[Collection[int]], None] = windows.close_windows
 
     def poll(self) -> int | None:
-        return self.root.poll()
+        status = self.first.poll()
+        return None if self.job.processes() else status
 
     def leaves(self) -> bool:
-        return False
+        return False  # ``poll`` counts the child processes as well
 
     def terminate(self) -> None:
-        self._end()
+        self.close_windows({self.first.pid, *self.job.processes()})
 
     def kill(self) -> None:
-        self._end("/F")
-
-    def _end(self, *how: str) -> None:
-        """End the process tree; without ``/F``, its windows are only asked to close."""
-        program = str(PureWindowsPath(self.windows, "System32", "taskkill.exe"))
-        try:
-            self.run([program, "/T", *how, "/PID", str(self.root.pid)])
-        except OSError:
-            self.root.kill()
+        self.job.end()
+        self.first.kill()
 
 
 @define(eq=False, slots=False)
@@ -149,6 +144,7 @@ class Game:
     spawn: Spawn = spawn
     _process: Process | None = field(default=None, init=False)
     _stopped_at: float | None = field(default=None, init=False)
+    _waiting: list[Deferred[None]] = field(factory=list, init=False)  # for the end of the game
     _checks: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -165,6 +161,7 @@ class Game:
         there = folder if os.path.isdir(folder) else None
         if self._process is not None:
             self._process.kill()  # the previous game, which is slow to end
+            self._report_end()
         try:
             self._process = self.spawn([program, *arguments[1:]], there, environ)
         except OSError as error:
@@ -174,11 +171,23 @@ class Game:
             self._checks.startService()
         log.info("the game has started")
 
-    def stop(self) -> None:
-        """Ask the game to end, and kill it if it still runs after ``PATIENCE_S``."""
-        if self._process is not None and self._stopped_at is None:
+    def stop(self) -> Deferred[None]:
+        """Ask the game to end, and kill it if it still runs after ``PATIENCE_S``.
+
+        The result fires when the game has ended.
+        """
+        if self._process is None:
+            return succeed(None)
+        if self._stopped_at is None:
             self._stopped_at = self.clock.seconds()
             self._process.terminate()
+        self._waiting.append(Deferred())
+        return self._waiting[-1]
+
+    def _report_end(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for deferred in waiting:
+            deferred.callback(None)
 
     def _check(self) -> None:
         process, stopped_at = self._process, self._stopped_at
@@ -194,6 +203,7 @@ class Game:
         self._process = None
         self._checks.stopService()
         log.info("the game has ended with {status}", status=status)
+        self._report_end()
         if self._stopped_at is None:
             self.ended(status or 0)
 

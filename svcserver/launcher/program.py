@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
@@ -84,13 +84,14 @@ class Launcher(Service):
             member.inputs.check(False)
 
     def stopService(self) -> Any:
+        """Stop the relay, all other work and the game; the result fires when the game has ended."""
         Service.stopService(self)
         for timer in self._timers:
             timer.stopService()
+        ends = [member.game.stop() for member in self.members.values()]
         for member in self.members.values():
-            member.game.stop()
             member.leave()
-        return self._close_way()
+        return DeferredList([*ends, maybeDeferred(self._close_way)])
 
     @property
     def busy(self) -> bool:

@@ -11,7 +11,6 @@ from attrs import define
 from svcserver.launcher import windows
 from svcserver.launcher.locked_files import do_all, unlink
 
-TITLE = "svc launcher"
 PROGRAMS = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
 
 
@@ -34,7 +33,7 @@ class StartMenu:
     @property
     def shortcut(self) -> Path:
         """The entry's file in the Start menu."""
-        return self.menu / f"{TITLE}.lnk"
+        return self.menu / f"{windows.TITLE}.lnk"
 
     def add(self, program: Path, version: str) -> None:
         """Add the entries for ``program``, with its version; raises OSError."""
@@ -43,7 +42,7 @@ class StartMenu:
             self.menu.mkdir(parents=True, exist_ok=True)
             self.make_shortcut(self.shortcut, program, "Join a host and play")
         for name, value in (
-            ("DisplayName", TITLE),
+            ("DisplayName", windows.TITLE),
             ("DisplayVersion", version),
             ("DisplayIcon", str(program)),
             ("InstallLocation", str(program.parent)),

@@ -1,20 +1,36 @@
-"""The calls to Windows that Python's library lacks: private files, shortcuts and dialogs."""
+"""The calls to Windows that Python's library lacks, such as private files, dialogs and jobs."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import os
+import struct
+import threading
 import uuid
+import weakref
+from collections.abc import Callable, Collection
 from ctypes import byref, c_void_p, c_wchar_p
-from ctypes.wintypes import BOOL, DWORD, HANDLE, LPVOID
+from ctypes.wintypes import BOOL, DWORD, HANDLE, LPARAM, LPVOID
 from pathlib import Path
 from typing import Any
+
+TITLE = "svc launcher"  # of dialogs, and of the entries in the Start menu
+SUSPENDED = 0x4  # CREATE_SUSPENDED, for Job.start
+CLOSE_S = 4.5  # Windows ends a program 5 s after the user has closed its console
 
 _GENERIC_WRITE, _CREATE_NEW, _NORMAL = 0x40000000, 1, 0x80
 _TOKEN_QUERY, _TOKEN_USER, _REVISION = 8, 1, 1
 _ERROR_DIALOG, _INFO_DIALOG, _FOREGROUND = 0x10, 0x40, 0x10000
+_DOWNLOADS = "{374DE290-123F-4565-9164-39C4925E467B}"
 _IN_PROCESS = 1
+_WM_CLOSE = 0x10
+_CTRL_CLOSE_EVENT = 2  # greater numbers: the user logs off, or the PC shuts down
+_PROCESS_RIGHTS = 0x901  # to terminate, to put into a job, to suspend and resume
+_PROCESS_IDS, _LIMITS = 3, 9  # classes of information about a job
+_LIMITS_SIZE, _FLAGS_AT = 144, 16  # of JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+_KILL_ON_CLOSE, _BREAKAWAY_OK = 0x2000, 0x800
+_MOST_PROCESSES = 1000  # of a job; more are not asked to close
 _SHELL_LINK = "{00021401-0000-0000-C000-000000000046}"
 _ISHELL_LINK = "{000214F9-0000-0000-C000-000000000046}"
 _IPERSIST_FILE = "{0000010B-0000-0000-C000-000000000046}"
@@ -29,6 +45,11 @@ class _SecurityAttributes(ctypes.Structure):
 def _library(name: str) -> Any:
     """Return a library of Windows whose calls store the system's last error code."""
     return getattr(ctypes, "WinDLL")(name, use_last_error=True)  # noqa: B009 - Windows only
+
+
+def _function_type(*types: Any) -> Any:
+    """Return the type of a function that returns the first of these types."""
+    return getattr(ctypes, "WINFUNCTYPE")(*types)  # noqa: B009 - Windows only
 
 
 def _checked(result: Any) -> Any:
@@ -86,7 +107,99 @@ def create_private(path: Path) -> int:
 def show_dialog(text: str, *, error: bool = False) -> None:
     """Show a text with an OK button, and wait for it."""
     kind = _ERROR_DIALOG if error else _INFO_DIALOG
-    _library("user32").MessageBoxW(None, c_wchar_p(text), c_wchar_p("Launcher"), kind | _FOREGROUND)
+    _library("user32").MessageBoxW(None, c_wchar_p(text), c_wchar_p(TITLE), kind | _FOREGROUND)
+
+
+def downloads_folder() -> str:
+    """Return the user's downloads folder, which the user may have moved; raises OSError."""
+    ole: Any = getattr(ctypes, "oledll")  # noqa: B009 - Windows only; raises for failures
+    path = c_wchar_p()
+    ole.shell32.SHGetKnownFolderPath(_guid(_DOWNLOADS), 0, None, byref(path))
+    try:
+        return str(path.value)
+    finally:
+        _library("ole32").CoTaskMemFree(path)
+
+
+_handlers: list[Any] = []  # keeps the functions that Windows calls
+
+
+def on_console_close(stop: Callable[[], object]) -> bool:
+    """Call ``stop`` in another thread when the console closes, the user logs off or the PC stops.
+
+    The result is False if Windows refuses the handler.
+    Windows ends this program when the handler returns, so the handler waits for the program's end.
+    """
+
+    def handle(event: int) -> bool:
+        if event < _CTRL_CLOSE_EVENT:
+            return False  # Ctrl-C, for which Python has a handler
+        stop()
+        threading.Event().wait(CLOSE_S)
+        return True
+
+    _handlers.append(_function_type(BOOL, DWORD)(handle))
+    return bool(_library("kernel32").SetConsoleCtrlHandler(_handlers[-1], True))
+
+
+class Job:
+    """A Windows job: a process and all processes that it starts, directly or indirectly.
+
+    Windows ends them when the job is closed, at the latest when the launcher has ended.
+    """
+
+    def __init__(self) -> None:
+        self._kernel = _library("kernel32")
+        self._kernel.CreateJobObjectW.restype = HANDLE
+        self._kernel.OpenProcess.restype = HANDLE
+        self._handle = HANDLE(_checked(self._kernel.CreateJobObjectW(None, None)))
+        weakref.finalize(self, self._kernel.CloseHandle, self._handle)
+        limits = ctypes.create_string_buffer(_LIMITS_SIZE)
+        struct.pack_into("=I", limits, _FLAGS_AT, _KILL_ON_CLOSE | _BREAKAWAY_OK)
+        set_information = self._kernel.SetInformationJobObject
+        _checked(set_information(self._handle, _LIMITS, limits, _LIMITS_SIZE))
+
+    def start(self, process: int) -> bool:
+        """Put a suspended process into the job, and resume the process; raises OSError.
+
+        The result is False if another program's job forbids that; the process then runs without a
+        job.
+        """
+        handle = HANDLE(_checked(self._kernel.OpenProcess(_PROCESS_RIGHTS, False, process)))
+        try:
+            is_inside = bool(self._kernel.AssignProcessToJobObject(self._handle, handle))
+            if status := _library("ntdll").NtResumeProcess(handle):
+                raise OSError(f"the process cannot be resumed ({status & 0xFFFFFFFF:#x})")
+        finally:
+            self._kernel.CloseHandle(handle)
+        return is_inside
+
+    def processes(self) -> list[int]:
+        """Return the ids of the processes in the job that still run."""
+        size = 8 + 8 * _MOST_PROCESSES
+        ids = ctypes.create_string_buffer(size)
+        query = self._kernel.QueryInformationJobObject
+        query(self._handle, _PROCESS_IDS, ids, size, None)  # an error may mean: not all have room
+        _, count = struct.unpack_from("=II", ids)
+        return list(struct.unpack_from(f"={count}Q", ids, 8))
+
+    def end(self) -> None:
+        """End all processes of the job."""
+        self._kernel.TerminateJobObject(self._handle, 1)
+
+
+def close_windows(processes: Collection[int]) -> None:
+    """Ask the visible windows of these processes to close, as the button in their corner does."""
+    user = _library("user32")
+
+    def ask(window: int, _: int) -> bool:
+        owner = DWORD()
+        user.GetWindowThreadProcessId(HANDLE(window), byref(owner))
+        if owner.value in processes and user.IsWindowVisible(HANDLE(window)):
+            user.PostMessageW(HANDLE(window), _WM_CLOSE, 0, 0)
+        return True
+
+    user.EnumWindows(_function_type(BOOL, HANDLE, LPARAM)(ask), 0)
 
 
 def make_shortcut(file: Path, program: Path, description: str) -> None:
@@ -122,8 +235,8 @@ def _call(thing: Any, place: int, *arguments: Any) -> None:
     """Call a COM method by its index in the object's table; raises OSError if the call fails."""
     table = ctypes.cast(thing, ctypes.POINTER(ctypes.POINTER(c_void_p)))[0]
     types = [type(argument) if hasattr(argument, "value") else c_void_p for argument in arguments]
-    kind: Any = getattr(ctypes, "WINFUNCTYPE")  # noqa: B009 - Windows only
-    result = kind(ctypes.c_long, c_void_p, *types)(table[place])(thing, *arguments)
+    method = _function_type(ctypes.c_long, c_void_p, *types)(table[place])
+    result = method(thing, *arguments)
     if result < 0:
         module: Any = ctypes
         raise module.WinError(result)

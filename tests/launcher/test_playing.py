@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.launcher import runners
 from svcserver.launcher.command import DOCUMENTED
-from svcserver.launcher.playing import ProcessGroup, ProcessTree
+from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game, ProcessGroup, ProcessJob
 from svcserver.launcher.runners import Runner, chosen
-from tests.launcher.around import LauncherCase, new_folder
+from tests.launcher.around import FakeProcess, LauncherCase, new_folder
 
 
 @define
@@ -22,12 +23,28 @@ class Started:
 
     pid: int = 4711
     calls: list[Any] = field(factory=list)
+    status: int | None = None
 
     def poll(self) -> int | None:
-        return None
+        return self.status
 
     def kill(self) -> None:
         self.calls.append("kill")
+
+
+@define
+class FakeJob:
+    """A fake Windows job with these processes."""
+
+    ids: list[int]
+    calls: list[Any] = field(factory=list)
+
+    def processes(self) -> list[int]:
+        return self.ids
+
+    def end(self) -> None:
+        self.calls.append("end")
+        self.ids = []
 
 
 class EndingTests(SynchronousTestCase):
@@ -52,25 +69,39 @@ class EndingTests(SynchronousTestCase):
             group.kill()
             self.assertFalse(group.leaves())
 
-    def test_windows_tree_is_asked_to_close_and_then_killed(self) -> None:
-        started: Any = Started()
-        tree = ProcessTree(started, r"D:\Windows", started.calls.append)
-        tree.terminate()
-        tree.kill()
-        program = r"D:\Windows\System32\taskkill.exe"
-        self.assertEqual(
-            started.calls,
-            [[program, "/T", "/PID", "4711"], [program, "/T", "/F", "/PID", "4711"]],
-        )
-        self.assertFalse(tree.leaves())
+    def test_windows_game_ends_with_the_last_process_of_its_job(self) -> None:
+        started: Any = Started(status=0)
+        job: Any = FakeJob([4712])
+        game = ProcessJob(started, job, job.calls.append)
+        self.assertIsNone(game.poll())
+        game.terminate()
+        game.kill()
+        self.assertEqual((job.calls, started.calls), ([{4711, 4712}, "end"], ["kill"]))
+        self.assertEqual((game.poll(), game.leaves()), (0, False))
 
-    def test_windows_without_taskkill_kills_the_first_process(self) -> None:
-        def missing(_: object) -> None:
-            raise FileNotFoundError
-
+    def test_windows_game_without_a_job_ends_with_its_first_process(self) -> None:
+        """Windows refuses the job if another program's job has incompatible limits."""
         started: Any = Started()
-        ProcessTree(started, r"C:\Windows", missing).terminate()
-        self.assertEqual(started.calls, ["kill"])
+        job: Any = FakeJob([])
+        game = ProcessJob(started, job, job.calls.append)
+        self.assertIsNone(game.poll())
+        game.terminate()
+        game.kill()
+        self.assertEqual((job.calls, started.calls), ([{4711}, "end"], ["kill"]))
+
+    def test_waiting_for_the_end_waits_until_a_deaf_game_is_killed(self) -> None:
+        clock, process = Clock(), FakeProcess(())
+        game = Game(clock, lambda _: None, lambda *_: process)
+        self.successResultOf(game.stop())
+        game.start(["/bin/sh"], "", {})
+        ends = [game.stop(), game.stop()]
+        clock.pump([LOOK_S] * round(PATIENCE_S / LOOK_S - 1))
+        self.assertNoResult(ends[0])
+        clock.pump([LOOK_S] * 2)
+        for end in ends:
+            self.successResultOf(end)
+        self.assertEqual(process.calls, ["terminate", "kill"])
+        self.assertEqual(clock.getDelayedCalls(), [])
 
 
 class FindingTests(SynchronousTestCase):
@@ -128,3 +159,15 @@ class StartTests(LauncherCase):
         [game] = self.processes
         self.assertEqual(list(game.arguments[:3]), ["/bin/sh", "run", f"{member.folder}/game.exe"])
         self.assertTrue((member.folder / ".svc-launcher" / "proton").is_dir())
+
+    def test_launcher_stops_when_its_game_has_ended(self) -> None:
+        self.launcher.runner = Runner("Proton", "/bin/sh run", str(self.folder))
+        self.registered({}).inputs.play()
+        [game] = self.processes
+        stopped = self.launcher.stopService()
+        self.assertEqual(game.calls, ["terminate"])
+        self.clock.advance(LOOK_S)
+        self.assertNoResult(stopped)
+        game.status = 0
+        self.clock.advance(LOOK_S)
+        self.successResultOf(stopped)
