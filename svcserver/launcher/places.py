@@ -1,4 +1,4 @@
-"""The launcher's folders on each system. No I/O: platform and environment are arguments."""
+"""The launcher's folders on each system."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 from attrs import frozen
+
+from svcserver.launcher import windows
 
 NAME = "svc-launcher"
 
@@ -51,14 +53,12 @@ def _absolute(text: str) -> PurePosixPath | None:
 _DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 
-def downloads_of(platform: str, home: str, user_dirs: str) -> PurePath:
-    """Return the user's downloads folder.
+def downloads_of(home: str, user_dirs: str) -> PurePosixPath:
+    """Return the user's downloads folder on other systems than Windows.
 
     ``user_dirs`` is the text of ``user-dirs.dirs``, where Linux desktops save the folder's
     localised name. It is empty if there is no such file.
     """
-    if platform == "win32":
-        return PureWindowsPath(home) / "Downloads"
     match = _DOWNLOADS.search(user_dirs)
     if match is None:
         return PurePosixPath(home) / "Downloads"
@@ -70,10 +70,12 @@ def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
     """Return this machine's downloads folder, or the home folder if there is none."""
     chosen = _absolute(environ.get("XDG_CONFIG_HOME", "")) or home / ".config"
     try:
+        if sys.platform == "win32":
+            return Path(windows.downloads_folder())
         text = Path(chosen, "user-dirs.dirs").read_text("utf-8", "replace")
     except OSError:
         text = ""
-    downloads = Path(downloads_of(sys.platform, str(home), text))
+    downloads = Path(downloads_of(str(home), text))
     return downloads if downloads.is_dir() else home
 
 

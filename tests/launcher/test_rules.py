@@ -221,8 +221,7 @@ class PlacesTests(SynchronousTestCase):
         self.assertEqual(str(linux.state), "/home/b/.local/state/svc-launcher")
         self.assertIn("Library", str(places_of("darwin", {}, "/Users/b").state))
 
-    def test_downloads_folder_of_each_system_is_used(self) -> None:
-        self.assertEqual(str(downloads_of("win32", r"C:\Users\Bo", "")), r"C:\Users\Bo\Downloads")
+    def test_downloads_folder_of_the_desktop_is_used(self) -> None:
         for text, folder in (
             ("", "/home/b/Downloads"),
             ('XDG_DOWNLOAD_DIR="$HOME/T\\"é lé"\n', '/home/b/T"é lé'),
@@ -231,7 +230,7 @@ class PlacesTests(SynchronousTestCase):
             ('#XDG_DOWNLOAD_DIR="/no"\nXDG_DOWNLOAD_DIR="relative"\n', "/home/b/Downloads"),
             ('XDG_DOWNLOAD_DIR="$(rm)"\n', "/home/b/Downloads"),
         ):
-            self.assertEqual(str(downloads_of("linux", "/home/b", text)), folder)
+            self.assertEqual(str(downloads_of("/home/b", text)), folder)
 
     def test_without_such_a_folder_it_is_put_into_the_home_folder(self) -> None:
         home = new_folder(self)
