@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
+import faulthandler
 import platform
 import tempfile
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from twisted.logger import Logger
 
 from svcserver.kernel.foreign_text import visible
 from svcserver.launcher import words
+from svcserver.launcher.locked_files import unlink
 from svcserver.launcher.private_files import write_private
 
+log = Logger()
+
 FILE = "svc-launcher-crash.log"
+LONGEST = 64 * 1024  # bytes; the reports of earlier crashes are deleted from a longer file
+
+
+@contextmanager
+def hard_crashes(state: Path) -> Iterator[None]:
+    """Let Python add a report to the file if the process crashes in compiled code."""
+    path = state / FILE
+    try:
+        if not path.is_file() or path.stat().st_size > LONGEST:
+            write_private(path, b"")
+        file = path.open("ab")
+    except OSError as error:
+        log.warn("a crash in compiled code leaves no report: {why}", why=error)
+        yield
+        return
+    with file:
+        faulthandler.enable(file)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+    try:
+        if not path.stat().st_size:
+            unlink(path)
+    except OSError as error:
+        log.warn("the empty file for a crash is not deleted: {why}", why=error)
 
 
 def write_report(error: BaseException, state: Path, version: str) -> str:

@@ -38,7 +38,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.launcher import one_instance, runners, windows, words
 from svcserver.launcher.console import Console, console_here, restoring
-from svcserver.launcher.crashes import write_report
+from svcserver.launcher.crashes import hard_crashes, write_report
 from svcserver.launcher.host_list import HostList
 from svcserver.launcher.keystore import open_keys
 from svcserver.launcher.locked_files import do_all, unlink
@@ -182,7 +182,8 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
         tell(words.OWN_FILES.format(folder=state, why=error), error=True)
         return 1
     try:
-        after = _run_alone(line, options, places, program, notice)
+        with hard_crashes(state):
+            after = _run_alone(line, options, places, program, notice)
     finally:
         lock.release()  # also before the dialog about a crash
     if isinstance(after, str):
@@ -283,6 +284,10 @@ def _end_with_the_terminal(reactor: Any) -> None:
 
     The launcher then stops the game, which the terminal's hang-up signal does not reach.
     """
+    if sys.platform == "win32" and not windows.on_console_close(
+        lambda: reactor.callFromThread(reactor.stop)
+    ):
+        log.warn("the launcher will not end cleanly when its console is closed")
     hangup = getattr(signal, "SIGHUP", None)  # not on Windows
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
         signal.signal(hangup, lambda *_: reactor.callFromThread(reactor.stop))
@@ -306,12 +311,13 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
-    On Windows, the program's copy and the choice about links are deleted, so a later start is like
-    the first. On other systems, the choice is saved: later starts do not register for links.
+    A running launcher is ended first. On Windows, the program's copy and the choice about links are
+    deleted, so a later start is like the first. On other systems, the choice is saved: later starts
+    do not register for links.
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
-    running = one_instance.find(state) if program is not None else None
+    running = one_instance.find(state)
     if running is not None and not running.end():
         tell(words.END_GAME_FIRST, error=True)
         return 1

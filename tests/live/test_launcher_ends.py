@@ -5,12 +5,15 @@ Real processes are needed because only a browser reports that a page is closed.
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.live.players_host import change_of, launcher, link_of
+from tests.live.players_host import change_of, environ_of, launcher, link_of
 from tests.live.real_browser import browser
 from tests.support.processes import eventually
 
@@ -39,6 +42,29 @@ def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path:
         page.close()
         eventually(lambda: not running.exists())
         context.close()
+
+
+CRASH = """
+import os
+import svcserver.launcher.main as main
+main.Program.try_start = lambda program: os.abort() if {dies} else program.reactor.stop()
+main.main(["--key-file", "--no-links", "--no-browser"])
+"""
+
+
+def test_report_of_a_hard_crash_outlives_the_next_start(tmp_path: Path) -> None:
+    report = tmp_path / "launcher" / "state" / "svc-launcher-crash.log"
+    reported = []
+    for dies in (False, True, False):
+        command = [sys.executable, "-c", CRASH.format(dies=dies)]
+        ran = subprocess.run(
+            command, env=environ_of(tmp_path), stdin=subprocess.DEVNULL, timeout=60, check=False
+        )
+        assert ran.returncode == (-signal.SIGABRT if dies else 0)
+        reported.append(report.exists())
+    assert reported == [False, True, True]
+    assert "Fatal Python error: Aborted" in report.read_text()
+    assert report.stat().st_mode & 0o077 == 0
 
 
 UPDATED = """

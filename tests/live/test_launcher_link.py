@@ -174,8 +174,12 @@ def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: 
         eventually(lambda: "Type help" in (home / "said").read_text())
     assert not chosen.exists()
     assert not desktop_file.exists()
+    running = home / "launcher" / "state" / "running.json"
     with launching(home, "--no-browser", "--links"):
         eventually(lambda: chosen.exists() and chosen.read_text() == ours)
+        eventually(running.exists)
+        assert "no longer open the launcher" in said_by(home, "remove")
+        eventually(lambda: not running.exists())  # the launcher that ran has ended
 
 
 @contextmanager

@@ -6,14 +6,23 @@ Real processes are needed because Windows programs run under Wine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.launcher.around import invite_text
 from tests.support.processes import eventually
-from tests.support.wine import WindowsPC, newer_zip, on_windows, windows_pc, windows_zip
+from tests.support.wine import (
+    WindowsPC,
+    close_console,
+    newer_zip,
+    on_windows,
+    python_program,
+    windows_pc,
+    windows_zip,
+)
 
 pytestmark = pytest.mark.live
 
@@ -85,6 +94,17 @@ def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> 
     assert len(hosts(pc)) == 2
 
 
+def test_launcher_ends_cleanly_when_its_console_is_closed(pc: WindowsPC) -> None:
+    running = own(pc) / "state" / "running.json"
+    with pc.start(pc.command[1], "--no-browser", "--key-file", "--no-links") as process:
+        eventually(running.exists, 90)
+        close_console(pc, running)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not running.exists()
+    assert "Main loop terminated" in (running.with_name("launcher.log")).read_text()
+
+
 def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:
     names = ("Friday Hunts", "Sunday Hunts")
     invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
@@ -144,7 +164,7 @@ import ctypes, time
 user = ctypes.WinDLL("user32")
 window, until = 0, time.monotonic() + 60
 while not window and time.monotonic() < until:
-    window = user.FindWindowW(None, "Launcher")
+    window = user.FindWindowW(None, "svc launcher")
     time.sleep(0.1)
 text = ctypes.create_unicode_buffer(2000)
 user.SendMessageW(user.GetDlgItem(window, 0xFFFF), 0x0D, 2000, text)  # WM_GETTEXT
@@ -164,6 +184,162 @@ def test_crash_leaves_a_log_and_a_dialog_that_names_it(pc: WindowsPC) -> None:
     assert report.name in text
     assert "FileExistsError" in report.read_text()
     assert is_private(report)
+
+
+HARD_CRASH = """
+import os
+from pathlib import Path
+from svcserver.launcher.crashes import hard_crashes
+with hard_crashes(Path(os.environ["LOCALAPPDATA"], "svc-launcher", "state")):
+    os.abort()
+"""
+
+
+def test_crash_in_compiled_code_leaves_a_report(pc: WindowsPC) -> None:
+    with pc.start(python_program(), "-c", HARD_CRASH) as process:
+        process.communicate(timeout=60)
+    assert process.returncode != 0
+    report = own(pc) / "state" / "svc-launcher-crash.log"
+    assert "Fatal Python error: Aborted" in report.read_text()
+    assert is_private(report)
+
+
+def cut(file: Path) -> None:
+    """Keep only the first half of a file, like a full disk."""
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+DAMAGES: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    ("python311.dll", Path.unlink),
+    ("python311.zip", Path.unlink),
+    ("python311.zip", cut),
+    ("start.pyc", Path.unlink),
+    ("start.pyc", cut),
+    ("_ctypes.pyd", Path.unlink),
+)
+
+
+def test_damaged_folder_is_reported_with_the_cure(pc: WindowsPC) -> None:
+    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
+    for number, (name, damage) in enumerate(DAMAGES):
+        folder = pc.prefix / "drive_c" / f"damaged {number}"
+        shutil.copytree(pc.unzipped, folder)
+        damage(folder / "app" / name)
+        with pc.start(folder / "svc-launcher-cli.exe", "--version") as process:
+            output, _ = process.communicate(timeout=60)
+        assert process.returncode == 1, name
+        assert name.removesuffix(".pyd") in output or "app" in output
+        assert "Unzip the whole folder again" in output
+    with pc.start(folder.with_name("damaged 1") / "svc-launcher.exe") as process:
+        text = pc.python(DIALOG)
+        process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "python311.zip" in text
+    assert "Unzip the whole folder again" in text
+
+
+STARTER = """
+import subprocess, sys
+from pathlib import Path
+subprocess.Popen([str(Path(sys.argv[0]).with_name("Real.exe"))])
+sys.exit(3)
+"""
+REAL = """
+import ctypes, time
+from pathlib import Path
+user, folder = ctypes.WinDLL("user32"), Path(__file__).parent
+user.CreateWindowExW.restype = ctypes.c_void_p
+nothing = [ctypes.c_void_p()] * 4
+window = user.CreateWindowExW(0, "STATIC", "game", 0x10CF0000, 0, 0, 99, 99, *nothing)
+window, message = ctypes.c_void_p(window), ctypes.create_string_buffer(48)
+(folder / "runs").touch()
+while (folder / "deaf").exists() or user.IsWindow(window):
+    while user.PeekMessageW(message, None, 0, 0, 1):
+        user.DispatchMessageW(message)
+    time.sleep(0.1)
+    if (folder / "ends").exists():
+        break
+"""
+PLAY = """
+import ctypes, os, time
+from pathlib import Path
+from twisted.internet.task import Clock
+from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game
+folder, clock, ended = Path(FOLDER), Clock(), []
+game = Game(clock, ended.append)
+ctypes.WinDLL("user32").GetDesktopWindow()  # starts Wine's desktop, which else joins the job
+game.start([str(folder / "Starter.exe")], str(folder), os.environ)
+
+def wait(has_happened):
+    until = time.monotonic() + 60
+    while not has_happened() and time.monotonic() < until:
+        time.sleep(0.1)
+
+def has_ended():
+    clock.advance(LOOK_S / 10)
+    return not game.running
+
+wait((folder / "runs").exists)
+for _ in range(20):
+    has_ended()
+    time.sleep(0.1)
+print(game.running, flush=True)
+"""
+ENDS = {
+    "by itself": """
+(folder / "ends").touch()
+wait(has_ended)
+print(ended == [3])  # the starter's exit status
+""",
+    "when its windows close": """
+game.stop()
+wait(has_ended)
+print(clock.seconds() < PATIENCE_S and not ended)
+""",
+    "when it is killed": """
+(folder / "deaf").touch()
+game.stop()
+time.sleep(1)
+clock.pump([LOOK_S] * 4)
+print(game.running)
+clock.pump([LOOK_S] * round(PATIENCE_S / LOOK_S))
+wait(has_ended)
+""",
+    "with the launcher": "os._exit(0)",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_game_runs_until_the_last_process_of_its_starter_ends(
+    pc: WindowsPC, tmp_path: Path, how: str
+) -> None:
+    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
+    game = tmp_path / "game"
+    game.mkdir()
+    for name, text in (("Starter", STARTER), ("Real", REAL)):
+        shutil.copy(python_program(), game / f"{name}.exe")
+        (game / f"{name}.py").write_text(text)
+    output = pc.python(f"FOLDER = {on_windows(game)!r}\n{PLAY}{ENDS[how]}")
+    assert "False" not in output
+    assert "True" in output
+    eventually(lambda: not pc.runs("Real.exe"))
+
+
+DOWNLOADS = """
+import os
+from pathlib import Path
+from svcserver.launcher.places import downloads_here
+print(downloads_here(os.environ, Path.home()))
+"""
+FOLDERS = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Explorer\User Shell Folders"
+
+
+def test_moved_downloads_folder_is_found(pc: WindowsPC) -> None:
+    assert pc.python(DOWNLOADS).strip() == rf"C:\users\{pc.user.name}\Downloads"
+    (pc.prefix / "drive_c" / "In").mkdir()
+    number = "{374DE290-123F-4565-9164-39C4925E467B}"
+    pc.run("reg", "add", FOLDERS, "/v", number, "/d", r"C:\In", "/f")
+    assert pc.python(DOWNLOADS).strip() == r"C:\In"
 
 
 ON_DISK = r"""

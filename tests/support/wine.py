@@ -8,6 +8,7 @@ into the template.
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -269,12 +270,46 @@ class WindowsPC:
         self.run("reg", "copy", *ends, "/s", "/f")
         self.run("start", "/wait", link)
 
+    def runs(self, program: str) -> bool:
+        """Return whether a process of this PC has ``program`` in its command line."""
+        prefix = f"WINEPREFIX={self.prefix}\0".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                line, environ = ((process / name).read_bytes() for name in ("cmdline", "environ"))
+            except OSError:
+                continue  # the process has just ended
+            if program.encode() in line and prefix in environ:
+                return True
+        return False
+
     def registered(self, key: str) -> str:
         """Return a registry key's default value, or "" if there is none."""
         with self.start("reg", "query", key, "/ve") as process:
             output, _ = process.communicate(timeout=START_S)
         _, _, value = output.partition("REG_SZ")
         return value.strip()
+
+
+CLOSE = """
+import ctypes
+kernel = ctypes.WinDLL("kernel32")
+for name in ("OpenProcess", "GetModuleHandleW", "GetProcAddress", "CreateRemoteThread"):
+    getattr(kernel, name).restype = ctypes.c_void_p
+module = ctypes.c_void_p(kernel.GetModuleHandleW("kernelbase.dll"))
+routine = ctypes.c_void_p(kernel.GetProcAddress(module, b"CtrlRoutine"))
+process = ctypes.c_void_p(kernel.OpenProcess(0x1FFFFF, False, PROCESS))
+event = ctypes.c_void_p(2)  # CTRL_CLOSE_EVENT
+print(bool(kernel.CreateRemoteThread(process, None, 0, routine, event, 0, None)))
+"""
+
+
+def close_console(pc: WindowsPC, running: Path) -> None:
+    """Tell the running launcher that its console is closed, in the way Windows does.
+
+    ``running`` is the launcher's file with its process. Under Wine, no console here has a window.
+    """
+    process = json.loads(running.read_text())["pid"]
+    assert pc.python(f"PROCESS = {process}\n{CLOSE}").strip() == "True"
 
 
 @contextmanager
