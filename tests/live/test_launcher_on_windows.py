@@ -94,6 +94,7 @@ def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> 
     assert len(hosts(pc)) == 2
 
 
+# slow: a launcher and Python start under Wine
 def test_launcher_ends_cleanly_when_its_console_is_closed(pc: WindowsPC) -> None:
     running = own(pc) / "state" / "running.json"
     with pc.start(pc.command[1], "--no-browser", "--key-file", "--no-links") as process:
@@ -219,6 +220,7 @@ DAMAGES: tuple[tuple[str, Callable[[Path], None]], ...] = (
 )
 
 
+# slow: each damaged launcher starts under Wine
 def test_damaged_folder_is_reported_with_the_cure(pc: WindowsPC) -> None:
     pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
     for number, (name, damage) in enumerate(DAMAGES):
@@ -309,6 +311,7 @@ wait(has_ended)
 }
 
 
+# slow: a starter and a game start under Wine
 @pytest.mark.parametrize("how", ENDS)
 def test_game_runs_until_the_last_process_of_its_starter_ends(
     pc: WindowsPC, tmp_path: Path, how: str
