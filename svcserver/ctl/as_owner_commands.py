@@ -322,6 +322,8 @@ def console(host: Host, out: Out, server: str) -> None:
     if not _called(server, owner.get(SERVERS)["servers"]):
         launches = _called(server, owner.get(LAUNCHES)["launches"])
         ended = [launch for launch in launches if launch["hasOutput"]]
+        if launches and not ended:
+            fail(f"no output of {server} is stored; see svcctl gameserver list --ended")
     target = ended[0] if ended else _game_server(owner, server)
     reply = owner.get(CONSOLE, Id=target["id"])
     out.data(reply)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 
 SOONER = """
 import svcserver.launcher.main as main
-main.UNUSED_S, main.LOOK_UNUSED_S = 2.0, 0.5
+main.UNUSED_S, main.LOOK_UNUSED_S = 6.0, 0.5
 """
 
 
@@ -36,7 +36,7 @@ def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path:
         page.goto(link_of(started))
         expect(page.get_by_label("Your invite")).to_be_visible()
         page.reload()
-        page.wait_for_timeout(4000)  # longer than the launcher waits for a page
+        page.wait_for_timeout(8000)  # longer than the launcher waits for a page
         expect(page.get_by_label("Your invite")).to_be_visible()
         assert running.exists()
         page.close()

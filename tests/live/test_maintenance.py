@@ -138,9 +138,14 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         assert (fresh[0]["kind"], fresh[0]["port"]) == ("city", city["port"])
         again = ctl("restart", "city")["id"]
         assert again not in (city["id"], fresh[0]["id"])
+
+        def printed() -> bool:
+            return any("listening on" in line for line in ctl("console", again[:8])["lines"])
+
+        eventually(printed)
         ctl("stop", again[:8])
         assert ctl("list")["servers"] == []
-        assert any("listening on" in line for line in ctl("console", again[:8])["lines"])
+        assert printed()
         assert ctl("start", "city")["id"]
         assert (
             "no game server is called"
