@@ -41,7 +41,7 @@ DEBIAN_LOCK = ROOT / "requirements" / "debian.sha256"  # in sha256sum's format
 FIRST_FIX = "CVE-2024-0450.patch"  # Debian's patches before it adapt CPython to Debian
 SOURCE_PARTS = re.compile(r"^[^/]+/(Lib/(?!.*/tests?/)|PC/|Doc/license|LICENSE)")
 DOWNLOADS = Path(sys.prefix) / "windows"
-PYTHON = (3, 11)  # the bytecode is compiled by the Python that runs this program
+PYTHON = Path("/usr/bin/python3")  # Debian's: versions 3.11.x differ in the bytecode they make
 RUNTIME_WHEEL = "panda3d-*.whl"
 MODULES = "python311.zip"  # CPython looks for a zip of this name
 LINUX_ONLY = ("jeepney", "secretstorage")  # the key store of Linux
@@ -122,8 +122,9 @@ UNUSED_PACKAGES = (
 
 def main() -> None:
     """Build the zip, and print its checksum, path and sizes."""
-    if sys.version_info[:2] != PYTHON or platform.machine() != "x86_64":
-        raise SystemExit("this needs Python 3.11 and the processor amd64: build it on Debian 12")
+    is_debian = PYTHON.exists() and building.run(PYTHON, "-V").strip() == "Python 3.11.2"
+    if not is_debian or platform.machine() != "x86_64":
+        raise SystemExit(f"{PYTHON} is not Python 3.11.2 for amd64: build this on Debian 12")
     need("apt-get", "git")
     dist = target()
     inputs = downloaded()
@@ -305,7 +306,7 @@ def is_needed(name: str, unused: tuple[str, ...]) -> bool:
 def compile_modules(folder: Path) -> None:
     """Replace the modules in ``folder`` by their bytecode, which names no path of this machine."""
     options = ("-q", "-b", "--invalidation-mode", "unchecked-hash", "-s", folder)
-    building.run(sys.executable, "-I", "-m", "compileall", *options, folder)
+    building.run(PYTHON, "-I", "-m", "compileall", *options, folder)
     for path in folder.rglob("*.py"):
         path.unlink()
 

@@ -116,6 +116,20 @@ def test_only_the_pinned_compiler_is_used(tmp_path: Path, monkeypatch: pytest.Mo
         build()
 
 
+def test_modules_are_compiled_by_debians_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_wine()
+    script = recipe("launcher_windows.py")
+    (tmp_path / "a.py").write_text("x = 1")
+    monkeypatch.setattr("sys.executable", "/no/such/python")
+    script.compile_modules(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pyc"]
+    monkeypatch.setattr(script, "PYTHON", tmp_path / "python3")
+    with pytest.raises(SystemExit, match="is not Python"):
+        script.main()
+
+
 def test_its_modules_have_debians_security_patches() -> None:
     with (
         zipfile.ZipFile(windows_zip()) as packed,
