@@ -392,34 +392,16 @@ PLANTS = (
         "        return Answer(202 if waits else 200, show_login(*login))",
     ),
     on_swarm(
-        "a launch begins before it is known what runs",
-        "missing check after a restart",
-        "        if not self._is_listed:\n            raise NoCapacity",
-        "        if False:\n            raise NoCapacity",
-    ),
-    on_swarm(
-        "a hunt is launched while its predecessor is removed",
-        "missing check of a name",
-        "        if name in self.services:",
-        "        if False:",
-    ),
-    on_swarm(
-        "a launch without room is refused and not removed",
-        "lost removal",
-        '                    service.fail(NoCapacity("memory"))',
-        '                    service.process and service.process.end_exec(NoCapacity("memory"))',
+        "a launch waits for a machine without end",
+        "wrong limit",
+        "                if self.clock.seconds() - service.waiting_since >= NODE_S:",
+        "                if self.clock.seconds() - service.waiting_since >= 1e6:",
     ),
     on_swarm(
         "the hunts of a lost machine never end",
         "missing check of a machine",
         "    if machines.has_lost(newest.node) and newest.state not in ENDED:",
         "    if False:",
-    ),
-    on_swarm(
-        "a machine that was removed counts as there",
-        "missing check of a machine",
-        "(node in self.down or node not in self.addresses)",
-        "(node in self.down)",
     ),
     on_swarm(
         "a restarted deploy server adopts whatever has a name",
