@@ -95,9 +95,10 @@ function checklist(items, check, fold) {
 }
 
 const LOG = ["#/log", "Read the log", "owner"], HEALTH = ["#/health", "See Health"], ROOM = ["#/backups", "Keep fewer backups", "owner"];
+const MACHINES = ["#/machines", "See machines"];
 const CURES = { // the page that helps, by the kind of the fault or the name of what is almost full
   down: LOG, loop: LOG, starting: LOG, errors: HEALTH, attack: HEALTH, disk: ROOM, Disk: ROOM, Memory: ["#/servers", "See game servers"],
-  "Open files": HEALTH, backup: ["#/backups", "See backups", "owner"], certificate: ["#/invites", "Make new invites", "owner"],
+  node: MACHINES, agent: MACHINES, memory: MACHINES, "Open files": HEALTH, backup: ["#/backups", "See backups", "owner"], certificate: ["#/invites", "Make new invites", "owner"],
 };
 const WORST = ["down", "loop"];
 const QUIET_S = 60; // after a start the stack has not reported yet
