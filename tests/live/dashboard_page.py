@@ -331,7 +331,8 @@ def visit(browser: Browser, here: Host, size: str = "", colours: str = "") -> It
     """
     looks = [look for look in LOOKS if look.startswith(size) and look.endswith(colours)]
     address = f"http://127.0.0.1:{here.service.port}"
-    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin")
+    # without transitions, because axe would measure colours in mid-change
+    made = browser.new_context(locale="en-GB", timezone_id="Europe/Berlin", reduced_motion="reduce")
     tab = Visit(made.new_page(), looks[0], address, looks)
     with tab.watched(address):
         tab.show_as(tab.look)
