@@ -404,22 +404,10 @@ PLANTS = (
         "    if False:",
     ),
     on_swarm(
-        "a restarted deploy server adopts whatever has a name",
-        "adoption without a check",
-        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
-        "        if not self._is_listed:",
-    ),
-    on_swarm(
         "a restarted deploy server ends the hunts that it finds",
         "lost adoption",
         "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
         "        if not self._is_listed and starts:",
-    ),
-    on_swarm(
-        "a launch that has failed is adopted later",
-        "adoption without a check",
-        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
-        "        if observed.state is State.RUNNING or starts:",
     ),
     on_swarm(
         "the swarm restarts hunts",
@@ -438,12 +426,6 @@ PLANTS = (
         "early removal",
         "            elif all(is_over(task, self._machines) for task in tasks):",
         "            else:",
-    ),
-    on_swarm(
-        "a port is free while its game server is being removed",
-        "missing check of a claim",
-        "        return any(service.server.port == port for service in self.services.values())",
-        "        return False",
     ),
     on_swarm(
         "the secret of an ended hunt is left",
