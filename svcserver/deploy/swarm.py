@@ -442,8 +442,10 @@ class SwarmEngine:
 
     def _constraints(self, launch: Launch) -> list[str]:
         trusted = [TRUSTED] if self._needs_trust(launch) else []
-        avoided = () if launch.kind in PERSISTENT else self._avoided  # a city may stay for months
-        return [*trusted, *(f"node.id!={node}" for node in avoided)]
+        ready = {record["id"] for record in self._machines.records if record["state"] == "ready"}
+        if launch.kind in PERSISTENT or ready <= self._avoided.keys():
+            return trusted  # a city may stay for months; a hunt needs a machine, or the real error
+        return [*trusted, *(f"node.id!={node}" for node in self._avoided)]
 
     def _needs_trust(self, launch: Launch) -> bool:
         names = launch.kind.value, launch.hunt_id, launch.matchmaker_hunt

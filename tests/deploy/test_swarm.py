@@ -131,6 +131,14 @@ class SwarmTests(SwarmCase):
         self.pass_s(AVOIDED_S)
         self.assertEqual(self.successResultOf(self.launched(supervisor, 3)).node, "node1")
 
+    def test_rejection_by_all_machines_is_not_reported_as_full_memory(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.rejecting.add("node1")
+        for number in (1, 2):
+            self.failureResultOf(self.launched(supervisor, number), Unlaunchable)
+        self.running.rejecting.clear()
+        self.assertEqual(self.successResultOf(self.launched(supervisor, 3)).node, "node1")
+
     def test_mistyped_name_in_gameserver_trusted_is_logged(self) -> None:
         environ = {"PORT": "1", "GAMESERVER_ENGINE": "swarm", "GAMESERVER_TRUSTED": "city,dojoo"}
         settings, _ = load(Settings, environ)
