@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from svcserver.kernel.digits import whole_in
 from svcserver.kernel.launch_requests import MAP_PATH
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
@@ -49,9 +50,10 @@ def host_handed_out(text: str) -> str:
 def engine_address(text: str) -> str:
     """Read a socket's absolute path, with or without ``unix://``, or ``tcp://host:port``."""
     address = text.strip().removeprefix("unix://")
-    host, _, port = address.removeprefix(TCP).rpartition(":")
-    if address.startswith("/") or (address.startswith(TCP) and host and whole_in(port, 5)):
-        return address
+    with suppress(ValueError):  # such as a port that is too large
+        target = urlsplit(address)
+        if address.startswith("/") or (target.scheme == "tcp" and target.hostname and target.port):
+            return address
     raise ValueError(
         "must be a unix socket such as unix:///var/run/docker.sock, or tcp://host:port"
     )

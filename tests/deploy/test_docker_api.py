@@ -147,7 +147,8 @@ class TlsAddressTests(SynchronousTestCase):
             ("tcp://[::1]:2376", "tcp://[::1]:2376"),
         ):
             self.assertEqual(engine_address(text), address)
-        for text in ("", "docker", "tcp://10.0.0.1", "tcp://:2376", "tcp://a:b", "http://a:1"):
+        wrong = ("", "docker", "tcp://10.0.0.1", "tcp://:2376", "tcp://a:b", "http://a:1")
+        for text in (*wrong, "tcp://a:70000", "tcp://[::1:2376"):
             self.assertRaises(ValueError, engine_address, text)
 
     def test_tcp_without_certificates_is_refused_at_the_start(self) -> None:
