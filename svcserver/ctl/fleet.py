@@ -406,7 +406,7 @@ def nodes(host: Host, out: Out) -> None:
         ],
     )
     for node in _without_machine(_certificates(host), listed):
-        out.text(f"The swarm has no machine {node}, whose certificate is valid. Revoke it: "
+        out.text(f"{node} has left the swarm, but its certificate is still valid. Revoke it: "
                  f"svcctl fleet remove {node}")  # fmt: skip
 
 

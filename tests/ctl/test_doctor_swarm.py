@@ -97,7 +97,7 @@ class SwarmTests(HostCase):
 
     def test_ports_that_were_not_tried_are_noted(self) -> None:
         [finding] = self.findings(second(), gamePorts="not tried: its agent is away")
-        self.assertIn("was not tried: its agent is away", finding)
+        self.assertIn("were not tried: its agent is away", finding)
 
     def test_machine_that_manages_no_swarm_is_findings(self) -> None:
         def refuse(docker: Docker) -> Any:

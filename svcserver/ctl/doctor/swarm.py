@@ -98,5 +98,5 @@ def _reported(machine: FleetMachine, report: Report) -> Iterator[Finding]:
     if ports == "not reachable":
         yield Finding("fleet", what, "open the UDP game ports there, or correct svc.address")
     elif ports != "reachable":
-        what = f"the reachability of game ports of {machine.name} was {ports}"
+        what = f"the game ports of {machine.name} were {ports}"
         yield Finding.note("fleet", what, "try it with a player's game")
