@@ -39,6 +39,8 @@ class SwarmDeploy:
         if path == "/gameservers/look":
             self.looks += 1
             return 200, {}
+        if path == "/gameservers/check":
+            return 200, {"image": "", "trial": None}
         if method == "POST":
             self.match = match
             return 200, {"host": ADDRESS, "port": 8770, "node": NODE}

@@ -149,7 +149,8 @@ class CallerTests(SynchronousTestCase):
         rows = Game(self).door.rows
         opened = {row.path for row in rows if row.access is Access.DIRECT}
         link = "/svc/api/DashboardLinkSession"
-        self.assertEqual(opened, {"/svc/dashboard", "/svc/dashboard/<file>", link})
+        files = {f"/svc/dashboard{path}" for path in ("", "/<file>", "/<version>/<file>")}
+        self.assertEqual(opened, {*files, link})
 
     @proves("authentication 5: game-server key: local callers only")
     def test_an_own_address_is_this_machine(self) -> None:
