@@ -56,6 +56,8 @@ class SwarmDeploy:
         deploy = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # the metagame keeps connections, also to HTTP/1.0
+
             def do_GET(self) -> None:
                 self.rfile.read(int(self.headers.get("content-length", 0)))
                 match = self.headers.get(MATCH.decode(), "")

@@ -113,6 +113,8 @@ def deploy_server() -> Iterator[tuple[int, list[list[str]]]]:
     expected: list[list[str]] = []
 
     class Full(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # the metagame keeps connections, also to HTTP/1.0
+
         def do_POST(self) -> None:
             request = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
             expected.append(request["ExpectedPlayers"])
