@@ -23,6 +23,7 @@ log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
 PATIENCE_S = 10.0  # how long the game may take to end before it is killed
+GIVE_UP_S = 20.0  # a process that is stuck in the system cannot be killed
 
 
 class NoProgram(Exception):
@@ -174,7 +175,7 @@ class Game:
     def stop(self) -> Deferred[None]:
         """Ask the game to end, and kill it if it still runs after ``PATIENCE_S``.
 
-        The result fires when the game has ended.
+        The result fires when the game has ended, at the latest after ``GIVE_UP_S``.
         """
         if self._process is None:
             return succeed(None)
@@ -195,10 +196,10 @@ class Game:
         if process is not None and (
             status is None or (stopped_at is not None and process.leaves())
         ):
-            late = stopped_at is not None and self.clock.seconds() - stopped_at >= PATIENCE_S
-            if late:
+            waited_s = 0.0 if stopped_at is None else self.clock.seconds() - stopped_at
+            if waited_s >= PATIENCE_S:
                 process.kill()
-            if status is None or not late:
+            if waited_s < (GIVE_UP_S if status is None else PATIENCE_S):
                 return
         self._process = None
         self._checks.stopService()

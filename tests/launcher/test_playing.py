@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.launcher import runners
 from svcserver.launcher.command import DOCUMENTED
-from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game, ProcessGroup, ProcessJob
+from svcserver.launcher.playing import GIVE_UP_S, LOOK_S, PATIENCE_S, Game, ProcessGroup, ProcessJob
 from svcserver.launcher.runners import Runner, chosen
 from tests.launcher.around import FakeProcess, LauncherCase, new_folder
 
@@ -45,6 +45,13 @@ class FakeJob:
     def end(self) -> None:
         self.calls.append("end")
         self.ids = []
+
+
+class StuckProcess(FakeProcess):
+    """A fake game process that the system cannot end."""
+
+    def kill(self) -> None:
+        self.calls.append("kill")
 
 
 class EndingTests(SynchronousTestCase):
@@ -101,6 +108,18 @@ class EndingTests(SynchronousTestCase):
         for end in ends:
             self.successResultOf(end)
         self.assertEqual(process.calls, ["terminate", "kill"])
+        self.assertEqual(clock.getDelayedCalls(), [])
+
+    def test_waiting_for_a_game_that_cannot_be_killed_ends(self) -> None:
+        clock, process = Clock(), StuckProcess(())
+        game = Game(clock, lambda _: None, lambda *_: process)
+        game.start(["/bin/sh"], "", {})
+        end = game.stop()
+        clock.pump([LOOK_S] * round(GIVE_UP_S / LOOK_S - 1))
+        self.assertNoResult(end)
+        clock.pump([LOOK_S] * 2)
+        self.successResultOf(end)
+        self.assertIn("kill", process.calls)
         self.assertEqual(clock.getDelayedCalls(), [])
 
 
