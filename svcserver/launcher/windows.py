@@ -145,7 +145,8 @@ def on_console_close(stop: Callable[[], object]) -> bool:
 class Job:
     """A Windows job: a process and all processes that it starts, directly or indirectly.
 
-    Windows ends them when the job is closed, at the latest when the launcher has ended.
+    Windows ends them when the job is closed, at the latest when the launcher has ended: without the
+    launcher's relay, the game can neither continue nor save.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,6 @@ UNINSTALL = r"HKCU\Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launc
 def pc(tmp_path: Path) -> Iterator[WindowsPC]:
     """Set up a Windows PC."""
     with windows_pc(tmp_path) as made:
-        made.environ["LC_ALL"] = "C.UTF-8"  # for Wine's names of files outside ASCII
         yield made
 
 
@@ -109,7 +108,6 @@ def test_launcher_ends_cleanly_when_its_console_is_closed(pc: WindowsPC) -> None
 def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:
     names = ("Friday Hunts", "Sunday Hunts")
     invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
-    pc.registered(SCHEME)  # two programs cannot start Wine's server at the same moment
     started = [pc.start(pc.command[1], "--print-link", "--key-file", text) for text in invites]
     eventually(lambda: [process.poll() for process in started].count(0) == 1, 90)
     eventually(lambda: set(hosts(pc)) == set(names))
@@ -148,16 +146,16 @@ def test_folder_whose_path_looks_like_a_command_is_removed(pc: WindowsPC) -> Non
     assert folder.parent.exists()
 
 
-def test_user_with_a_foreign_name_installs_and_removes_it(pc: WindowsPC) -> None:
-    pc.user.rename(pc.user.with_name(USER))
-    pc.environ["USER"] = USER
-    with pc.start(pc.unzipped / "svc-launcher.exe", "--no-links", "--key-file") as first:
-        eventually(lambda: shortcut(pc).exists() and (own(pc) / "state" / "running.json").exists())
-        assert list((own(pc) / "program").glob("*/svc-launcher.exe"))
-        assert USER in pc.launcher("remove")
-        first.wait(60)
-    assert not shortcut(pc).exists()
-    eventually(lambda: not (own(pc) / "program").exists())
+def test_user_with_a_foreign_name_installs_and_removes_it(tmp_path: Path) -> None:
+    with windows_pc(tmp_path, name=USER) as pc:
+        with pc.start(pc.unzipped / "svc-launcher.exe", "--no-links", "--key-file") as first:
+            running = own(pc) / "state" / "running.json"
+            eventually(lambda: shortcut(pc).exists() and running.exists())
+            assert list((own(pc) / "program").glob("*/svc-launcher.exe"))
+            assert USER in pc.launcher("remove")
+            first.wait(60)
+        assert not shortcut(pc).exists()
+        eventually(lambda: not (own(pc) / "program").exists())
 
 
 DIALOG = """
@@ -175,7 +173,6 @@ user.PostMessageW(window, 0x10, 0, 0)  # WM_CLOSE
 
 
 def test_crash_leaves_a_log_and_a_dialog_that_names_it(pc: WindowsPC) -> None:
-    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
     own(pc).mkdir(parents=True)
     (own(pc) / "state").touch()  # a file in place of the folder
     with pc.start(pc.unzipped / "svc-launcher.exe"):
@@ -222,7 +219,6 @@ DAMAGES: tuple[tuple[str, Callable[[Path], None]], ...] = (
 
 # slow: each damaged launcher starts under Wine
 def test_damaged_folder_is_reported_with_the_cure(pc: WindowsPC) -> None:
-    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
     for number, (name, damage) in enumerate(DAMAGES):
         folder = pc.prefix / "drive_c" / f"damaged {number}"
         shutil.copytree(pc.unzipped, folder)
@@ -316,7 +312,6 @@ wait(has_ended)
 def test_game_runs_until_the_last_process_of_its_starter_ends(
     pc: WindowsPC, tmp_path: Path, how: str
 ) -> None:
-    pc.run("reg", "add", r"HKCU\Software\Wine\Drivers", "/v", "Graphics", "/d", "null", "/f")
     game = tmp_path / "game"
     game.mkdir()
     for name, text in (("Starter", STARTER), ("Real", REAL)):

@@ -29,6 +29,11 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 600
 DOWNLOAD = "import launcher_windows; print(launcher_windows.downloaded())"
 UNZIPPED = Path("drive_c/unzipped/svc-launcher")  # in a prefix
+IDLE_S = 60  # after which Wine's server ends if no program runs
+NO_SCREEN = r"""
+[Software\\Wine\\Drivers]
+"Graphics"="null"
+"""
 START_S = 120  # of a prefix, or of a program in one
 RANDOM = """\
 #include <windows.h>
@@ -163,14 +168,7 @@ def _template() -> Path:
         partial = folder.with_name("wine.partial")
         shutil.rmtree(partial, ignore_errors=True)
         environ = _environ(partial)
-        subprocess.run(
-            ["wine", "wineboot", "-i"],
-            env=environ,
-            check=True,
-            timeout=START_S,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+        _boot(environ, "-i")
         _server(environ, "-w")
         source = partial / "random.c"
         source.write_text(RANDOM)
@@ -187,12 +185,28 @@ def on_windows(path: Path) -> str:
 
 def _environ(prefix: Path) -> dict[str, str]:
     environ = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mshtml="}
+    environ["LC_ALL"] = "C.UTF-8"  # for Wine's names of files outside ASCII
     environ[LIBRARY] = on_windows(prefix / UNZIPPED / "app" / "python311.dll")
     return {"PATH": os.environ["PATH"], "HOME": str(prefix.parent), **environ}
 
 
+def _boot(environ: dict[str, str], *options: str) -> None:
+    """Start the system's own programs in a prefix."""
+    devnull = subprocess.DEVNULL
+    command = ["wine", "wineboot", *options]
+    subprocess.run(
+        command,
+        env=environ,
+        check=True,
+        timeout=START_S,
+        stdin=devnull,
+        stdout=devnull,
+        stderr=devnull,
+    )
+
+
 def _server(environ: dict[str, str], option: str) -> None:
-    """Wait until the prefix's programs end (``-w``), or end them (``-k``)."""
+    """Start a prefix's server (``-p``), wait for its programs (``-w``), or end them (``-k``)."""
     server = shutil.which("wineserver") or "/usr/lib/wine/wineserver64"
     subprocess.run([server, option], env=environ, check=False, timeout=START_S)
 
@@ -248,7 +262,7 @@ class WindowsPC:
         """Return the output of a Windows program, which must succeed."""
         with self.start(*words, **more) as process:
             output, _ = process.communicate(timeout=START_S)
-        assert process.returncode == 0, output
+        assert process.returncode == 0, (process.returncode, output)
         return output
 
     def python(self, code: str) -> str:
@@ -313,10 +327,11 @@ def close_console(pc: WindowsPC, running: Path) -> None:
 
 
 @contextmanager
-def windows_pc(folder: Path, user: Path | None = None) -> Iterator[WindowsPC]:
+def windows_pc(folder: Path, user: Path | None = None, name: str = "") -> Iterator[WindowsPC]:
     """Set up a PC in ``folder``; end all its programs afterwards.
 
-    ``user`` is a folder of this machine, which becomes the user's folder on the PC.
+    ``user`` is a folder of this machine, which becomes the user's folder on the PC. ``name`` is the
+    user's name.
     """
     need_wine()
     template = Path(shared.once("wine", lambda: str(_template())))
@@ -324,6 +339,8 @@ def windows_pc(folder: Path, user: Path | None = None) -> Iterator[WindowsPC]:
     (prefix / "drive_c").mkdir(parents=True)
     for path in template.glob("*.reg"):
         shutil.copy(path, prefix)
+    with (prefix / "user.reg").open("a") as registry:
+        registry.write(NO_SCREEN)
     shutil.copy(template / ".update-timestamp", prefix)
     shutil.copytree(template / "dosdevices", prefix / "dosdevices", symlinks=True)
     for path in (template / "drive_c").iterdir():
@@ -339,12 +356,17 @@ def windows_pc(folder: Path, user: Path | None = None) -> Iterator[WindowsPC]:
         for path in pc.user.iterdir():
             if not (user / path.name).exists():
                 path.rename(user / path.name)
-        name = pc.user
-        shutil.rmtree(name)
-        name.symlink_to(user)
+        link = pc.user
+        shutil.rmtree(link)
+        link.symlink_to(user)
+    if name:
+        pc.user.rename(pc.user.with_name(name))
+        pc.environ["USER"] = name
     with zipfile.ZipFile(windows_zip()) as packed:
         packed.extractall(pc.unzipped.parent)
     try:
+        _server(pc.environ, f"-p{IDLE_S}")  # else it ends with each program, and may end the next
+        _boot(pc.environ)  # the system's programs must not hold the pipes of the first program
         yield pc
     finally:
         _server(pc.environ, "-k")
