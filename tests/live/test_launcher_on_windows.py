@@ -6,6 +6,7 @@ Real processes are needed because Windows programs run under Wine.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,6 +104,20 @@ def test_launcher_ends_cleanly_when_its_console_is_closed(pc: WindowsPC) -> None
     assert process.returncode == 0
     assert not running.exists()
     assert "Main loop terminated" in (running.with_name("launcher.log")).read_text()
+
+
+# slow: a launcher starts under Wine
+def test_page_is_opened_in_the_default_browser(pc: WindowsPC, tmp_path: Path) -> None:
+    """Wine passes links to ``xdg-open`` of the system that it runs on."""
+    opener, opened = tmp_path / "bin" / "xdg-open", tmp_path / "opened"
+    opener.parent.mkdir()
+    opener.write_text(f'#!/bin/sh\necho "$1" >> "{opened}"\n')
+    opener.chmod(0o755)
+    pc.environ["PATH"] = f"{opener.parent}:{pc.environ['PATH']}"
+    with pc.start(pc.unzipped / "svc-launcher.exe", "--no-links", "--key-file"):
+        eventually(lambda: opened.exists() and opened.read_text().endswith("\n"), 90)
+        pc.run("taskkill", "/f", "/im", "svc-launcher.exe")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+\n", opened.read_text())
 
 
 def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+import struct
 import urllib.request
 import zipfile
 from functools import partial
@@ -20,6 +21,7 @@ from tests.support.wine import WindowsPC, compiled, inputs, need_wine, windows_p
 
 pytestmark = pytest.mark.live
 
+ROOT = Path(__file__).resolve().parents[2]
 MB = 1_000_000
 IMPORTS = """
 import importlib, pkgutil
@@ -55,6 +57,22 @@ def test_the_zip_is_one_small_folder() -> None:
     assert {entry.filename.partition("/")[0] for entry in entries} == {"svc-launcher"}
     assert file.stat().st_size < 25 * MB
     assert sum(entry.file_size for entry in entries) < 60 * MB
+
+
+def test_both_programs_have_icon_version_and_product_name() -> None:
+    """A program of subsystem 2 opens no console, one of subsystem 3 opens a console."""
+    icon = (ROOT / "packaging" / "windows" / "svc-launcher.ico").read_bytes()
+    _, _, count = struct.unpack_from("<3H", icon)
+    images = [struct.unpack_from("<2I", icon, 6 + 16 * number + 8) for number in range(count)]
+    texts = ("ProductName", "svc launcher", "ProductVersion", version("svcserver"))
+    with zipfile.ZipFile(windows_zip()) as packed:
+        for name, subsystem in (("svc-launcher.exe", 2), ("svc-launcher-cli.exe", 3)):
+            program = packed.read(f"svc-launcher/{name}")
+            [header] = struct.unpack_from("<I", program, 0x3C)
+            assert struct.unpack_from("<H", program, header + 0x5C) == (subsystem,)
+            assert all(program.count(icon[at : at + size]) == 1 for size, at in images)
+            for text in (*texts, name):
+                assert f"{text}\0".encode("utf-16-le") in program, text
 
 
 def test_it_holds_the_licence_of_each_part() -> None:
