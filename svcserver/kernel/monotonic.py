@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
+from svcserver.kernel.log_context import remove_log_context
 from svcserver.kernel.system import system
 
 SLEW = 0.1  # fraction of elapsed time: an hour's jump takes ten hours to correct
@@ -52,6 +53,8 @@ class MonotonicClock:
 def monotonic_reactor() -> Any:
     """Return the reactor, with timers that a change of the machine's clock does not affect.
 
+    It handles events without a log context (``kernel.log_context``).
+
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
     hour. With this function, the reactor's ``seconds()`` are not epoch seconds. Call the function
     before the first timer is set. The function imports the reactor; the import installs the
@@ -61,4 +64,5 @@ def monotonic_reactor() -> Any:
 
     timed: Any = reactor
     timed.seconds = system().monotonic
+    remove_log_context()
     return timed
