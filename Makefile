@@ -18,7 +18,7 @@ test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/s
 # a process that a test starts would otherwise compile all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge docs prove sbom fleet format launcher launcher-windows pictures deb image release test-packages
+.PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge bench-report docs prove sbom fleet format launcher launcher-windows pictures deb image release test-packages
 
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
@@ -88,6 +88,9 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
+
+bench-report: $(VENV)/tools.stamp
+	$(BIN)/python -m bench.report $(if $(SHORT),--rounds 1 --seconds 1)
 
 bench-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.chat

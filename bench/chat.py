@@ -23,6 +23,7 @@ from attrs import define, field
 
 from bench.chat_runs import Fan, Flood, fan, flood, idle, logins, percentile, stalled
 from bench.chat_servers import PLAYERS, USUAL, Server, contestant, ours
+from bench.kept import finish, in_words, json_option
 from bench.servers import on_the_generators_core
 from bench.table import FloorTable
 
@@ -30,19 +31,6 @@ PROGRAMS = {"prosody": "prosody", "ejabberd": "ejabberdctl"}
 CALM_RATE = 30.0  # messages a second to a hundred
 STALL_MIB, PING_MS, STATUS_TIMES = 4.0, 200.0, 3.0
 BUSY = 0.9  # share of its core above which the load generator measures itself
-
-
-@define
-class Table(FloorTable):
-    """A table of ratios with lower or upper limits."""
-
-    def least(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Add the ratio of our figure to that of server ``to``; it must be at least ``floor``."""
-        self.add(name, figure, f"{ratio:.2f} x {to}", f"at least {floor:g}", ratio >= floor)
-
-    def most(self, name: str, figure: str, ratio: float, to: str, floor: float) -> None:
-        """Add the ratio of our figure to that of server ``to``; it must be at most ``floor``."""
-        self.add(name, figure, f"{ratio:.2f} x {to}", f"at most {floor:g}", ratio <= floor)
 
 
 @define
@@ -89,60 +77,65 @@ def measure(
         return results, cut, uvloop.run(flood(server, arguments.rounds))
 
 
+CALM = "p99 at 30 messages/s"
 FIGURES: dict[str, tuple[str, Callable[[Results], list[float]]]] = {
-    "logins": ("{:,.0f} /s", lambda results: results.logins),
-    "deliveries": ("{:,.0f} /s", lambda results: [run.per_second for run in results.full]),
-    "CPU for 100,000 deliveries": ("{:.2f} s", lambda results: [run.cpu_s for run in results.full]),
-    "p99 at 30 messages/s": ("{:.1f} ms", lambda results: [run.p99_ms for run in results.calm]),
-    "an idle connection": ("{:.1f} KiB", lambda results: [results.idle_kib]),
+    "logins": ("/s", lambda results: results.logins),
+    "deliveries": ("/s", lambda results: [run.per_second for run in results.full]),
+    "CPU for 100,000 deliveries": ("s", lambda results: [run.cpu_s for run in results.full]),
+    CALM: ("ms", lambda results: [run.p99_ms for run in results.calm]),
+    "an idle connection": ("KiB", lambda results: [results.idle_kib]),
 }
-LEAST = (
-    ("logins", "prosody", 1.5),
-    ("deliveries", "ejabberd", 2.0),
-    ("deliveries", "prosody", 8.0),
-)
-MOST = (
-    ("CPU for 100,000 deliveries", "ejabberd", 0.5),
-    ("p99 at 30 messages/s", "ejabberd", 1.0),
-    ("an idle connection", "prosody", 1.0),
+LIMITS = (  # the last column: our figure must be the lower one
+    ("logins", "prosody", 1.5, False),
+    ("logins", "ejabberd", 0.0, False),
+    ("deliveries", "ejabberd", 2.0, False),
+    ("deliveries", "prosody", 8.0, False),
+    ("CPU for 100,000 deliveries", "ejabberd", 0.5, True),
+    (CALM, "ejabberd", 1.0, True),
+    ("an idle connection", "prosody", 1.0, True),
 )
 
 
-def compare(table: Table, results: dict[str, Results]) -> None:
+def compare(table: FloorTable, results: dict[str, Results]) -> None:
     """Add the rows that compare our chat with each other server that is installed."""
-    for rows, add in ((LEAST, table.least), (MOST, table.most)):
-        for name, rival, floor in rows:
-            shape, figure = FIGURES[name]
-            mine = results["ours"].median(figure)
-            if rival in results:
-                theirs = results[rival].median(figure)
-                add(name, shape.format(mine), mine / max(theirs, 1e-9), rival, floor)
-            else:
-                table.add(name, shape.format(mine))
+    curve = [
+        statistics.median(at)
+        for at in zip(*(run.latency_ms for run in results["ours"].calm), strict=True)
+    ]
+    for name, rival, floor, less in LIMITS:
+        unit, figure = FIGURES[name]
+        mine = results["ours"].median(figure)
+        more = {"latency_ms": curve} if name == CALM else {}
+        if rival in results:
+            theirs = results[rival].median(figure)
+            table.against(name, mine, unit, rival, theirs, floor, less, **more)
+        else:
+            table.add(name, mine, unit, less=less, **more)
     for server, entry in results.items():
         missing = sum(run.missing for run in [*entry.full, *entry.calm])
         if missing:
-            table.add(f"{server}: deliveries lost", str(missing), good=server != "ours")
+            name = f"{server}: deliveries lost"
+            table.add(name, missing, less=True, good=server != "ours")
         busy = max(run.generator for run in entry.full)
         if busy > BUSY:
-            table.add(f"{server}: the generator was the limit", f"{busy:.0%} of its core")
+            table.add(f"{server}: the generator was the limit", 100 * busy, "% of its core")
 
 
-def abuse(table: Table, cut: tuple[bool, float], noticed: Flood) -> None:
+def abuse(table: FloorTable, cut: tuple[bool, float], noticed: Flood) -> None:
     """Add the rows that show how much harm one client can do to the server."""
-    table.add("a reader that stalls", "cut" if cut[0] else "not cut", good=cut[0])
+    table.add("readers that stall and stay connected", not cut[0], less=True, good=cut[0])
     table.below("a reader that stalls: growth", cut[1], "MiB", STALL_MIB)
     table.below("flood: others' slowest ping", max(noticed.pings) / 1e6, "ms", PING_MS)
-    calm, wild = percentile(noticed.idle, 0.95), percentile(noticed.status, 0.95)
-    figure = f"{wild / 1e6:.1f} ms ({len(noticed.status)} asked)"
-    table.most("flood: p95 of GET /svc-status", figure, wild / calm, "idle", STATUS_TIMES)
+    calm, wild = (percentile(taken, 0.95) / 1e6 for taken in (noticed.idle, noticed.status))
+    name = "flood: p95 of GET /svc-status"
+    table.against(name, wild, "ms", "idle", calm, STATUS_TIMES, less=True)
 
 
 def everyone(results: dict[str, Results]) -> None:
     """Print all figures of all servers."""
     print("| server | " + " | ".join(FIGURES) + " |\n|---" + "|---:" * len(FIGURES) + "|")
     for name, run in results.items():
-        cells = [shape.format(run.median(figure)) for shape, figure in FIGURES.values()]
+        cells = [f"{in_words(run.median(figure))} {unit}" for unit, figure in FIGURES.values()]
         print(f"| {name} | " + " | ".join(cells) + " |")
     print()
 
@@ -154,6 +147,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--logins", type=int, default=300)
     options.add_argument("--only", default="prosody,ejabberd", help="the servers to compare with")
+    json_option(options)
     arguments = options.parse_args()
     if arguments.rounds * arguments.logins > PLAYERS:
         options.error(f"rounds times logins must be at most {PLAYERS}")
@@ -167,12 +161,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)
         results, cut, wild = measure(["ours", *here], Path(name), arguments)
-    table = Table()
+    table = FloorTable()
     compare(table, results)
     abuse(table, cut, wild)
     everyone(results)
     table.show()
-    raise SystemExit(1 if table.missed else 0)
+    raise SystemExit(finish(arguments.json, table.rows))
 
 
 if __name__ == "__main__":

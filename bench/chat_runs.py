@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 from bench.chat_client import PATIENCE_S, Chatter
 from bench.chat_servers import PLAYERS, Server
 from bench.client import connect, request
+from bench.kept import quantiles_ms
 from bench.meters import KIB, MIB, cpu_s, memory
 from svcserver.players.frames import masked
 
@@ -41,6 +42,7 @@ class Fan:
     p99_ms: float
     generator: float  # of its core
     missing: int  # deliveries that never came
+    latency_ms: list[float]  # at QUANTILES; empty in a closed loop
 
 
 @define
@@ -173,8 +175,10 @@ async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
     gc.enable()
     await departure(clients)
     deliveries = talk.deliveries.count
-    p99 = percentile(talk.deliveries.taken, 0.99) / 1e6
-    return Fan(deliveries / wall, cpu / max(1, deliveries) * 1e5, p99, own / wall, talk.awaited)
+    taken = sorted(ns / 1e9 for ns in talk.deliveries.taken)
+    [p99], curve = quantiles_ms(taken, [0.99]), quantiles_ms(taken) if taken else []
+    us = cpu / max(1, deliveries) * 1e5
+    return Fan(deliveries / wall, us, p99, own / wall, talk.awaited, curve)
 
 
 def percentile(values: list[int], part: float) -> float:

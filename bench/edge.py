@@ -17,11 +17,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from attrs import define, frozen
+from attrs import frozen
 
 from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway, prepare, relay
 from bench.edge_servers import upstream as behind_all
 from bench.heads import varied
+from bench.kept import finish, json_option
 from bench.meters import KIB, MIB, WrkRun, growth, half_load, wrk
 from bench.servers import on_the_generators_core
 from bench.table import FloorTable
@@ -79,19 +80,6 @@ CONTENT = (
 )
 
 
-@define
-class Table(FloorTable):
-    """A table with the ratios of our servers to other servers."""
-
-    def against(
-        self, name: str, figure: float, unit: str, rival: str, theirs: float, floor: float
-    ) -> None:
-        """Add the ratio of a figure to that of another server; a floor of 0 sets no limit."""
-        ratio = figure / theirs if theirs else 0.0
-        row = (name, f"{figure:,.0f} {unit}", f"{ratio:.2f} x {rival}")
-        self.add(*row, f"{floor:.2f}" if floor else "-", ratio >= floor)
-
-
 Runs = dict[tuple[str, str], list[WrkRun]]
 
 
@@ -122,7 +110,7 @@ def drive(
 
 
 def compare(
-    table: Table, part: str, cases: tuple[Case, ...], runs: Runs, ours: str, others: list[str]
+    table: FloorTable, part: str, cases: tuple[Case, ...], runs: Runs, ours: str, others: list[str]
 ) -> None:
     """Add the rows that compare ``ours`` with each other server."""
     for case in cases:
@@ -134,7 +122,7 @@ def compare(
             table.against(name, figure, case.unit, rival, theirs, case.floors.get(rival, 0.0))
         odd = sum(run.requests - run.refused if case.refused else run.refused for run in mine)
         if odd:
-            table.add(name, f"{odd} answers of the wrong kind", good=False)
+            table.add(f"{name}: answers of the wrong kind", odd, less=True, good=False)
 
 
 def median(figure: Callable[[WrkRun], float], runs: list[WrkRun]) -> float:
@@ -142,7 +130,9 @@ def median(figure: Callable[[WrkRun], float], runs: list[WrkRun]) -> float:
     return statistics.median(figure(run) for run in runs)
 
 
-def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> float:
+def gateways(
+    table: FloorTable, folder: Path, behind: Behind, arguments: argparse.Namespace
+) -> float:
     """Add the gateway's rows; return its small requests per CPU second."""
     others = [name for name in ("nginx", "haproxy", "caddy") if shutil.which(name)]
     with ExitStack() as stack:
@@ -155,14 +145,13 @@ def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Nam
         full = median(lambda run: run.per_second, small)
         long = 2 * arguments.seconds
         calm = [half_load(ours.pid, url, full, long, folder) for _ in range(arguments.rounds)]
-        load = median(lambda run: run.per_second, calm) / full
         p99 = median(lambda run: run.p99_ms, calm)
-        table.below(f"gateway: p99 at {load:.0%} load", p99, "ms", P99_MS)
+        table.below("gateway: p99 at half load", p99, "ms", P99_MS)
         nginx = up["nginx"]
         url = f"https://127.0.0.1:{nginx.port}/svc-status"
         calm = [half_load(nginx.pid, url, full, long, folder) for _ in range(arguments.rounds)]
         p99 = median(lambda run: run.p99_ms, calm)
-        table.add("nginx: p99 at the same load", f"{p99:,.1f} ms")
+        table.add("nginx: p99 at the same load", p99, "ms", less=True)
     small_path, header = "/svc-status", API_KEY + "\r\n"
     with gateway("ours", folder, behind) as ours:
         unread = growth(ours.pid, ours.port, UNREAD, small_path, 1, header, tls=True) / MIB
@@ -174,7 +163,7 @@ def gateways(table: Table, folder: Path, behind: Behind, arguments: argparse.Nam
 
 
 def relays(
-    table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace, ours: float
+    table: FloorTable, folder: Path, behind: Behind, arguments: argparse.Namespace, ours: float
 ) -> None:
     """Add the relay's row; the relay takes plain HTTP from the game and sends TLS to the server."""
     with relay(folder, behind) as server:
@@ -183,7 +172,9 @@ def relays(
     table.against("relay: small requests", figure, "req/cpu s", "our gateway", ours, 1.0)
 
 
-def contents(table: Table, folder: Path, behind: Behind, arguments: argparse.Namespace) -> None:
+def contents(
+    table: FloorTable, folder: Path, behind: Behind, arguments: argparse.Namespace
+) -> None:
     """Add the content server's rows."""
     with content("ours", folder, behind) as ours, content("nginx", folder, behind) as nginx:
         runs = drive(CONTENT, [ours, nginx], "http", folder, arguments)
@@ -211,11 +202,12 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--idle", type=int, default=300)
+    json_option(options)
     arguments = options.parse_args()
     parts = arguments.parts.split(",")
     say_missing()
     on_the_generators_core()
-    table, ours = Table(), 0.0
+    table, ours = FloorTable(), 0.0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with behind_all(folder, prepare(folder)) as behind:
@@ -226,7 +218,7 @@ def main() -> None:
             if "content" in parts:
                 contents(table, folder, behind, arguments)
     table.show()
-    raise SystemExit(1 if table.missed else 0)
+    raise SystemExit(finish(arguments.json, table.rows))
 
 
 if __name__ == "__main__":

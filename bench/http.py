@@ -24,6 +24,7 @@ import uvloop
 
 from bench import by_wrk
 from bench.client import Connection, connect, request
+from bench.kept import finish, json_option
 from bench.players import Player
 from bench.population import populate
 from bench.postgres import PLAYERS, compare
@@ -126,6 +127,7 @@ def main() -> None:
         default="sqlite",
         help="postgresql: what a request costs there, beside SQLite",
     )
+    json_option(options)
     arguments = options.parse_args()
     both = arguments.database == "postgresql"
     arguments.players = arguments.players or (PLAYERS if both else 50)
@@ -168,7 +170,7 @@ def _floors(names: list[str], folder: Path, arguments: argparse.Namespace) -> in
             runs.add(
                 CROWD, uvloop.run(scenario(CROWD, game, arguments.crowd, 4 * arguments.seconds))
             )
-    return report(runs)
+    return finish(arguments.json, report(runs))
 
 
 def _add_by_wrk(

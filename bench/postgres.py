@@ -17,6 +17,7 @@ from pathlib import Path
 import uvloop
 from attrs import define, field
 
+from bench.kept import Measurement, finish
 from bench.meters import cpu_s
 from bench.runs import Run, Runs
 from bench.servers import free_port, metagame
@@ -108,12 +109,12 @@ def compare(
             for name in names:
                 for measure in (on_sqlite, on_postgres)[:: 1 if number % 2 else -1]:
                     measure(name)
-    return report(few, many, beside)
+    return finish(arguments.json, report(few, many, beside))
 
 
-def report(few: Runs, many: Runs, beside: Engine) -> int:
-    """Print the table; return 1 if a limit is missed or acknowledged data was lost."""
-    failed = False
+def report(few: Runs, many: Runs, beside: Engine) -> list[Measurement]:
+    """Print the table and return its rows, of which some are bad if a limit or data was lost."""
+    rows: list[Measurement] = []
     print("| scenario | req/s | p99 ms | us CPU | on PostgreSQL: req/s | p99 ms | us CPU", end="")
     print(" | times | at most | PostgreSQL's us CPU | run again |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
@@ -125,14 +126,31 @@ def report(few: Runs, many: Runs, beside: Engine) -> int:
         rerun = statistics.median(beside.rerun[name])
         missed = times > MOST.get(name, times) or rerun > MOST_RERUN
         wrong = sum(run.errors + run.missing for pair in pairs for run in pair)
-        failed |= missed or bool(wrong)
+        own, most = statistics.median(run.server_us for run in many.of[name]), MOST.get(name)
+        rows.append(
+            Measurement(
+                name,
+                own,
+                "us",
+                less=True,
+                ratio=times,
+                yardstick="SQLite",
+                limit=f"at most {most}" if most else "",
+                good=not missed and not wrong,
+                p50_ms=statistics.median(run.p50_ms for run in many.of[name]),
+                p99_ms=statistics.median(run.p99_ms for run in many.of[name]),
+                latency_ms=many.latency_ms(name),
+            )
+        )
+        engine_us = statistics.median(beside.us[name])
+        rows.append(Measurement(f"{name}: PostgreSQL itself", engine_us, "us", less=True))
         cells = [name, *_cells(measured), *_cells(many.of[name]), f"{times:.2f}"]
         cells += [f"{MOST[name]:.1f}" if name in MOST else ""]
-        cells += [f"{statistics.median(beside.us[name]):.0f}", f"{rerun:.2%}"]
+        cells += [f"{engine_us:.0f}", f"{rerun:.2%}"]
         print(f"| {' | '.join(cells)} |{' MISSED' if missed else ''}")
         if wrong:
             print(f"| {name}: {wrong} requests failed or acknowledged changes lost |")
-    return int(failed)
+    return rows
 
 
 def _cells(runs: list[Run]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from attrs import define, field
 
+from bench.kept import QUANTILES, quantiles_ms
 from bench.meters import cpu_s
 from bench.players import SESSION_S, Player, timeline
 
@@ -27,6 +28,7 @@ class Run:
     generator: float = 0.0  # of its core
     server_us: float = 0.0  # CPU of the server for one request
     missing: int = 0  # acknowledged, but missing afterwards
+    latency_ms: list[float] = field(factory=list)  # at QUANTILES
 
 
 @define
@@ -42,6 +44,11 @@ class Runs:
     def rate(self, name: str) -> float:
         """Return the median of the requests per second."""
         return statistics.median(run.per_second for run in self.of[name])
+
+    def latency_ms(self, name: str) -> list[float]:
+        """Return the latency curve: the median of the rounds at each quantile."""
+        curves = [run.latency_ms for run in self.of[name] if run.latency_ms]
+        return [statistics.median(at) for at in zip(*curves, strict=True)]
 
     def ratio(self, name: str, yardstick: str) -> float:
         """Return the median of the ratios per round."""
@@ -82,8 +89,9 @@ class _Watch:
         self.over = True
         self.taken.sort()
         count = max(1, len(self.taken))
-        at = [1000 * self.taken[int(count * part) - 1] if self.taken else 0 for part in (0.5, 0.99)]
-        return Run(count / wall, at[0], at[1], self.errors, own / wall, 1e6 * cpu / count)
+        p50, p99, *curve = quantiles_ms(self.taken, (0.5, 0.99, *QUANTILES))
+        us = 1e6 * cpu / count
+        return Run(count / wall, p50, p99, self.errors, own / wall, us, latency_ms=curve)
 
     def _cpu_s(self) -> float:
         return sum(map(cpu_s, self.pids))

@@ -85,9 +85,13 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path, start_s: f
 
 @contextmanager
 def metagame(
-    folder: Path, name: str = "bench", core: int = SERVER_CORE, **more: str
+    folder: Path,
+    name: str = "bench",
+    core: int = SERVER_CORE,
+    options: tuple[str, ...] = (),
+    **more: str,
 ) -> Iterator[tuple[int, int]]:
-    """Run a metagame with its request log on; yield its port and pid."""
+    """Run a metagame with its request log on and these options of twistd; yield port and pid."""
     port = free_port()
     keys = new_signing_keys()
     environ = {
@@ -101,7 +105,7 @@ def metagame(
         **more,
     }
     twistd = str(Path(sys.executable).parent / "twistd")
-    command = [twistd, "--nodaemon", "--pidfile=", "svc-metagame"]
+    command = [twistd, "--nodaemon", "--pidfile=", *options, "svc-metagame"]
     with running(command, port, folder / f"{name}.log", environ, core) as pid:
         yield port, pid
 

@@ -34,6 +34,7 @@ from urllib.request import urlopen
 
 from attrs import frozen
 
+from bench.kept import Measurement, finish, json_option
 from bench.meters import cpu_s
 from bench.servers import free_port, running
 from svcserver.ctl.host_creation import create_host
@@ -69,7 +70,7 @@ class Cost:
 
 
 @frozen
-class Part:
+class Start:
     """One measured figure, with its baseline and its limits."""
 
     name: str
@@ -163,22 +164,22 @@ def libraries() -> float:
 
 REACTOR = "importing Twisted's reactor, {:.3f} s"
 PARTS = {
-    "version": Part(
+    "version": Start(
         "svcctl --version", version, "s of CPU", "a bare interpreter, {:.3f} s", bare, 0.25, 12.0
     ),
-    "metagame": Part(
+    "metagame": Start(
         "a metagame until it listens", start, "s of CPU", REACTOR, lambda: reactor().cpu_s, 1.2, 6.0
     ),
-    "evening": Part(
+    "evening": Start(
         "a demo evening", evening, "s by the clock", REACTOR, lambda: reactor().wall_s, 8.0, 40.0
     ),
-    "memory": Part(
+    "memory": Start(
         "an idle metagame", idle, "MB resident", "its libraries, {:.1f} MB", libraries, 75.0, 1.3
     ),
 }
 
 
-def measured(part: Part, rounds: int) -> tuple[float, float]:
+def measured(part: Start, rounds: int) -> tuple[float, float]:
     """Return the lowest figure of the part, and the lowest figure of its baseline."""
     figures, beside = [], []
     for _ in range(rounds):
@@ -188,23 +189,34 @@ def measured(part: Part, rounds: int) -> tuple[float, float]:
     return min(figures), min(beside)
 
 
-def report(parts: Iterable[Part], rounds: int) -> int:
-    """Measure and print the table; return 1 if a limit is missed."""
-    failed = False
+def report(parts: Iterable[Start], rounds: int) -> list[Measurement]:
+    """Measure, print the table, and return its rows."""
+    rows = []
     print("| start | figure | of | at most | yardstick | times | at most |")
     print("|---|---:|---|---:|---|---:|---:|")
     for part in parts:
         figure, beside = measured(part, rounds)
         times = figure / beside
         missed = figure > part.at_most and times > part.at_most_times
-        failed |= missed
+        rows.append(
+            Measurement(
+                part.name,
+                figure,
+                part.unit,
+                less=True,
+                ratio=times,
+                yardstick=part.yardstick_name.partition(",")[0],
+                limit=f"at most {part.at_most_times:g}, or {part.at_most:g} {part.unit}",
+                good=not missed,
+            )
+        )
         print(
             f"| {part.name} | {figure:.2f}{' MISSED' if missed else ''} | {part.unit} |"
             f" {part.at_most} | {part.yardstick_name.format(beside)} | {times:.2f} |"
             f" {part.at_most_times:.1f} |",
             flush=True,
         )
-    return int(failed)
+    return rows
 
 
 def main() -> None:
@@ -212,12 +224,14 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--parts", default=",".join(PARTS))
+    json_option(options)
     arguments = options.parse_args()
     names = arguments.parts.split(",")
     unknown = set(names) - set(PARTS)
     if unknown or arguments.rounds < 1:
         options.error(f"--parts knows {', '.join(PARTS)}; --rounds is 1 or more")
-    raise SystemExit(report([PARTS[name] for name in names], arguments.rounds))
+    rows = report([PARTS[name] for name in names], arguments.rounds)
+    raise SystemExit(finish(arguments.json, rows))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from bench.kept import Measurement
 from bench.runs import Runs
 
 TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
@@ -38,9 +40,9 @@ SAVE_P99 = 3.0  # times its p50, at most
 MAX_CHANGE = 0.15
 
 
-def report(runs: Runs) -> int:
-    """Print the table; return 1 if a limit is missed or acknowledged data was lost."""
-    failed = False
+def report(runs: Runs) -> list[Measurement]:
+    """Print the table and return its rows, of which some are bad if a limit or data was lost."""
+    rows: list[Measurement] = []
     print("| scenario | req/s | yardstick | ratio | by CPU | floor | p50 ms | p99 ms | us CPU |")
     print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
     for name, measured in runs.of.items():
@@ -52,26 +54,44 @@ def report(runs: Runs) -> int:
             f"| {name}{bound} | {runs.rate(name):,.0f} |",
             f"| {p50:.1f} | {p99:.1f} | {cpu:.0f} |",
         )
+        row = Measurement(
+            name,
+            runs.rate(name),
+            "/s",
+            p50_ms=p50 or None,
+            p99_ms=p99 or None,
+            cpu_us=cpu or None,
+            latency_ms=runs.latency_ms(name),
+        )
         floors = (MIX_FLOOR,) if name == MIX else FLOORS.get(name, ())
         if not floors:
             print(f"{start} | | | {end}")
+            rows.append(row)
         for yardstick, floor in floors:
             ratio, by_cpu = runs.ratio(name, yardstick), runs.ratio_by_cpu(name, yardstick)
             shown = "" if by_cpu is None else f"{by_cpu:.2f}"
-            missed = floor is not None and ratio < floor
-            failed |= missed
-            mark, least = " MISSED" if missed else "", "" if floor is None else f"{floor:.2f}"
+            good = floor is None or ratio >= floor
+            mark, least = "" if good else " MISSED", "" if floor is None else f"{floor:.2f}"
             print(f"{start} {yardstick} | {ratio:.2f}{mark} | {shown} | {least} {end}")
-        failed |= _harm(name, runs)
+            limit = f"at least {least}" if least else ""
+            rows.append(evolve(row, ratio=ratio, yardstick=yardstick, limit=limit, good=good))
+        if harm := _harm(name, runs):
+            rows.append(Measurement(f"{name}: failed or lost", harm, "", less=True, good=False))
     saves = runs.of.get(SAVE, [])
     if saves:
         times = statistics.median(run.p99_ms / run.p50_ms for run in saves)
-        failed |= times > SAVE_P99
         print(f"\n{SAVE}: p99 {times:.1f} x p50, at most {SAVE_P99:.0f}")
+        limit, good = f"at most {SAVE_P99:.0f}", times <= SAVE_P99
+        rows.append(
+            Measurement(f"{SAVE}: p99 beside p50", times, "x", less=True, limit=limit, good=good)
+        )
     for run in runs.of.get(CROWD, []):
-        failed |= run.p99_ms > CROWD_P99_MS
         print(f"\n{CROWD}: p99 {run.p99_ms:.1f} ms, at most {CROWD_P99_MS:.0f}")
-    return int(failed)
+        limit, good = f"at most {CROWD_P99_MS:.0f}", run.p99_ms <= CROWD_P99_MS
+        rows.append(
+            Measurement(f"{CROWD}: p99", run.p99_ms, "ms", less=True, limit=limit, good=good)
+        )
+    return rows
 
 
 def report_change(few: Runs, many: Runs, accounts: int) -> int:
@@ -82,40 +102,56 @@ def report_change(few: Runs, many: Runs, accounts: int) -> int:
     for name in few.of:
         pairs = zip(many.of[name], few.of[name], strict=True)
         change = statistics.median(m.per_second / f.per_second for m, f in pairs) - 1
-        failed |= abs(change) > MAX_CHANGE or _harm(name, few) or _harm(name, many)
+        failed |= abs(change) > MAX_CHANGE or bool(_harm(name, few) or _harm(name, many))
         print(f"| {name} | {few.rate(name):,.0f} | {many.rate(name):,.0f} | {change:+.0%} |")
     return int(failed)
 
 
-def _harm(name: str, runs: Runs) -> bool:
-    """Print a scenario's failures and losses; return whether anything was printed."""
+def _harm(name: str, runs: Runs) -> int:
+    """Print and return the number of a scenario's failures and losses."""
     errors = sum(run.errors for run in runs.of[name])
     missing = sum(run.missing for run in runs.of[name])
     if errors or missing:
         print(f"| {name}: {errors} requests failed, {missing} acknowledged changes lost |||||||||")
-    return bool(errors or missing)
+    return errors + missing
 
 
 @define
 class FloorTable:
-    """The table's rows so far, and the number of rows that missed their limit."""
+    """The measurements of a table, in the order of their rows."""
 
-    rows: list[tuple[str, str, str, str, str]] = field(factory=list)
-    missed: int = 0
+    rows: list[Measurement] = field(factory=list)
 
-    def add(
-        self, name: str, figure: str, ratio: str = "-", floor: str = "-", good: bool = True
-    ) -> None:
-        """Add a row; a row that missed its limit fails the run."""
-        self.missed += not good
-        self.rows.append((name, figure, ratio, floor, "ok" if good else "MISSED"))
+    def add(self, name: str, value: float, unit: str = "", **more: Any) -> None:
+        """Add a row; ``more`` are members of a measurement."""
+        self.rows.append(Measurement(name, value, unit, **more))
 
-    def below(self, name: str, figure: float, unit: str, most: float) -> None:
+    def below(self, name: str, value: float, unit: str, most: float) -> None:
         """Add a figure that must stay under ``most``."""
-        self.add(name, f"{figure:,.1f} {unit}", "-", f"under {most:g}", figure < most)
+        limit = f"under {most:g}"
+        self.add(name, value, unit, less=True, limit=limit, good=value < most)
+
+    def against(
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        yardstick: str,
+        theirs: float,
+        floor: float,
+        less: bool = False,
+        **more: Any,
+    ) -> None:
+        """Add a figure whose ratio to a yardstick must be at least (or most) ``floor``, if any."""
+        ratio = value / theirs if theirs else 0.0
+        limit = f"at {'most' if less else 'least'} {floor:g}" if floor else ""
+        good = not floor or (ratio <= floor if less else ratio >= floor)
+        more |= {"less": less, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
+        self.add(name, value, unit, **more)
 
     def show(self) -> None:
         """Print the table."""
         print("| what | ours | ratio | floor | verdict |\n|---|---:|---:|---:|---|")
         for row in self.rows:
-            print("| " + " | ".join(row) + " |")
+            cells = (row.name, row.figure, row.compared or "-", row.limit or "-")
+            print(f"| {' | '.join(cells)} | {'ok' if row.good else 'MISSED'} |")

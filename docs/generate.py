@@ -15,6 +15,8 @@ import protocol
 import routes
 from twisted.internet.task import Clock
 
+from bench.charts import STYLE, sections
+from bench.kept import KeptRun, latest
 from svcserver.board.memory import MemoryBoard
 from svcserver.ctl.keys import new_signing_keys
 from svcserver.kernel.counters import MEANINGS, Counted
@@ -43,6 +45,7 @@ def write() -> None:
         "chat.md": protocol.page(),
         "metrics.md": metrics(ROOT / "svcserver"),
         "audit.md": audit(),
+        "benchmarks.md": benchmarks(*latest()),
     }
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
@@ -96,6 +99,24 @@ def metrics(code: Path) -> str:
             "",
         ]
     )
+
+
+def benchmarks(run: KeptRun | None = None, previous: KeptRun | None = None) -> str:
+    """Return the page of the newest kept run of the benches."""
+    blocks = [
+        "# Benchmarks",
+        "See here what the last kept run of `make bench-report` measured, and compare it with the"
+        " run before. [Performance](../performance.md) explains the method.",
+        raw_html(f"<style>{STYLE}</style>"),
+    ]
+    for title, body in sections(run, previous) if run is not None else ():
+        blocks += [f"## {title}", raw_html(body)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def raw_html(text: str) -> str:
+    """Return a block that Sphinx copies into the page."""
+    return f"```{{raw}} html\n{text}\n```"
 
 
 def audit() -> str:
