@@ -8,7 +8,7 @@ are the median and the 95th percentile of the time from the request for the page
 that shows its data. Then the page stays open for ``--seconds``. The cost of its live updates is the
 CPU time that the metagame uses in these seconds, minus the CPU time that it uses in as many seconds
 without an open page. Players send heartbeats all the time. Exits with status 1 if the median or the
-cost of a page exceeds a limit.
+cost of a page exceeds a limit, or if too few players are online or too few hunts run.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ MOST_MS, MOST_PERCENT = 300, 1.0
 EVERY_S = 60  # between two heartbeats of a player
 READY_S = 120
 SETTLE_S = 1  # after a page was closed
+GROUP = 4  # players that share a hunt
 CITY = "/Game/Maps/city/city_persistent"
 SHOWN = """addEventListener("DOMContentLoaded", () => {
   const look = () => {
     const parts = [...document.querySelectorAll("#content .card, #content .log")];
-    const waits = (part) => /^$|Loading…/.test(part.textContent)
+    const waits = (part) => /^$|Loading…|Waiting for the server/.test(part.textContent)
       || part.querySelector(".plot:empty");
     if (window.shownAt || parts.every(waits)) return;
     window.shownAt = -1;
@@ -121,9 +122,20 @@ def arrive(connection: HTTPConnection, count: int) -> list[Player]:
     return players
 
 
+def check(connection: HTTPConnection, key: str, online: int, hunts: int) -> str:
+    """Exit unless as many players are online and as many hunts run; return a hunt's id."""
+    connection.request("GET", "/svc/api/ServerStatus", headers={"X-SVC-User-API-Key": key})
+    status = json.loads(connection.getresponse().read())
+    running = [entry["id"] for entry in status["instances"] if entry["kind"] == "hunt"]
+    print(f"{status['playersOnline']} players online, {len(running)} hunts")
+    if status["playersOnline"] < online or len(running) < hunts:
+        raise SystemExit("too few players or hunts; the figures are void")
+    return str(running[0])
+
+
 def hunt(connection: HTTPConnection, players: Sequence[Player]) -> list[int]:
-    """Let each player begin a hunt; return the UDP ports of the game servers."""
-    ports = []
+    """Let the players hunt in groups of four; return the UDP ports of the game servers."""
+    ports = set()
     for player, where in zip(players, cycle(requests.HUNTS)):
         ask(connection, requests.join("ISLAND", where), player.token)
     for player in players:
@@ -131,12 +143,12 @@ def hunt(connection: HTTPConnection, players: Sequence[Player]) -> list[int]:
         while True:
             status = ask(connection, ("GET", "/candidate/status", None), player.token)
             if status["status"] == "IN_PROGRESS":
-                ports.append(int(status["serverInfo"]["port"]))
+                ports.add(int(status["serverInfo"]["port"]))
                 break
             if status["status"] == "FAILED" or time.monotonic() > deadline:
                 raise SystemExit("a game server did not start; see deploy's lines in the log")
             time.sleep(0.2)
-    return ports
+    return sorted(ports)
 
 
 @contextmanager
@@ -195,8 +207,11 @@ def percent(pid: int, seconds: float) -> float:
     return 100 * (cpu_s(pid) - before) / (time.monotonic() - began)
 
 
-def measure(address: str, key: str, pid: int, pages: Sequence[str], how: Any) -> list[Figure]:
-    """Open the pages of the dashboard (all, if none are given) in a browser and measure each."""
+def measure(address: str, key: str, pid: int, server: str, how: Any) -> list[Figure]:
+    """Open the pages of the dashboard (all, if none are given) in a browser and measure each.
+
+    ``server`` is the id of a game server, whose console is measured, too.
+    """
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-GB")
         page.add_init_script(SHOWN)
@@ -205,7 +220,9 @@ def measure(address: str, key: str, pid: int, pages: Sequence[str], how: Any) ->
         page.get_by_role("button", name="Sign in", exact=True).click()
         page.locator("#nav a").first.wait_for()
         links = page.locator("#nav a").evaluate_all("(links) => links.map((link) => link.hash)")
-        names = [link.removeprefix("#/") for link in links] + ["accounts/Online_0"]
+        names = [link.removeprefix("#/") for link in links]
+        names += ["accounts/Online_0", f"servers/{server}"]
+        pages = [page for page in how.pages.split(",") if page]
         page.goto("about:blank")
         idle, figures = percent(pid, how.seconds), []
         for name in pages or names:
@@ -253,18 +270,24 @@ def main() -> None:
             assert holder is not None
             with closing(HTTPConnection("127.0.0.1", FIRST, timeout=60)) as connection:
                 players = arrive(connection, arguments.online)
-                servers = hunt(connection, players[: arguments.hunts])
+                servers = hunt(connection, players[: GROUP * arguments.hunts])
+                for player in players:
+                    ask(connection, requests.heartbeat(CITY, "island"), player.token)
+                key = (folder / OWNER_KEY).read_text().strip()
+                server = check(connection, key, arguments.online, arguments.hunts)
             print(f"first content in ms; the medians may be at most {MOST_MS}")
             print("| page | first visit | p95 | stored files | p95 | live updates, of a core |")
             print("|---|---:|---:|---:|---:|---:|")
             with playing(FIRST, players, servers):
                 figures = measure(
                     f"http://127.0.0.1:{FIRST}",
-                    (folder / OWNER_KEY).read_text().strip(),
+                    key,
                     holder.pid,
-                    [page for page in arguments.pages.split(",") if page],
+                    server,
                     arguments,
                 )
+            with closing(HTTPConnection("127.0.0.1", FIRST, timeout=60)) as connection:
+                check(connection, key, arguments.online, arguments.hunts)
     missed = [
         figure.page
         for figure in figures
