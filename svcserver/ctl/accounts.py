@@ -27,7 +27,7 @@ from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, drop_game_server_key
 from svcserver.metagame.owner.moderation.acts import StaffWork
 from svcserver.metagame.owner.people.acts import PersonWork
-from svcserver.metagame.owner.people.rules import ListedAccount, SortOrder
+from svcserver.metagame.owner.people.rules import AccountFilter, ListedAccount, SortOrder
 from svcserver.metagame.owner.people.store import SqlPeople
 
 PIECE = 500  # accounts per query
@@ -144,7 +144,9 @@ def list_accounts(host: Host, out: Out) -> None:
 def _everyone(tx: Connection) -> list[ListedAccount]:
     """Return all accounts sorted by name, read page by page."""
     now, accounts = time.time(), list[ListedAccount]()
-    while page := SqlPeople(tx).listed(SortOrder.NAME, "", len(accounts), PIECE, now):
+    while page := SqlPeople(tx).listed(
+        SortOrder.NAME, AccountFilter.ALL, "", len(accounts), PIECE, now
+    ):
         accounts += page
         if len(page) < PIECE:
             break

@@ -145,6 +145,27 @@ def test_who_is_where_and_who_may_register(browser: Browser, here: Host) -> None
         expect(tab.page.get_by_label("Now")).to_contain_text("By code")
 
 
+def test_players_online_are_searched_by_name_and_place(browser: Browser, here: Host) -> None:
+    for number in range(6):
+        comes_online(here, number, "cora_jamima" if number == 5 else "city_01_persistent")
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        search = tab.page.get_by_label("Search players")
+        rows = tab.page.get_by_role("table", name="Players online").locator("tbody tr")
+        expect(rows).to_have_count(6)
+        search.press_sequentially("DRAGON")
+        expect(rows).to_have_count(1)
+        expect(rows).to_contain_text("Dragonfly_77")
+        search.fill("hunting")
+        expect(rows).to_contain_text("Falk")
+        comes_online(here, 0, "cora_jamima")  # others move while the search has the focus
+        expect(rows).to_have_count(2)
+        expect(search).to_be_focused()
+        tab.picture("overview-search")
+        search.fill("nobody")
+        expect(tab.page.get_by_text("No player or place matches.")).to_be_visible()
+
+
 def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
@@ -355,6 +376,38 @@ def test_health_is_drawn_as_it_is_measured(browser: Browser, here: Host) -> None
         expect(memory).to_have_attribute("aria-label", re.compile(r"\d MB$"))
 
 
+def test_a_graph_is_enlarged_and_read_by_keyboard(browser: Browser, here: Host) -> None:
+    with visit(browser, here) as tab:
+        page = tab.page
+        page.route("**/svc/api/DashboardEvents?page=health", an_hour)
+        tab.sign_in(here.key)
+        tab.go("Health")
+        enlarge = page.get_by_role("button", name="Enlarge Latency")
+        expect(page.get_by_role("img", name="Latency: p50 1 ms")).to_be_visible()
+        enlarge.focus()
+        page.keyboard.press("Enter")
+        graph = page.get_by_role("dialog", name="Latency over time").get_by_role("slider")
+        expect(graph).to_have_attribute("aria-valuetext", "p50 1 ms, p95 25 ms")
+        graph.focus()
+        for key, at, p95 in (
+            ("End", 118, 25),
+            ("ArrowLeft", 117, 10),
+            ("Home", 0, 10),
+            ("ArrowLeft", 0, 10),
+            ("ArrowRight", 1, 10),
+        ):
+            page.keyboard.press(key)
+            expect(graph).to_have_attribute("aria-valuenow", str(at))
+            expect(graph).to_have_attribute(
+                "aria-valuetext", re.compile(rf"^\d\d:\d\d:\d\d, p50 1 ms, p95 {p95} ms$")
+            )
+        tab.picture("graph")
+        page.keyboard.press("Escape")
+        expect(enlarge).to_be_focused()
+        enlarge.click()
+        tab.confirm("Close")
+
+
 def test_health_is_drawn_in_a_browser_of_the_c_locale(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.page.add_init_script(C_LOCALE)
@@ -542,6 +595,14 @@ def test_the_overview_shows_a_week_of_load_and_outages(browser: Browser, here: H
         expect(bars).to_have_count(28)
         expect(gateway.locator("rect.none")).not_to_have_count(0)
         tab.picture("overview-week")
+        tab.press("Enlarge CPU")
+        graph = tab.page.get_by_role("dialog").get_by_role("slider", name="CPU")
+        graph.press("Home")
+        expect(graph).to_have_attribute(
+            "aria-valuetext", re.compile(r"^\d+ \w+, \d\d:\d\d, CPU [\d.]+ %$")
+        )
+        tab.picture("overview-graph")
+        tab.confirm("Close")
         tab.press("24 hours")
         expect(cpu).to_have_attribute("aria-label", re.compile("^CPU in the last 24 hours: "))
         expect(bars).to_have_count(24)

@@ -207,6 +207,12 @@ def test_a_game_servers_console_streams_searches_and_pauses(
         expect(row_of(tab, "city")).to_contain_text("Watcher_1")
         expect(row_of(tab, "city")).to_contain_text(re.compile(r"\d+ % · \d+\.\d MB"))
         tab.picture("servers")
+        row_of(tab, "city").get_by_role("button", name="Graph of").click()
+        graphs = tab.page.get_by_role("dialog").get_by_role("img")
+        for name in (r"CPU: CPU \d+(\.\d)? %", r"Memory: memory \d+(\.\d)? MB"):
+            expect(graphs.and_(tab.page.get_by_role("img", name=re.compile(name)))).to_be_visible()
+        tab.picture("server-graphs")
+        tab.confirm("Close")
         row_of(tab, "city").get_by_role("link", name="Console").click()
         lines = tab.page.get_by_role("log", name="Output")
         expect(lines).to_contain_text("listening on")

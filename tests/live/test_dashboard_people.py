@@ -375,6 +375,31 @@ def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
         expect(others.last).to_contain_text(re.compile(r" by=UID-\S+$"))
 
 
+def test_accounts_are_limited_to_staff_banned_or_muted(browser: Browser, here: Host) -> None:
+    here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"})
+    with visit(browser, here) as tab:
+        page = tab.page
+        tab.sign_in(here.key)
+        tab.go("Accounts")
+        rows = page.get_by_role("table", name="Accounts").locator("tbody tr")
+        tab.press("Staff")
+        expect(rows.filter(has_text="Olga")).to_have_count(1)
+        expect(rows.filter(has_text="Ann_1")).to_have_count(0)
+        tab.press("Muted")
+        expect(rows).to_have_count(1)
+        tab.picture("accounts-muted")
+        rows.get_by_role("link", name="Eve").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Eve")
+        page.go_back()
+        expect(rows).to_have_count(1)
+        muted = page.get_by_role("button", name="Muted", exact=True)
+        expect(muted).to_have_attribute("aria-pressed", "true")
+        here.admin("POST", "DashboardUnmute", {"Account": "Eve"})
+        expect(page.get_by_text("No account matches.")).to_be_visible()
+        tab.press("All")
+        expect(rows.filter(has_text="Ann_1")).to_have_count(1)
+
+
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_a_full_chat_room_fits(browser: Browser, here: Host, size: str) -> None:
     chat, full = int(here.service.environ["CHAT_PORT"]), []

@@ -183,12 +183,13 @@ def _faults(
 
 
 def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
-    """Return the current load, and the trend of each value in percent, oldest first."""
+    """Return the current load, and each value's trend in percent at the times ``at``."""
     if not samples:
         return None
     *minutes, current = samples
     trend = [percentages(sample) for sample in minutes]
     return {
         "now": {name: value for name, value in asdict(current).items() if name != "at"},
+        "at": [sample.at for sample in minutes],
         "trend": {name: [values[name] for values in trend] for name in percentages(current)},
     }

@@ -26,6 +26,7 @@ from svcserver.metagame.owner.moderation.rules import person
 from svcserver.metagame.owner.people.data import exported
 from svcserver.metagame.owner.people.rules import (
     AccountDetails,
+    AccountFilter,
     ListedAccount,
     SortOrder,
     check_deletable,
@@ -55,15 +56,15 @@ class PeopleActs:
     wall_clock: Callable[[], float]
 
     async def listed(
-        self, order: SortOrder, text: str, skip: int, count: int
+        self, order: SortOrder, only: AccountFilter, text: str, skip: int, count: int
     ) -> list[ListedAccount]:
-        """Return accounts whose name or id contains ``text``.
+        """Return accounts of a kind whose name or id contains ``text``.
 
         The first ``skip`` of them are left out; at most ``count`` are returned.
         """
         wall_clock = self.wall_clock
         return await self.ledger.read(
-            lambda tx: SqlPeople(tx).listed(order, text, skip, count, wall_clock())
+            lambda tx: SqlPeople(tx).listed(order, only, text, skip, count, wall_clock())
         )
 
     async def where(self) -> Mapping[AccountId, Place]:

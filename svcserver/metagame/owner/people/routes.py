@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.wire import read_offset
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.people import wire
 from svcserver.metagame.owner.people.acts import HandlingActs, PeopleActs, PersonWork
-from svcserver.metagame.owner.people.rules import SortOrder
+from svcserver.metagame.owner.people.rules import AccountFilter, SortOrder
 from svcserver.metagame.owner.signin import CODE, SignInActs, is_proven
 from svcserver.metagame.owner.wire import AccountExport
 from svcserver.metagame.replies import BAD_JSON, worded
@@ -37,15 +37,19 @@ class PeopleRoutes:
         "GET",
         "/svc/api/DashboardPeople",
         reply=wire.PeopleReply,
-        query={"Text": str, "Sort": SortOrder, "Offset": int},
+        query={"Text": str, "Sort": SortOrder, "Only": AccountFilter, "Offset": int},
     )
     async def find(self, call: Call) -> Answer:
-        """List accounts whose name or id contains ``?Text=``; ``?Sort=`` is name, seen or role."""
+        """List accounts whose name or id contains ``?Text=``; ``?Sort=`` is name, seen or role.
+
+        ``?Only=`` limits the list to staff, or to accounts that are banned or muted.
+        """
         await self.reads.take_of(call)
         text = wire.read_text(call.request.argument("Text"))
         order = wire.read_order(call.request.argument("Sort"))
+        only = wire.read_filter(call.request.argument("Only"))
         offset = read_offset(call.request.argument("Offset"))
-        accounts = await self.acts.listed(order, text, offset, wire.PAGE + 1)
+        accounts = await self.acts.listed(order, only, text, offset, wire.PAGE + 1)
         return Answer(200, wire.show_list(accounts, await self.acts.where(), offset), NO_STORE)
 
     @routes.row(

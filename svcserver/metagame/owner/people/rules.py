@@ -22,6 +22,15 @@ class SortOrder(StrEnum):
     ROLE = "role"  # owners first
 
 
+class AccountFilter(StrEnum):
+    """The accounts that a list is limited to."""
+
+    ALL = "all"
+    STAFF = "staff"
+    BANNED = "banned"
+    MUTED = "muted"
+
+
 @frozen
 class ListedAccount:
     """An account in a list; ``seen_at`` is in epoch seconds, None if the player was never seen."""

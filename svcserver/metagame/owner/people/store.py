@@ -8,6 +8,7 @@ from attrs import frozen
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Select,
     String,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
     update,
 )
 
@@ -29,6 +31,7 @@ from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccount
 from svcserver.metagame.owner.people.data import erase
 from svcserver.metagame.owner.people.rules import (
     AccountDetails,
+    AccountFilter,
     ListedAccount,
     SortOrder,
 )
@@ -56,7 +59,20 @@ _ORDERS = {
 }
 
 
-def _list(order: SortOrder) -> Select[tuple[str, int | None]]:
+def _sanctioned_with(kind: SanctionKind) -> ColumnElement[bool]:
+    held = (SANCTIONS.c.kind == kind.value, SANCTIONS.c.ends_at > bindparam("now"))
+    return _A.id.in_(select(SANCTIONS.c.account_id).where(*held))
+
+
+_FILTERS: Mapping[AccountFilter, ColumnElement[bool]] = {
+    AccountFilter.ALL: true(),
+    AccountFilter.STAFF: _ROLE < 3,
+    AccountFilter.BANNED: _sanctioned_with(SanctionKind.BAN),
+    AccountFilter.MUTED: _sanctioned_with(SanctionKind.MUTE),
+}
+
+
+def _list(order: SortOrder, only: AccountFilter) -> Select[tuple[str, int | None]]:
     accounts = select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     like = {"escape": "\\"}
     wanted = or_(
@@ -65,14 +81,14 @@ def _list(order: SortOrder) -> Select[tuple[str, int | None]]:
         func.lower(_A.id).like(bindparam(_PATTERN, type_=String), **like),
     )
     return (
-        accounts.where(wanted)
+        accounts.where(wanted, _FILTERS[only])
         .order_by(*_ORDERS[order])
         .limit(bindparam(_COUNT))
         .offset(bindparam(_SKIP))
     )
 
 
-_LISTS = {order: _list(order) for order in SortOrder}
+_LISTS = {(order, only): _list(order, only) for order in SortOrder for only in AccountFilter}
 _SANCTIONED = select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
     SANCTIONS.c.account_id.in_(bindparam("ids", expanding=True)),
     SANCTIONS.c.ends_at > bindparam("now"),
@@ -109,17 +125,29 @@ class SqlPeople:
         self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
 
     def listed(
-        self, order: SortOrder, text: str, skip: int, count: int, now: float
+        self,
+        order: SortOrder,
+        only: AccountFilter,
+        text: str,
+        skip: int,
+        count: int,
+        now: float,
     ) -> list[ListedAccount]:
-        """Return accounts whose name or id contains ``text``.
+        """Return accounts of a kind whose name or id contains ``text``.
 
         The first ``skip`` of them are left out; at most ``count`` are returned.
         """
         plain = fold(text)
         for special in ("\\", "%", "_"):
             plain = plain.replace(special, "\\" + special)
-        sent = {_PATTERN: f"%{plain}%" if plain else "", _SKIP: skip, _COUNT: count}
-        times = {row.id: row.at for row in self.tx.execute(_LISTS[order], sent)}
+        sent: dict[str, str | int] = {
+            _PATTERN: f"%{plain}%" if plain else "",
+            _SKIP: skip,
+            _COUNT: count,
+        }
+        if only in (AccountFilter.BANNED, AccountFilter.MUTED):
+            sent["now"] = int(now)
+        times = {row.id: row.at for row in self.tx.execute(_LISTS[order, only], sent)}
         accounts = SqlAccounts(self.tx).find_all(times)
         held = self._sanctioned(times, now)
         return [

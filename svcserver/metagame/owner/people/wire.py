@@ -13,7 +13,12 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
-from svcserver.metagame.owner.people.rules import AccountDetails, ListedAccount, SortOrder
+from svcserver.metagame.owner.people.rules import (
+    AccountDetails,
+    AccountFilter,
+    ListedAccount,
+    SortOrder,
+)
 from svcserver.metagame.owner.wire import AccountExport, SanctionEntry, Who, described
 from svcserver.metagame.play.presence.rules import Place
 
@@ -120,6 +125,14 @@ def read_order(text: str | None) -> SortOrder:
         return SortOrder(text or SortOrder.NAME)
     except ValueError:
         raise Malformed("Sort must be name, seen or role", code="bad_request") from None
+
+
+def read_filter(text: str | None) -> AccountFilter:
+    """Return the accounts to list from the query (all if absent); raises Malformed."""
+    try:
+        return AccountFilter(text or AccountFilter.ALL)
+    except ValueError:
+        raise Malformed("Only must be all, staff, banned or muted", code="bad_request") from None
 
 
 def show_list(

@@ -44,6 +44,8 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
     "*: version * to *": ("test_dashboard.py", "Close"),
     "Roll * back to version *?": ("test_dashboard.py", "Roll back"),
     "Roll the loadouts of * back to version *?": ("test_dashboard.py", "Roll back"),
+    "* over time": ("test_dashboard.py", "Close"),
+    "Load of *": ("test_dashboard_machine.py", "Close"),
     "Pause new hunts?": ("test_dashboard_machine.py", "Pause"),
     "Allow new hunts again?": ("test_dashboard_machine.py", "Allow"),
     "Restart the * on port *?": ("test_dashboard_machine.py", "Restart"),

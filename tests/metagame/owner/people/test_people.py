@@ -71,6 +71,14 @@ class PeopleTests(SynchronousTestCase):
         ann, bob, _ = self.ask("DashboardPeople").json["accounts"]
         self.assertEqual((ann["where"], ann["banned"], ann["muted"]), ("city", False, True))
         self.assertEqual((bob["where"], bob["banned"], bob["muted"]), (None, True, False))
+        self.assertEqual(self.names("Only=banned"), ["Bob_1"])
+        self.assertEqual(self.names("Only=muted&Sort=seen"), ["ann_1"])
+        self.assertEqual(self.names("Only=muted&Text=bob"), [])
+        self.assertEqual(self.names("Only=staff&Sort=role"), ["Olga"])
+        self.assertEqual(self.names("Only=all"), ["ann_1", "Bob_1", "Olga"])
+        self.assertEqual(self.ask("DashboardPeople?Only=online").status, 400)
+        self.game.clock.advance(3601)
+        self.assertEqual(self.names("Only=banned"), [])
 
     @proves("GET DashboardPeople", "GET DashboardPerson")
     def test_last_seen_and_key_fingerprint_are_shown(self) -> None:

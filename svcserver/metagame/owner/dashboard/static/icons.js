@@ -17,6 +17,7 @@ const PATHS = {
   settings: "M4 7h9M17 7h3M15 5v4M4 17h3M11 17h9M9 15v4",
   audit: "M7 3h10v18l-2.5-2-2.5 2-2.5-2L7 21zM10 8h4M10 12h4",
   log: "M4 5h16v14H4zM7 9l3 3-3 3M12 15h4",
+  enlarge: "M14 4h6v6M20 4l-7 7M10 20H4v-6M4 20l7-7",
   menu: "M4 7h16M4 12h16M4 17h16",
   good: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18M8 12.5l3 3 5-6",
   warn: "M12 4L2.5 20h19zM12 10v4M12 17h.01",

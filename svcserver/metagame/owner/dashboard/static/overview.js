@@ -1,6 +1,7 @@
 // The overview: whether all is well, players and hunts, recent activity, services and the machine.
 
 import { read } from "./api.js";
+import { enlargeable } from "./chart.js";
 import { unread } from "./connection.js";
 import { act } from "./dialog.js";
 import { badge, button, card, choice, el, head, nothing, person, redraw, svg, table, tile } from "./dom.js";
@@ -18,7 +19,8 @@ export function place(where) {
 
 export function overview(root, live) {
   root.replaceChildren(head("Overview", "Loading…"));
-  let current, todo = [], range = "hour", past = null;
+  let current, todo = [], range = "hour", past = null, wanted = "";
+  const charts = new Map(); // the large chart of each figure of the machine
   const look = async () => {
     const wanted = range === "week" ? "week" : "day";
     const history = await readHistory(wanted);
@@ -44,6 +46,10 @@ export function overview(root, live) {
     else localStorage.removeItem(HIDDEN);
     draw(current);
   };
+  const seek = (text) => {
+    wanted = text;
+    draw(current);
+  };
   const maintains = ({ drain: maintenance }) => draw({ ...current, maintenance });
   const draw = (update) => {
     if (!current) {
@@ -53,8 +59,8 @@ export function overview(root, live) {
     current = update;
     const { status, backup, machine, feed, accounts } = update;
     redraw(root, top(update, maintains), standing(update, maintains), status?.playersOnline ? null : checklist(todo, check, fold), services(update, past), status ? tiles(status, backup, accounts) : null,
-      machine ? load(machine, range, past, choose) : null,
-      status ? el("div", { class: "columns evening" }, players(status), el("div", { class: "stack" }, instances(status), evening(feed))) : null);
+      machine ? load(machine, range, past, choose, charts) : null,
+      status ? el("div", { class: "columns evening" }, players(status, wanted, seek), el("div", { class: "stack" }, instances(status), evening(feed))) : null);
   };
   return draw;
 }
@@ -161,21 +167,40 @@ function used(now) {
     { name: "Open files", percent: share(now.files, now.most_files), note: now.files === null ? "unknown" : `${now.files.toLocaleString()} of ${now.most_files.toLocaleString()}`, trend: "files", full: FULL }];
 }
 
-/** The machine's load, each with its trend of the chosen range. */
-function load({ now, trend }, range, past, choose) {
-  const values = (name) => range === "hour" ? trend[name] : past?.range === range ? column(past.load, name) ?? [] : null;
+/** The machine's load, each with its trend of the chosen range, and a button for a large chart of it. */
+function load(machine, range, history, choose, charts) {
+  const enlarge = (name, { at, values }) => {
+    if (!charts.has(name)) charts.set(name, enlargeable(name, " %", [name]));
+    charts.get(name).draw(at, [values], at[0], at.at(-1));
+    return charts.get(name).button();
+  };
   return el("div", { class: "group" },
     el("div", { class: "page-head" }, el("h2", {}, "Machine"), choice("Time range", RANGES, range, choose)),
-    el("dl", { class: "tiles", "aria-label": "Machine" }, used(now).map(({ name, percent, note, trend: figure, full }) =>
-      el("div", { class: "card tile" }, el("dt", {}, name), el("dd", { class: percent >= full ? "bad" : null }, percent === null ? "–" : `${short(percent)} %`),
-        el("dd", { class: "note" }, percent >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, values(figure), range))))));
+    el("dl", { class: "tiles", "aria-label": "Machine" }, used(machine.now).map(({ name, percent, note, trend, full }) => {
+      const past = over(machine, trend, range, history);
+      return el("div", { class: "card tile" }, el("dt", {}, name, enough(past?.values) ? enlarge(name, past) : null),
+        el("dd", { class: percent >= full ? "bad" : null }, percent === null ? "–" : `${short(percent)} %`),
+        el("dd", { class: "note" }, percent >= full ? `almost full: ${note}` : note), el("dd", { class: "trend" }, trendOf(name, past?.values, range)));
+    })));
+}
+
+/** The values of a figure in the chosen range and their times (epoch seconds), or null while they are read. */
+function over({ at, trend }, figure, range, history) {
+  if (range === "hour") return { at, values: trend[figure] };
+  if (history?.range !== range) return null;
+  const values = column(history.load, figure) ?? [];
+  return { at: values.map((_, index) => history.since + index * history.stepSeconds), values };
+}
+
+function enough(values) {
+  return values?.filter((value) => value !== null).length >= 2;
 }
 
 /** A line of values in percent, with a gap where none is known. */
 function trendOf(name, values, range) {
   if (!values) return el("span", { class: "small muted" }, "Loading…");
   const known = values.filter((value) => value !== null), runs = [];
-  if (known.length < 2) return el("span", { class: "small muted" }, "Not enough history yet.");
+  if (!enough(values)) return el("span", { class: "small muted" }, "Not enough history yet.");
   values.forEach((value, at) => {
     if (value === null) return;
     if ((values[at - 1] ?? null) === null) runs.push([]);
@@ -201,15 +226,20 @@ function tiles(status, backup, accounts) {
     backedUp(backup));
 }
 
-function players(status) {
+const FEW = 5; // players that need no search
+
+function players(status, wanted, seek) {
   const titles = new Map(status.instances.map((instance) => [instance.id, instance.title]));
   const somewhere = status.players.some((player) => player.instance);
   const columns = [["Player"], ["Place"], ...(somewhere ? [["Instance"]] : [])];
-  const rows = status.players.map((player) => [
+  const search = el("input", { type: "search", placeholder: "Name or place", "aria-label": "Search players", autocomplete: "off", input: (event) => seek(event.target.value) });
+  const matches = (player) => [player.name, place(player.where), titles.get(player.instance) ?? ""].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
+  const shown = status.players.filter(matches);
+  const rows = shown.map((player) => [
     person(player.name), place(player.where), player.instance ? titles.get(player.instance) : "–"].slice(0, columns.length));
-  return card("Who is where", [], rows.length
-    ? table("Players online", columns, rows, status.players.map((player) => player.name))
-    : nothing("Nobody is online."));
+  return card("Who is where", status.players.length > FEW || wanted ? [search] : [], rows.length
+    ? table("Players online", columns, rows, shown.map((player) => player.name))
+    : nothing(status.players.length ? "No player or place matches." : "Nobody is online."));
 }
 
 function instances(status) {

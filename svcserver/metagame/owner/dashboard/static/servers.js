@@ -1,20 +1,35 @@
 // Game servers: the running ones with their load and players, and past launches.
 
 import { inTurn, read, send } from "./api.js";
-import { REASON, act, ask } from "./dialog.js";
+import { drawing } from "./chart.js";
+import { REASON, act, ask, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, person, redraw, table } from "./dom.js";
+import { icon } from "./icons.js";
 import { may, owners } from "./staff.js";
 import { count, exactly, size, span } from "./words.js";
 
 const FIRST = 10; // launches shown at once
 const NAMED = 6; // players named in a row
+const KEPT = 900; // samples of the load
 const AWAY = "The deploy server does not answer.";
 export const WORLDS = { city: "city", dojo: "dojo" }; // kinds that an owner may start and restart
 
 export function servers(root, live) {
-  let fleet = null, past = null, mark = null;
+  let fleet = null, past = null, mark = null, samples = [], trace = () => {};
   root.replaceChildren(head("Game servers", "Loading…"));
-  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, again), history(fleet, past, live, draw));
+  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, again, graph), history(fleet, past, live, draw));
+  const graph = (server) => {
+    const figures = [drawing("CPU", " %", ["CPU"]), drawing("Memory", " MB", ["memory"])];
+    trace = () => {
+      const known = samples.filter(({ loads }) => loads.has(server.id));
+      if (!known.length || !figures[0].node.isConnected) return;
+      const at = known.map((sample) => sample.at), end = at.at(-1);
+      const column = (number) => known.map(({ loads }) => loads.get(server.id)[number] ?? undefined);
+      figures.forEach((figure, number) => figure.draw(at, [column(number)], Math.min(at[0], end - 60), end));
+    };
+    show(`Load of ${server.title}`, true, el("p", { class: "muted small" }, "Since you opened this page. CPU in percent of one core."), figures.map(({ node }) => node));
+    trace();
+  };
   const [again, remember] = inTurn(async () => { // after an act: the stream may be two seconds late
     const { servers: list } = await read("DashboardGameServers");
     const known = new Map((fleet ?? []).map((server) => [server.id, server]));
@@ -27,7 +42,12 @@ export function servers(root, live) {
   });
   return async ({ servers: list, launches }) => {
     fleet = list;
+    if (list) {
+      const loads = new Map(list.map(({ id, cpuPercent, memoryBytes }) => [id, [cpuPercent, memoryBytes === null ? null : memoryBytes / 2 ** 20]]));
+      samples = [...samples, { at: Date.now() / 1000, loads }].slice(-KEPT);
+    }
     draw();
+    trace();
     if (list && launches !== mark) {
       await remember();
       mark = launches;
@@ -47,11 +67,11 @@ function summary(fleet) {
   return [`${fleet.length} running`, count(fleet.reduce((sum, server) => sum + server.players, 0), "player"), memory ? size(memory) : ""].filter(Boolean).join(" · ");
 }
 
-function running(fleet, again) {
+function running(fleet, again, graph) {
   if (!fleet) return card("Running", [], nothing(AWAY));
   const rows = fleet.map((server) => [
     el("div", {}, el("strong", {}, server.title), el("p", { class: "names" }, `${server.kind} · port ${server.port}`)),
-    players(server), load(server),
+    players(server), el("span", { class: "whole" }, load(server), " ", hasLoad(server) ? el("button", { type: "button", class: "quiet enlarge", "aria-label": `Graph of ${server.title}`, title: "Graph", click: () => graph(server) }, icon("health")) : null),
     el("span", { title: server.startedAt ? exactly(server.startedAt) : null }, server.startedAt ? since(server.startedAt) : "–"),
     el("div", { class: "actions" }, may("owner") ? el("a", { class: "button", href: `#/servers/${encodeURIComponent(server.id)}` }, "Console") : null,
       ...controls(server, again))]);
@@ -69,6 +89,10 @@ function players({ players: number, names }) {
 /** CPU time in percent of one core, and memory. */
 function load({ cpuPercent, memoryBytes }) {
   return [cpuPercent === null ? "" : `${Math.round(cpuPercent)} %`, memoryBytes === null ? "" : size(memoryBytes)].filter(Boolean).join(" · ") || "–";
+}
+
+function hasLoad({ cpuPercent, memoryBytes }) {
+  return cpuPercent !== null || memoryBytes !== null;
 }
 
 function since(iso) {

@@ -39,6 +39,6 @@ export function short(value) {
   return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }
 
-export function clock(at) {
-  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+export function clock(at, seconds = false) {
+  return new Date(at * 1000).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined });
 }
