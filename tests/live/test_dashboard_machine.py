@@ -338,6 +338,33 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
         expect(again).to_be_focused()
 
 
+def test_the_focus_returns_to_a_row_that_was_away(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    held: list[Route] = []
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Game servers")
+        if row_of(tab, "dojo").count() == 0:
+            here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "dojo"})
+        expect(row_of(tab, "dojo")).to_have_count(1)
+        tab.page.route("**/DashboardGameServer", lambda route: held.append(route))
+        again = row_of(tab, "city").get_by_role("button", name="Restart", exact=True)
+        again.focus()
+        tab.page.keyboard.press("Enter")
+        tab.confirm("Restart")
+        while not held:
+            tab.page.wait_for_timeout(50)
+        here.admin("POST", "DashboardGameServer", {"Act": "stop", "Id": city_of(here)})
+        expect(row_of(tab, "city")).to_have_count(0)
+        here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "city"})
+        expect(row_of(tab, "city")).to_have_count(1)
+        held[0].fulfill(json={"id": city_of(here)})
+        tab.told("The city was restarted")
+        expect(again).to_be_focused()
+
+
 # slow: a deaf game server is killed after ten seconds
 @proves("POST DashboardGameServer")
 def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Host, Told]) -> None:

@@ -77,7 +77,10 @@ function adopt(old, fresh) {
   return true;
 }
 
-/** Return a function that focuses the row after (or before) the one of `node`, else the heading. */
+/**
+ * Return a function that focuses the row of `node` if it is there again, else the row after (or
+ * before) it, else the heading.
+ */
 function near(node) {
   const rows = [];
   const row = node.closest("tbody tr, li");
@@ -86,7 +89,8 @@ function near(node) {
   const card = node.closest(".card");
   const text = node.textContent;
   return () => {
-    const next = rows.find((row) => row.isConnected);
+    const same = row?.dataset.key && card?.isConnected ? [...card.querySelectorAll("[data-key]")].find((entry) => key(entry) === key(row)) : null;
+    const next = same ?? rows.find((row) => row.isConnected);
     const inside = next ? [...next.querySelectorAll("button, a")] : [];
     const target = inside.find((control) => control.textContent === text) ?? inside[0]
       ?? (card?.isConnected ? card.querySelector("h2") : null) ?? document.querySelector("#content h1");
