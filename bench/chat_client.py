@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
@@ -15,6 +16,7 @@ from svcserver.players.chat import ANSWER_S, ChatClient
 from svcserver.players.frames import CLOSE, ChatReader, masked, upgrade
 
 PATIENCE_S = ANSWER_S
+_STANZA = re.compile(r"\A<(iq|presence|message)(?= (?!xmlns=))")
 _ANSWERS = (b'code="110"', b"code='110'", b"<error")  # the presences that end a join
 
 
@@ -92,8 +94,9 @@ class Chatter(asyncio.Protocol):
         self._reader.feed(data)
 
     def send(self, text: str) -> None:
-        """Send a stanza."""
+        """Send a stanza, with the namespace that the game omits and other servers require."""
         assert self.transport is not None
+        text = _STANZA.sub(r'<\1 xmlns="jabber:client"', text, count=1)
         self.transport.write(masked(text.encode()))
 
     def close(self) -> None:

@@ -117,13 +117,14 @@ class ChatClient:
     async def enter(self, room: str) -> bool:
         """Join a room; returns whether the server allowed it."""
         seat = self.room_address(room)
+        prefix = f"{seat}/".lower()  # other servers answer in lower case, as XMPP addresses may
         muc = element(stanza.MUC, "x")
         self.send(element(None, "presence", muc, to=f"{seat}/{self.nick}"))
         answer = await self.hear(
             f"a seat in {room}",
             lambda answer: (
                 answer.name == "presence"
-                and answer.getAttribute("from", "").startswith(f"{seat}/")
+                and answer.getAttribute("from", "").lower().startswith(prefix)
                 and (answer.getAttribute("type") == "error" or _is_own(answer))
             ),
         )
