@@ -56,6 +56,7 @@ class Browser:
     clock: Any = None  # the connections' own, where time passes for them
     on_klein: bool = False  # a stock site of twisted.web serves it, in place of our channel
     _open: list[Any] = field(factory=list, init=False)
+    _resource: Any = field(default=None, init=False)
 
     def __call__(
         self,
@@ -109,7 +110,9 @@ class Browser:
         clock = self.clock or MemoryReactorClock()
         factory: Any = HttpFactory(self.front, clock, proxy_headers=(GATEWAY,))
         if self.on_klein:
-            factory = Site(self.front.resource(proxy_headers=(GATEWAY,)), reactor=clock)
+            if self._resource is None:  # a Klein app of all rows takes long to make
+                self._resource = self.front.resource(proxy_headers=(GATEWAY,))
+            factory = Site(self._resource, reactor=clock)
         server = factory.buildProtocol(OURS)
         ends = (
             FakeTransport(server, isServer=True, hostAddress=THEIRS, peerAddress=OURS),
