@@ -77,7 +77,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start processes, and run files with many slow tests first."""
+    """Mark the tests that start processes, and run the slowest files first."""
     for item in items:
         if not STARTERS.isdisjoint(item.path.parents):
             item.add_marker(pytest.mark.live)
@@ -86,13 +86,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_live = item.get_closest_marker("live") is not None  # perhaps by another file's class
         if is_live and STARTERS.isdisjoint(item.path.parents) and not _names_live(item.path):
             raise pytest.UsageError(f"{item.path} has no `pytest.mark.live`, and is live")
-    items.sort(key=lambda item: -_slow_tests(item.path))
+    items.sort(key=lambda item: -_slow_seconds(item.path))
 
 
 @cache
-def _slow_tests(file: Path) -> int:
-    """Return how many tests in a file explain why they are slow."""
-    return file.read_text().count(slow.WORD)
+def _slow_seconds(file: Path) -> int:
+    """Return about how long the slow tests of a file take, by their explanations."""
+    return slow.expected_s(file.read_text())
 
 
 def pytest_collection_finish() -> None:

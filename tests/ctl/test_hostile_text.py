@@ -241,7 +241,7 @@ class HostileTextTests(HostCase):
         self.patch(up, "check", lambda host, out: None)
         self.patch(up, "supply", lambda host, out: None)
 
-    # slow: every command several times
+    # slow: 40 s: every command several times
     def test_no_command_prints_what_a_terminal_obeys(self) -> None:
         self.patch(as_owner, "_exchange", self.exchange)
         self.replace_programs()

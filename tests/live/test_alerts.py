@@ -81,7 +81,7 @@ def add(folder: Path, name: str, url: str, *more: str) -> None:
     assert ran.status == 0, ran.err
 
 
-# slow: a stack of five processes, one of which is killed again and again
+# slow: 60 s: a stack of five processes, one of which is killed again and again
 @proves("alerts: a receiver that hangs holds nobody up", "svcctl alerts")
 def test_a_hanging_receiver_delays_no_other(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")

@@ -66,7 +66,7 @@ def under_units(folder: Path) -> Iterator[None]:
                 server.stop()
 
 
-# slow: figures are asked for every five seconds, before the flood, during it and after
+# slow: 60 s: figures are asked for every five seconds, before the flood, during it and after
 @pytest.mark.parametrize("running", [under_stack, under_units])
 @proves(
     "alerts: errors rising, under attack", "svc-watch: alerts of services that no svc-stack runs"

@@ -241,7 +241,7 @@ def names(breaks: Breaks) -> list[str]:
     return [item.__name__ for item, _ in breaks]
 
 
-# slow: the services of a host; of one that is silent the evening waits for an answer
+# slow: 80 s: the services of a host; of one that is silent the evening waits for an answer
 @proves("svcctl demo")
 @pytest.mark.parametrize(("damage", "link"), BREAKS, ids=names(BREAKS))
 def test_a_broken_link_is_named(tmp_path: Path, damage: Callable[[Path], None], link: str) -> None:

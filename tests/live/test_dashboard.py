@@ -771,7 +771,7 @@ def an_hour(route: Route) -> None:
     route.fulfill(content_type="text/event-stream", body=f"data: {reply}\n\n")
 
 
-# slow: every page in a browser, looked over by axe and pictured in each look
+# slow: 60 s: every page in a browser, looked over by axe and pictured in each look
 def test_every_page_fits_names_its_controls_and_is_pictured(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         page, picture = tab.page, tab.picture

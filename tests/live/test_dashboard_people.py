@@ -262,7 +262,7 @@ def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
         assert {*page.locator("#content").get_by_role("button").all_inner_texts()} <= READS
 
 
-# slow: a code of the second factor counts once: the next comes after thirty seconds at most
+# slow: 50 s: a code of the second factor counts once: the next comes after thirty seconds at most
 @proves("POST DashboardOwnKey", "POST DashboardSecondFactor", "GET DashboardAccess")
 def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> None:
     player = register(here.service, "Careful")

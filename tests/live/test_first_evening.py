@@ -28,7 +28,7 @@ def tour(folder: Path) -> None:
     (folder / "took.json").write_text(json.dumps(steps))
 
 
-# slow: two starts of a whole host, a browser, a launcher, a download and a hunt
+# slow: 60 s: two starts of a whole host, a browser, a launcher, a download and a hunt
 @pytest.mark.live
 @proves("svcctl up")
 def test_the_first_evening_goes_as_its_page_says(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("system")]
 LOOKS_ON = [*((look, "linux") for look in LOOKS), ("light", "windows")]
 
 
-# slow: a whole visit in a browser, each page pictured and checked
+# slow: 120 s: a whole visit in a browser, each page pictured and checked
 @pytest.mark.parametrize(("look", "system"), LOOKS_ON, indirect=["system"])
 def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path, look: str) -> None:
     with visit(browser, tmp_path, look) as tab:
@@ -395,7 +395,7 @@ def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:
         assert started.process.wait(30) == 0
 
 
-# slow: a second stack, started twice
+# slow: 80 s: a second stack, started twice
 def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:
     second = players_host(tmp_path / "second", "Sunday Hunts")
     with visit(browser, tmp_path / "home") as tab:

@@ -120,7 +120,7 @@ def test_a_full_disk_says_how_much_is_missing(browser: Browser, host: Path, tmp_
         tab.download()
 
 
-# slow: the launcher looks at its host every fifteen seconds
+# slow: 60 s: the launcher looks at its host every fifteen seconds
 def test_news_of_the_owner_a_new_key_and_a_ban(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
@@ -143,7 +143,7 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         tab.picture("10-banned")
 
 
-# slow: a stack started twice
+# slow: 60 s: a stack started twice
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ def playing(pc: WindowsPC, program: Path) -> Iterator[Player]:
         player.end()
 
 
-# slow: a stack, 200 MB, and many starts under Wine
+# slow: 150 s: a stack, 200 MB, and many starts under Wine
 def test_player_on_windows_hunts_updates_and_removes(tmp_path: Path) -> None:
     with windows_pc(tmp_path) as pc:
         host = windows_host(tmp_path, BIG)

@@ -73,7 +73,7 @@ def leave(port: int) -> None:
             eventually(answered)
 
 
-# slow: a stack of five processes, started twice
+# slow: 40 s: a stack of five processes, started twice
 @proves("svcctl drain, update when-empty", "svc-stack: begins anew with the code of then")
 def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
@@ -153,7 +153,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         )
 
 
-# slow: two graces of ten seconds, since a grace is whole seconds of real silence
+# slow: 40 s: two graces of ten seconds, since a grace is whole seconds of real silence
 @proves("deploy: a game server whose players are heard is not frozen")
 def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.live
 AT_LEAST = 1_000  # tests: fewer, and files that ask for a database are left out
 
 
-# slow: every feature test once more, on a server that answers over a socket
+# slow: 120 s: every feature test once more, on a server that answers over a socket
 def test_every_feature_test_holds_on_postgresql() -> None:
     fresh_database()  # skips where there is no PostgreSQL, and counts as required
     status, body = parity.run()

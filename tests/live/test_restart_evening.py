@@ -27,7 +27,7 @@ PLAYERS = 20
 PARK_MS = "30000"  # a start takes long where the machine does much else
 
 
-# slow: an evening of 25 seconds, of which two are restarts
+# slow: 80 s: an evening of 25 seconds, of which two are restarts
 @pytest.mark.parametrize("harm", [rolled, killed])
 def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) -> None:
     folder = host(tmp_path / "host", GATEWAY_PARK_MS=PARK_MS)
@@ -40,7 +40,7 @@ def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) ->
     assert report["echoed"] > PLAYERS, report
 
 
-# slow: an evening of 30 seconds on a host of seven processes
+# slow: 50 s: an evening of 30 seconds on a host of seven processes
 def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     """No acknowledged data is lost. The killed worker's players reconnect at the other worker."""
     scale = Scale(2, fresh_database(), fresh_url())
@@ -59,7 +59,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
     assert report["came_back"] >= PLAYERS // 2, report
 
 
-# slow: an evening of 16 seconds
+# slow: 30 s: an evening of 16 seconds
 def test_without_parking_they_do(tmp_path: Path) -> None:
     """Check that requests fail if the gateway does not hold them during a restart."""
     folder = host(tmp_path / "host", GATEWAY_PARK_MS="0")

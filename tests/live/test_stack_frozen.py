@@ -20,7 +20,7 @@ from tests.support.proves import proves
 pytestmark = pytest.mark.live
 
 
-# slow: it must be silent for twenty seconds
+# slow: 60 s: it must be silent for twenty seconds
 @proves("a service that is frozen is down")
 def test_a_frozen_service_is_killed_and_comes_back(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")

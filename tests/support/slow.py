@@ -1,5 +1,8 @@
 """A check that each slow test explains itself with ``# slow: ...`` above the test or its class.
 
+Explanations such as ``# slow: 60 s: ...`` tell ``make test`` which files to run first. A long file
+that begins late would have the last worker to itself.
+
 A run with ``-v`` lists the slow tests without an explanation. ``make flaky`` fails on them, because
 it knows the shortest of many durations. A single duration says little, because other tests may
 have run in parallel.
@@ -8,6 +11,7 @@ have run in parallel.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -16,6 +20,8 @@ from typing import Any
 
 SLOW_S = 5.0  # seconds that a test may take without a reason
 WORD = "# slow:"
+USUAL_S = 10  # of a slow test whose explanation names no seconds
+EXPECTED = re.compile(rf"{WORD}(?: (\d+) s:)?")
 ROOT = Path(__file__).resolve().parents[2]
 Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -43,6 +49,11 @@ def explained(name: str) -> bool:
     """Return whether a comment explains why the test, or its class, is slow."""
     file, *within = name.partition("[")[0].split("::")
     return not _reasons(ROOT / file).isdisjoint(within)
+
+
+def expected_s(source: str) -> int:
+    """Return about how many seconds the slow tests in a file's text take."""
+    return sum(int(seconds or USUAL_S) for seconds in EXPECTED.findall(source))
 
 
 @lru_cache(maxsize=512)

@@ -274,7 +274,7 @@ def test_a_port_that_a_stranger_holds_is_not_handed_out(tmp_path: Path) -> None:
         assert hand_out(service, CITY) == (200, {"host": "127.0.0.1", "port": city})
 
 
-# slow: a game server must have read nothing for five seconds, looked at every five
+# slow: 40 s: a game server must have read nothing for five seconds, looked at every five
 def test_a_neighbour_on_its_port_does_not_make_a_city_frozen(tmp_path: Path) -> None:
     with deploy(tmp_path, GAMESERVER_FROZEN_SECONDS="5") as service:
         city = hand_out(service, CITY)[1]["port"]
