@@ -150,7 +150,7 @@ def say(self, occupant, stanza_id, body, deaf):
     return tell(self, occupant, stanza_id, body, deaf)
 def on_said(self, news):
     if news.worker == self.name:
-        self._pending.said(news, heard=True)
+        self._pending.resolve(news, is_delivered=True)
     else:
         plain(self, news)
 workers.Workers.say, workers.Workers._on_said = say, on_said
