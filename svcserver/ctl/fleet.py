@@ -329,7 +329,9 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
     address = str(docker.swarm()["NodeAddr"])
     try:
         folder = FleetFolder(home / FOLDER)
-        credential = folder.issue(machine.id, machine.address, address, settings.fleet_port)
+        credential = folder.issue(
+            machine.id, machine.address, address, settings.fleet_port, machine.engine_address
+        )
     except BadFleet as error:
         fail(str(error))
     name = f"{AGENT}{machine.id}"
@@ -359,6 +361,12 @@ def allow(host: Host, address: str, *, allowed: bool) -> None:
         current = host.variables("metagame").get(ALLOW_FROM, "")
         if (value := _changed(current, address, allowed=allowed)) != current:
             change(host.need_folder() / "metagame.env", {ALLOW_FROM: value})
+
+
+def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
+    """Remove a machine's address from GAMESERVER_ALLOW_FROM if no remaining machine has it."""
+    if address and address not in [machine.engine_address for machine in remaining]:
+        allow(host, address, allowed=False)
 
 
 def _live_value(reply: Any) -> str:
@@ -531,9 +539,11 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     folder, docker = _certificates(host), Docker.of(host)
     swarm, listed = docker.swarm(), machines(docker)
     if node in _without_machine(folder, listed):  # after docker node rm
+        gone = next(entry for entry in folder.nodes() if entry.id == node)
         with noted(host, "fleet remove", node, reason=reason):
             folder.revoke(node)
             _remove_agent(docker, f"{AGENT}{node}")
+            _disallow(host, gone.engine_address, listed)
         out.data({"id": node})
         out.text(f"The certificate of {node} is revoked.")
         return
@@ -545,9 +555,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
         _remove_agent(docker, f"{AGENT}{machine.id}")
-        addresses = [entry.engine_address for entry in listed if entry.id != machine.id]
-        if machine.engine_address not in addresses:
-            allow(host, machine.engine_address, allowed=False)
+        _disallow(host, machine.engine_address, [each for each in listed if each is not machine])
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
     out.text(f"{machine.name} is removed. Run there: docker swarm leave")

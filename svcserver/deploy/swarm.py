@@ -54,6 +54,7 @@ TRUSTED = "node.labels.svc.trusted==1"  # the constraint of GAMESERVER_TRUSTED
 DRAIN = "svc.drain"  # the label of a paused machine that is drained when its hunts have ended
 KEY_FILE = "svc-key"
 KEY_WORD, ADDRESS_WORD = "SVC_KEY", "SVC_ADDRESS"  # the entry point replaces them
+MOST_PROCESSES = 4096  # with threads, of a container; a game under Wine has about a hundred
 RESERVED_CORES = 0.25  # part of the limit
 MB = 1024 * 1024
 LOST = "its machine is lost"
@@ -433,7 +434,11 @@ class SwarmEngine:
                         "MemoryBytes": memory,
                         "NanoCPUs": int(self.cpus * RESERVED_CORES * 1e9),
                     },
-                    "Limits": {"MemoryBytes": memory, "NanoCPUs": int(self.cpus * 1e9)},
+                    "Limits": {
+                        "MemoryBytes": memory,
+                        "NanoCPUs": int(self.cpus * 1e9),
+                        "Pids": MOST_PROCESSES,
+                    },
                 },
                 "Networks": [{"Target": "host"}],
                 "LogDriver": LOG_DRIVER,  # by default, the output could fill the machine's disk

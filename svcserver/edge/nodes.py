@@ -50,6 +50,7 @@ class FleetNode:
     address: str  # for the owner: players' address when the certificate was issued
     fingerprint: str  # of its certificate
     issued_at: int  # epoch seconds
+    engine_address: str = ""  # the address that its requests come from; "" in older lists
 
 
 @frozen
@@ -105,11 +106,13 @@ class FleetFolder:
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FOLDER).absolute())
 
-    def issue(self, node: str, address: str, host: str, port: int) -> bytes:
+    def issue(
+        self, node: str, address: str, host: str, port: int, engine_address: str = ""
+    ) -> bytes:
         """Return the file for a node's agent, and accept the node's new certificate from now on.
 
         An older certificate of the node is revoked. Players reach the node at ``address``, and the
-        agent reaches the metagame at ``host:port``. Raises BadFleet.
+        agent reaches the metagame at ``host:port``, from ``engine_address``. Raises BadFleet.
         """
         if not _NODE.match(node):
             raise BadFleet(
@@ -123,7 +126,8 @@ class FleetFolder:
             raise BadFleet(f"the fleet has {MAX_NODES} nodes already; remove one first")
         authority, server = self.prepare()
         pair = make_pair([node], issuer=authority, usage=ExtendedKeyUsageOID.CLIENT_AUTH)
-        self._write([*others, FleetNode(node, address, pair.fingerprint, int(epoch()))])
+        entry = FleetNode(node, address, pair.fingerprint, int(epoch()), engine_address)
+        self._write([*others, entry])
         credential = {
             "node": node,
             "host": host,

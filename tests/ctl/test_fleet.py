@@ -78,7 +78,9 @@ class RemoveTests(HostCase):
         for patch in patches:
             self.enterContext(patch)
         for machine in ("own1", "other1", "other2"):
-            self.folder_of_fleet.issue(machine, "10.0.0.2", "10.0.0.1", 61020)
+            self.folder_of_fleet.issue(
+                machine, "10.0.0.2", "10.0.0.1", 61020, f"10.1.0.{machine[-1]}"
+            )
 
     def nodes(self) -> list[str]:
         return [node.id for node in FleetFolder(self.folder / "fleet").nodes()]
@@ -88,6 +90,14 @@ class RemoveTests(HostCase):
         self.assertIn("svcctl fleet remove other1", self.ctl("fleet", "nodes").out)
         self.assertEqual(self.ctl("fleet", "remove", "other1").status, 0)
         self.assertEqual((self.nodes(), self.removed), (["own1", "other2"], []))
+
+    def test_machine_that_left_the_swarm_loses_its_address(self) -> None:
+        self.with_machines(second(id="own1"), second(id="other1", engine_address="10.1.0.1"))
+        for address in ("10.1.0.1", "10.1.0.2"):
+            fleet.allow(Host(self.folder), address, allowed=True)
+        self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
+        values = parse_env_file((self.folder / "metagame.env").read_text())
+        self.assertEqual(values[NAME], "10.1.0.1")
 
     def test_name_like_the_id_of_another_machine_hides_nothing(self) -> None:
         self.with_machines(second(id="own1"), second(), second(id="other2", name="other1"))

@@ -71,8 +71,11 @@ def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
             for machine in machines:
                 subject = f"{machine['name']} ({machine['address']})"
                 is_lost, is_away = machine["state"] in LOST, machine.get("agent") == "away"
-                faults[AlertKind.NODE, subject] = NODE_LOST if is_lost else None
-                faults[AlertKind.AGENT, subject] = AGENT_AWAY if is_away and not is_lost else None
+                lost = NODE_LOST if is_lost else None
+                away = AGENT_AWAY if is_away and not is_lost else None
+                for kind, fault in ((AlertKind.NODE, lost), (AlertKind.AGENT, away)):
+                    # two machines may have one subject: no fault of theirs is hidden
+                    faults[kind, subject] = faults.get((kind, subject)) or fault
     return faults
 
 

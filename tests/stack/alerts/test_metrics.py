@@ -199,6 +199,7 @@ class MetricsTests(SynchronousTestCase):
         self.assertEqual(faults(own, second), {("agent", "second (10.0.0.2)")})
         down = {**second, "state": "down"}
         self.assertEqual(faults(own, down), {("node", "second (10.0.0.2)")})
+        self.assertEqual(faults(down, second), {("node", "second (10.0.0.2)")})  # alike
         self.assertEqual(faults(own), set())  # it was removed from the swarm
         names = [call.args[1] for call in self.watch.report.call_args_list]
         self.assertIn("second (10.0.0.2)", names)

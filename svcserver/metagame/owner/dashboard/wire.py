@@ -69,10 +69,11 @@ class HistoryColumn(TypedDict):
 
 
 class HostHistoryReply(TypedDict):
-    """Averages over spans of ``stepSeconds``, beginning at ``since`` (epoch seconds).
+    """Averages over spans of ``stepSeconds``; the first span begins at ``since`` (epoch seconds).
 
-    ``load`` is in percent. The values of ``services`` are the share of checks, from 0 to 1, at
-    which the service was not down. A service that starts within 45 seconds was not down.
+    ``load`` is in percent. The values of ``services`` are availabilities from 0 to 1: the share of
+    checks at which the service was not down. A restart of at most 45 seconds does not count as
+    down.
     """
 
     range: str

@@ -21,7 +21,7 @@ from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 LOOK_S = 0.25  # between two listings that a node causes
-CHECK_S = 30.0  # between two checks of a node
+CHECK_S = 10.0  # between two checks of a node; after an error, its agent waits longer
 MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
 
 
