@@ -23,7 +23,7 @@ log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
 PATIENCE_S = 10.0  # how long the game may take to end before it is killed
-GIVE_UP_S = 20.0  # a process that is stuck in the system cannot be killed
+GIVE_UP_S = 15.0  # for a process that cannot be killed; a second launcher waits longer (WAIT_S)
 
 
 class NoProgram(Exception):
