@@ -11,7 +11,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from svcserver.agent.containers import Containers
-from svcserver.agent.link import Link
+from svcserver.agent.link import HostLink
 from svcserver.deploy.datagrams import exchange
 
 log = Logger()
@@ -26,7 +26,7 @@ class NodeChecks:
     """The checks; the link's polls report their results."""
 
     reactor: Any
-    link: Link
+    link: HostLink
     containers: Containers
     exchange: Callable[..., Awaitable[bool | None]] = exchange
 

@@ -66,7 +66,7 @@ class HelperClient:
 
 
 @define(eq=False)
-class Link:
+class HostLink:
     """The polls for orders; ``http`` is a treq client that reaches only the host.
 
     ``contact_at`` is the time of the last sign of life from the host's machine. A refused

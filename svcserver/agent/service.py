@@ -27,7 +27,7 @@ from zope.interface import implementer
 
 from svcserver.agent.checks import NodeChecks
 from svcserver.agent.containers import Containers
-from svcserver.agent.link import REFRESH_S, HelperClient, Link
+from svcserver.agent.link import REFRESH_S, HelperClient, HostLink
 from svcserver.agent.settings import Settings, credential_of
 from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.edge.nodes import Credential
@@ -119,7 +119,7 @@ class LostHost:
     """Stops the node's game servers when the host has been out of reach for ``LOST_S``."""
 
     clock: Any
-    link: Link
+    link: HostLink
     stop_all: Callable[[], Coroutine[Deferred[Any], Any, None]]
     is_lost: bool = field(default=False, init=False)
 
@@ -159,7 +159,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         helper = HelperClient(
             http, reactor, settings.allowlist_url.url(), settings.allowlist_secret
         )
-    link = Link(host_client(reactor, host), reactor, helper)
+    link = HostLink(host_client(reactor, host), reactor, helper)
     engine = engine_client(reactor, settings.docker, settings.docker_certificates)
     containers = Containers(DockerApi(engine, reactor), reactor)
     watch = LostHost(reactor, link, containers.stop_all)
@@ -192,7 +192,7 @@ class Changes:
     """Reports to the host that game servers have started or ended, one report at a time."""
 
     clock: Any
-    link: Link
+    link: HostLink
     _busy: bool = field(default=False, init=False)
     _again: bool = field(default=False, init=False)
 

@@ -234,7 +234,7 @@ def udp_tables(folder: Path = PROCESSES) -> list[str]:
 
 
 @define
-class Snapshot:
+class ProcessTable:
     """The last process table that was read; all families of a deploy server share it."""
 
     read_at: float = float("-inf")
@@ -254,7 +254,7 @@ class Family:
     port: int
     leader: int = 0
     folder: Path = PROCESSES
-    snapshot: Snapshot = field(factory=Snapshot)
+    snapshot: ProcessTable = field(factory=ProcessTable)
     _since: float = field(init=False)
     _known: dict[int, int] = field(factory=dict, init=False)  # pid: started
     _foreign: dict[int, int] = field(factory=dict, init=False)  # those without the variable

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
 from svcserver.deploy.datagrams import DatagramTrials
-from svcserver.deploy.family import Family, Snapshot, become_subreaper, end_strays
+from svcserver.deploy.family import Family, ProcessTable, become_subreaper, end_strays
 from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.hunts import HuntTable, Kind
@@ -143,7 +143,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     engine: Any = supervisor.engine
     swarm: SwarmEngine | None = None if isinstance(engine, Spawner) else engine
     if sys.platform == "linux" and swarm is None:
-        supervisor.family = partial(Family, reactor, snapshot=Snapshot())
+        supervisor.family = partial(Family, reactor, snapshot=ProcessTable())
 
     def tidy() -> Deferred[None]:
         become_subreaper()

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.launcher import words
-from svcserver.launcher.host_client import HostClient, NoReply, Reply
+from svcserver.launcher.host_client import HostClient, HostReply, NoReply
 
 NAME = re.compile(r"[A-Za-z0-9_]{3,16}\Z")
 KEY = re.compile(r"[\x21-\x7e]{8,256}\Z")
@@ -52,7 +52,7 @@ def lost(error: NoReply) -> str:
     return words.NOT_OUR_HOST if error.code == "answer" else words.UNREACHABLE
 
 
-def general(reply: Reply) -> str:
+def general(reply: HostReply) -> str:
     """Return the text to show the player for error replies that any request can get."""
     if reply.status == 429:
         return words.TOO_OFTEN.format(minutes=words.duration(reply.retry_after_s or 60))

@@ -52,7 +52,7 @@ class ListingChanged(Exception):
 
 
 @define
-class Rate:
+class DownloadRate:
     """The download speed of the last few seconds, and the pauses that a speed limit needs."""
 
     limit: int = 0  # bytes per second for all files together; 0: none
@@ -190,7 +190,7 @@ class Download:
     key: Secret = field(repr=False)
     folder: GameFolder
     in_thread: Callable[..., Deferred[Any]]
-    rate: Rate
+    rate: DownloadRate
     progress: Progress = field(factory=Progress)
     _left: deque[GameFile] = field(factory=deque, init=False)
     _open: set[HostRequest] = field(factory=set, init=False)

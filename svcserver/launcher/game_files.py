@@ -12,7 +12,7 @@ from svcserver.kernel.game_paths import LONGEST_LIST
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.accounts import general, lost
-from svcserver.launcher.downloads import Download, DownloadFailed, ListingChanged, Rate
+from svcserver.launcher.downloads import Download, DownloadFailed, DownloadRate, ListingChanged
 from svcserver.launcher.game_folder import Comparison, GameFolder, Progress
 from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.listing import BadListing, Listing, read_listing
@@ -33,7 +33,7 @@ class GameFiles:
     client: HostClient
     in_thread: Callable[..., Deferred[Any]]
     folder: GameFolder
-    rate: Rate = field(factory=Rate)
+    rate: DownloadRate = field(factory=DownloadRate)
     progress: Progress = field(factory=Progress)
     build: str = ""
     program: str = ""  # the file that starts the game, according to the list

@@ -38,7 +38,7 @@ class NoReply(Exception):
 
 
 @frozen
-class Reply:
+class HostReply:
     """A complete reply of the host."""
 
     status: int
@@ -241,8 +241,8 @@ class _WholeReply:
         if len(self._body) > self.limit and self.request is not None:
             self.request.give_up(NoReply("answer"))
 
-    def reply(self) -> Reply:
-        return Reply(self.status, self.headers, bytes(self._body))
+    def reply(self) -> HostReply:
+        return HostReply(self.status, self.headers, bytes(self._body))
 
 
 @define
@@ -288,7 +288,7 @@ class HostClient:
         json_body: Any = None,
         limit: int = MAX_ANSWER,
         patience_s: float = SILENCE_S,
-    ) -> Reply:
+    ) -> HostReply:
         """Send a request and return the complete reply, or raise NoReply."""
         body = json.dump(json_body) if json_body is not None else b""
         whole = _WholeReply(limit)

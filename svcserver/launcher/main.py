@@ -51,7 +51,7 @@ from svcserver.launcher.own_program import (
     windows_program,
 )
 from svcserver.launcher.page import Page
-from svcserver.launcher.page_guard import Sessions
+from svcserver.launcher.page_guard import PageSessions
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
 from svcserver.launcher.private_files import make_private_folder, write_private
@@ -174,7 +174,7 @@ def _run(line: Sequence[str], options: argparse.Namespace, places: Places) -> in
         if isinstance(lock, str):
             _give_way(program)
             return _show_running(lock, options)
-    except one_instance.Busy:
+    except one_instance.LauncherUnresponsive:
         _give_way(program)
         tell(words.RUNS_SILENTLY, error=True)
         return 1
@@ -208,7 +208,7 @@ def _run_alone(
         if program is not None and (newer := _newer_command(program)):
             return [*newer, *line]  # before the log is opened, which Windows would lock
         _begin_log(state)
-        running_now = Program.make(reactor, places, options, program, notice)
+        running_now = LauncherProgram.make(reactor, places, options, program, notice)
     except (json.BadJson, OSError) as error:
         return words.OWN_FILES.format(folder=state, why=error)
     reactor.callWhenRunning(running_now.try_start)
@@ -366,7 +366,7 @@ def _log_text(event: LogEvent) -> str:
 
 
 @define(eq=False, slots=False)
-class Program:
+class LauncherProgram:
     """The running launcher, with its page and its terminal."""
 
     reactor: Any
@@ -394,7 +394,7 @@ class Program:
         options: argparse.Namespace,
         program: OwnProgram | None,
         notice: str,
-    ) -> Program:
+    ) -> LauncherProgram:
         """Return a program with these options that is not started yet."""
         state = Path(places.state)
         launcher = Launcher(
@@ -405,7 +405,7 @@ class Program:
             relay_port(os.environ.get("SVC_RELAY_PORT", ""), say),
             runners.find(sys.platform, os.environ, Path.home()),
         )
-        page = Page(launcher, Sessions(), Path.home(), downloads_here(os.environ, Path.home()))
+        page = Page(launcher, PageSessions(), Path.home(), downloads_here(os.environ, Path.home()))
         return cls(reactor, state, options, launcher, page, places, program, notice)
 
     def __attrs_post_init__(self) -> None:

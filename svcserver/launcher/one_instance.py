@@ -29,7 +29,7 @@ LONGEST_LINK = 4096  # characters; an invite is shorter
 WAIT_S, PAUSE_S = 20.0, 0.1  # for a launcher that is starting or ending
 
 
-class Busy(Exception):
+class LauncherUnresponsive(Exception):
     """The error when another launcher holds the lock, but does not answer."""
 
 
@@ -81,7 +81,8 @@ def lock_or_hand_over(
 ) -> Lock | str:
     """Return the lock, or the link to the page of the running launcher, which gets the invite.
 
-    The link is empty if the running launcher refuses the invite. Raises Busy and OSError.
+    The link is empty if the running launcher refuses the invite. Raises LauncherUnresponsive and
+    OSError.
     """
     until = system().monotonic() + WAIT_S
     while (lock := try_lock(state)) is None:
@@ -90,7 +91,7 @@ def lock_or_hand_over(
         if link is not None:
             return link
         if system().monotonic() >= until:
-            raise Busy
+            raise LauncherUnresponsive
         pause(PAUSE_S)
     return lock
 

@@ -23,7 +23,7 @@ from svcserver.launcher.command import LONGEST
 from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.key_files import BadKeyFile, parse_key_file
 from svcserver.launcher.membership import Membership
-from svcserver.launcher.page_guard import OpenPages, Sessions
+from svcserver.launcher.page_guard import OpenPages, PageSessions
 from svcserver.launcher.page_server import ENTER, PageReply, PageRequest
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.view import show_all
@@ -37,7 +37,7 @@ _KINDS = {
 INDEX = "index.html"
 
 
-class Bad(Exception):
+class MalformedRequest(Exception):
     """The error for a malformed request."""
 
 
@@ -56,7 +56,7 @@ class Page:
     """The handler of the page's requests."""
 
     launcher: Launcher
-    sessions: Sessions
+    sessions: PageSessions
     home: Path
     downloads: Path  # for key files and passports
     link: Callable[[], str] = str  # a new link to this page
@@ -93,7 +93,7 @@ class Page:
                 return PageReply.of({"error": "session"}, 403)
             self.pages.use(request.session)
             return self._api(request)
-        except Bad:
+        except MalformedRequest:
             return PageReply.of({"error": "bad_request"}, 400)
 
     def _enter(self, body: dict[str, Any]) -> PageReply:
@@ -106,7 +106,7 @@ class Page:
         """Prove to a second launcher that this launcher knows the secret in the launcher's file."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
-            raise Bad
+            raise MalformedRequest
         return PageReply.of({"proof": one_instance.proof_of(self.secret, nonce)})
 
     def _may_control(self, body: dict[str, Any]) -> bool:
@@ -203,7 +203,7 @@ class Page:
         """Change the player's settings for a host; return an error text, or ""."""
         limit = body.get("speed_limit")
         if type(limit) is not int or not 0 <= limit < FASTEST:
-            raise Bad
+            raise MalformedRequest
         chosen = Choices(
             _text(body, "folder", LONGEST_PATH),
             _text(body, "command", LONGEST),
@@ -238,18 +238,18 @@ _ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = 
 
 def _body(request: PageRequest) -> dict[str, Any]:
     if request.method != "POST":
-        raise Bad
+        raise MalformedRequest
     try:
         data = json.parse(request.body)
     except json.BadJson:
-        raise Bad from None
+        raise MalformedRequest from None
     if not isinstance(data, dict):
-        raise Bad
+        raise MalformedRequest
     return data
 
 
 def _text(data: dict[str, Any], name: str, longest: int) -> str:
     value = data.get(name)
     if not isinstance(value, str) or len(value) > longest or "\0" in value:
-        raise Bad
+        raise MalformedRequest
     return value

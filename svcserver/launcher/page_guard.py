@@ -23,7 +23,7 @@ _SITES = (b"same-origin", b"none")
 
 
 @define
-class Sessions:
+class PageSessions:
     """The one-time tokens in links, and the sessions that browsers exchanged them for."""
 
     _tokens: list[Secret] = field(factory=list)

@@ -68,7 +68,7 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
     if sys.platform != "win32":
         return ProcessGroup(started)
     try:
-        job = windows.Job()
+        job = windows.WindowsJob()
         if not job.start(started.pid):
             log.warn("the game runs without a job, so the launcher watches only its first process")
     except OSError:
@@ -118,7 +118,7 @@ class ProcessJob:
     """
 
     first: subprocess.Popen[bytes]
-    job: windows.Job
+    job: windows.WindowsJob
     close_windows: Callable[[Collection[int]], None] = windows.close_windows
 
     def poll(self) -> int | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 TITLE = "svc launcher"  # of dialogs, and of the entries in the Start menu
-SUSPENDED = 0x4  # CREATE_SUSPENDED, for Job.start
+SUSPENDED = 0x4  # CREATE_SUSPENDED, for WindowsJob.start
 CLOSE_S = 4.5  # Windows ends a program 5 s after the user has closed its console
 
 _GENERIC_WRITE, _CREATE_NEW, _NORMAL = 0x40000000, 1, 0x80
@@ -142,7 +142,7 @@ def on_console_close(stop: Callable[[], object]) -> bool:
     return bool(_library("kernel32").SetConsoleCtrlHandler(_handlers[-1], True))
 
 
-class Job:
+class WindowsJob:
     """A Windows job: a process and all processes that it starts, directly or indirectly.
 
     Windows ends them when the job is closed, at the latest when the launcher has ended: without the

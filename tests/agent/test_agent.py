@@ -26,7 +26,7 @@ from svcserver.agent.link import (
     MAX_REPLY,
     POLL_S,
     HelperClient,
-    Link,
+    HostLink,
 )
 from svcserver.agent.service import LOST_S, LostHost
 from svcserver.deploy.docker_api import EngineError
@@ -106,7 +106,7 @@ class LinkTests(SynchronousTestCase):
     def start(self) -> None:
         url, secret = "http://127.0.0.1:61005", Secret("s" * 32)
         helper = HelperClient(self.firewall, self.clock, url, secret)
-        self.link = Link(self.wire, self.clock, helper)
+        self.link = HostLink(self.wire, self.clock, helper)
         self.work = Deferred.fromCoroutine(self.link.run())
         self.addCleanup(self.work.addErrback, lambda _: None)
         self.addCleanup(self.work.cancel)
@@ -243,7 +243,10 @@ class CheckTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock, self.wire, self.engine = Clock(), Wire(), NodeEngine()
-        link, containers = Link(self.wire, self.clock, None), Containers(self.engine, self.clock)
+        link, containers = (
+            HostLink(self.wire, self.clock, None),
+            Containers(self.engine, self.clock),
+        )
         self.trials: list[Any] = []
         checks = NodeChecks(self.clock, link, containers, self.exchange)
         self.link, self.work = link, Deferred.fromCoroutine(checks.run())
@@ -289,7 +292,7 @@ class LostHostTests(SynchronousTestCase):
         self.clock, self.engine = Clock(), NodeEngine()
         wire: Any = Wire()
         api: Any = self.engine
-        self.link = Link(wire, self.clock, None)
+        self.link = HostLink(wire, self.clock, None)
         self.watch = LostHost(self.clock, self.link, Containers(api, self.clock).stop_all)
 
     def test_game_servers_stop_when_the_host_is_away_for_30_s(self) -> None:

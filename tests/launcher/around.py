@@ -16,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.edge.invite import Invite, encode
 from svcserver.kernel import json
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher.host_client import NoReply, Reply
+from svcserver.launcher.host_client import HostReply, NoReply
 from svcserver.launcher.host_list import HostList, HostRecord
 from svcserver.launcher.keystore import FileKeys
 from svcserver.launcher.membership import Membership
@@ -110,17 +110,17 @@ class FakeHost:
         """Set the reply to a request."""
         body = value if isinstance(value, bytes) else json.dump(value or {})
         named = {name.replace("_", "-"): text for name, text in headers.items()}
-        self.answers[method, path] = Reply(status, named, body)
+        self.answers[method, path] = HostReply(status, named, body)
 
     def loses(self, method: str, path: str, why: NoReply) -> None:
         """Make a request fail."""
         self.answers[method, path] = why
 
-    async def ask(self, method: str, path: str, **sent: Any) -> Reply:
+    async def ask(self, method: str, path: str, **sent: Any) -> HostReply:
         self.requests.append((method, path, sent.get("json_body")))
         if sent.get("key") is not None:
             self.with_key.append(path)
-        reply: Reply | Exception = self.answers.get((method, path), Reply(404, {}, b""))
+        reply: HostReply | Exception = self.answers.get((method, path), HostReply(404, {}, b""))
         if isinstance(reply, Exception):
             raise reply
         return reply

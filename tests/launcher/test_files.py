@@ -14,7 +14,13 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.downloads import Download, DownloadFailed, KeyRefused, ListingChanged, Rate
+from svcserver.launcher.downloads import (
+    Download,
+    DownloadFailed,
+    DownloadRate,
+    KeyRefused,
+    ListingChanged,
+)
 from svcserver.launcher.game_folder import (
     SPARE,
     Damaged,
@@ -163,7 +169,7 @@ class DownloadTests(SynchronousTestCase):
         self.fetch = self.make()
 
     def make(self, **changes: Any) -> Download:
-        fields: dict[str, Any] = {"in_thread": at_once, "rate": Rate(), **changes}
+        fields: dict[str, Any] = {"in_thread": at_once, "rate": DownloadRate(), **changes}
         return Download(self.clock, self.host, Secret("UUK_1"), self.folder, **fields)  # type: ignore[arg-type]
 
     def begin(self, fetch: Download | None = None) -> Deferred[None]:
@@ -250,7 +256,7 @@ class DownloadTests(SynchronousTestCase):
             writes.append(lambda: waiting.callback(work(*args)))
             return waiting
 
-        done = self.begin(self.make(in_thread=slow, rate=Rate(limit=400_000)))
+        done = self.begin(self.make(in_thread=slow, rate=DownloadRate(limit=400_000)))
         self.of("game.exe").answer(200, FILES["game.exe"])
         big = self.host.downloads[0]
         big.begin(200)
@@ -263,10 +269,10 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(len(self.host.downloads), 2)
 
     def test_rate_returns_the_waits_for_a_limit(self) -> None:
-        rate = Rate(limit=100_000)
+        rate = DownloadRate(limit=100_000)
         waits = [rate.count(50_000, 10.0) for _ in range(4)]
         self.assertEqual([round(wait, 2) for wait in waits], [0.25, 0.75, 1.25, 1.75])
-        self.assertEqual(Rate().count(10**9, 1.0), 0.0)
+        self.assertEqual(DownloadRate().count(10**9, 1.0), 0.0)
 
     def test_four_files_are_downloaded_at_once(self) -> None:
         files = {f"f{number}": bytes([number]) for number in range(7)}
@@ -281,7 +287,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(len(under_way), 7)
 
     def test_limited_connection_pauses_often_and_briefly(self) -> None:
-        self.fetch = self.make(rate=Rate(limit=400_000))
+        self.fetch = self.make(rate=DownloadRate(limit=400_000))
         self.begin()
         big = self.host.downloads[0]
         big.begin(200)
@@ -301,7 +307,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertLess(abs(self.fetch.rate.per_second(self.clock.seconds()) - 4e5), 4e4)
 
     def test_stop_during_a_pause_leaves_no_timer(self) -> None:
-        self.fetch = self.make(rate=Rate(limit=10_000))
+        self.fetch = self.make(rate=DownloadRate(limit=10_000))
         done = self.begin()
         self.host.downloads[0].begin(200)
         self.host.downloads[0].send(BIG[:100_000])

@@ -12,7 +12,7 @@ from svcserver.edge.invite import decode
 from svcserver.kernel.port_holders import PortHolder
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import port_in_use, words
-from svcserver.launcher.host_client import NoReply, Reply
+from svcserver.launcher.host_client import HostReply, NoReply
 from svcserver.launcher.host_list import HostRecord
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.membership import STATUS, CannotPlay, is_same_process
@@ -232,7 +232,7 @@ class JoiningTests(LauncherCase):
         member.inputs.agree()
         cancelled: list[int] = []
 
-        def answer(number: int) -> Deferred[Reply]:
+        def answer(number: int) -> Deferred[HostReply]:
             return Deferred(lambda _: cancelled.append(number))
 
         answers = [answer(number) for number in range(4)]
@@ -241,7 +241,7 @@ class JoiningTests(LauncherCase):
         for name in ("Bo_1", "Bo_12"):
             member.try_name(name)
         self.assertEqual(cancelled, [0])
-        answers[1].callback(Reply(200, {}, b'{"available": true}'))
+        answers[1].callback(HostReply(200, {}, b'{"available": true}'))
         self.assertEqual(member.saying, words.NAME_FREE)
         member.try_name("Bo_3")
         self.assertEqual((member.tried, member.saying), ("Bo_3", ""))
@@ -569,7 +569,7 @@ class PlayingTests(LauncherCase):
         second.inputs.check(False)
         second.game.spawn = self.spawn
         self.assertIs(second.host.stage, Stage.READY)
-        slow: Deferred[Reply] = Deferred()
+        slow: Deferred[HostReply] = Deferred()
         self.patch(FakeHost, "ask", lambda *_, **__: slow)
         second.inputs.play()
         self.assertIs(second.host.stage, Stage.STARTING)

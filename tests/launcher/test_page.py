@@ -17,7 +17,7 @@ from svcserver.launcher import words
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.one_instance import proof_of
 from svcserver.launcher.page import Page
-from svcserver.launcher.page_guard import MOST_SESSIONS, Sessions
+from svcserver.launcher.page_guard import MOST_SESSIONS, PageSessions
 from svcserver.launcher.page_server import (
     IDLE_S,
     MAX_BODY,
@@ -69,7 +69,7 @@ class Wire(StringTransport):
 class PageCase(LauncherCase):
     def setUp(self) -> None:
         super().setUp()
-        self.entrance = Sessions()
+        self.entrance = PageSessions()
         self.downloads = self.folder / "Downloads"
         self.page = Page(self.launcher, self.entrance, self.folder, self.downloads)
         self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"

@@ -394,7 +394,7 @@ class LockTests(SynchronousTestCase):
         first = self.start()
         assert isinstance(first, one_instance.Lock)
         one_instance.announce(self.state, 1)  # nobody listens there
-        self.assertRaises(one_instance.Busy, self.start)
+        self.assertRaises(one_instance.LauncherUnresponsive, self.start)
         first.release()
 
     def test_any_reply_of_the_running_launcher_counts(self) -> None:

@@ -32,7 +32,7 @@ class HealthSample:
 
 
 @define
-class History:
+class HealthHistory:
     """The last ``KEPT`` health samples, oldest first."""
 
     taken: Signal[HealthSample] = field(factory=Signal, init=False)
@@ -56,7 +56,11 @@ class History:
 
 
 def health_watch(
-    clock: Any, history: History, health: Health, online: Online, wall_clock: Callable[[], float]
+    clock: Any,
+    history: HealthHistory,
+    health: Health,
+    online: Online,
+    wall_clock: Callable[[], float],
 ) -> Every:
     """Return the service that takes a sample every ``EVERY_S`` and when the service stops."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from svcserver.kernel.redaction import redact
-from svcserver.metagame.owner.dashboard.history import History
+from svcserver.metagame.owner.dashboard.history import HealthHistory
 from svcserver.web.logs import LogLines
 from svcserver.web.logwriter import LogDestination
 
@@ -76,7 +76,7 @@ class ChatFigures:
 class DashboardState:
     """The dashboard's own data; ``folder`` is the folder of the host's env files, if known."""
 
-    health: History = field(factory=History)
+    health: HealthHistory = field(factory=HealthHistory)
     log: LogTail = field(factory=LogTail)
     chat: Callable[[], ChatFigures] | None = None
     folder: Path | None = None

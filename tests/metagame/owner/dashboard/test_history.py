@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, History, health_watch
+from svcserver.metagame.owner.dashboard.history import EVERY_S, KEPT, HealthHistory, health_watch
 from svcserver.metagame.owner.dashboard.wire import show_health
 from svcserver.metagame.owner.health.rules import Health
 from svcserver.metagame.play.presence.feature import Online
@@ -15,7 +15,7 @@ from tests.support.proves import proves
 
 class HistoryTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.history, self.health = History(), Health()
+        self.history, self.health = HealthHistory(), Health()
 
     def take(self, now: float) -> None:
         self.history.take(self.health, now, rss_mb=80.5, players=2)
