@@ -338,6 +338,29 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
         expect(again).to_be_focused()
 
 
+def test_the_focus_stays_while_the_deploy_server_is_frozen(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
+    here, _ = town
+    deploy = pid_of(here.folder, "deploy")
+    assert deploy is not None
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Game servers")
+        stop = row_of(tab, "city").get_by_role("button", name="Stop", exact=True)
+        stop.focus()
+        away = tab.page.get_by_text("The deploy server does not answer.")
+        os.kill(deploy, signal.SIGSTOP)
+        try:
+            expect(away).to_be_visible()
+            expect(stop).to_be_focused()
+            tab.picture("servers-away")
+        finally:
+            os.kill(deploy, signal.SIGCONT)
+        expect(away).to_be_hidden()
+        expect(stop).to_be_focused()
+
+
 def test_the_focus_returns_to_a_row_that_was_away(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:

@@ -15,9 +15,9 @@ const AWAY = "The deploy server does not answer.";
 export const WORLDS = { city: "city", dojo: "dojo" }; // kinds that an owner may start and restart
 
 export function servers(root, live) {
-  let fleet = null, past = null, mark = null, samples = [], trace = () => {};
+  let fleet = null, past = null, mark = null, samples = [], trace = () => {}, away = false;
   root.replaceChildren(head("Game servers", "Loading…"));
-  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, again, graph), history(fleet, past, live, draw));
+  const draw = () => live.shown() && redraw(root, top(fleet, again), running(fleet, away, again, graph), history(fleet, past, live, draw));
   const graph = (server) => {
     const figures = [drawing("CPU", " %", ["CPU"]), drawing("Memory", " MB", ["memory"])];
     trace = () => {
@@ -41,7 +41,8 @@ export function servers(root, live) {
     draw();
   });
   return async ({ servers: list, launches }) => {
-    fleet = list;
+    away = !list;
+    fleet = list ?? fleet; // a short break keeps the table and the reader's place in it
     if (list) {
       const loads = new Map(list.map(({ id, cpuPercent, memoryBytes }) => [id, [cpuPercent, memoryBytes === null ? null : memoryBytes / 2 ** 20]]));
       samples = [...samples, { at: Date.now() / 1000, loads }].slice(-KEPT);
@@ -67,7 +68,7 @@ function summary(fleet) {
   return [`${fleet.length} running`, count(fleet.reduce((sum, server) => sum + server.players, 0), "player"), memory ? size(memory) : ""].filter(Boolean).join(" · ");
 }
 
-function running(fleet, again, graph) {
+function running(fleet, away, again, graph) {
   if (!fleet) return card("Running", [], nothing(AWAY));
   const rows = fleet.map((server) => [
     el("div", {}, el("strong", {}, server.title), el("p", { class: "names" }, `${server.kind} · port ${server.port}`)),
@@ -77,7 +78,7 @@ function running(fleet, again, graph) {
       ...controls(server, again))]);
   return card("Running", [], rows.length
     ? table("Game servers", [["Server"], ["Players"], ["CPU · memory"], ["Uptime", "wide-only"], ["", "end"]], rows, fleet.map((server) => server.port))
-    : nothing("No game server is running."));
+    : nothing("No game server is running."), away ? el("p", { class: "foot", role: "status" }, `${AWAY} The table shows its last answer.`) : null);
 }
 
 function players({ players: number, names }) {
