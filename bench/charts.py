@@ -9,7 +9,17 @@ from html import escape
 
 from attrs import frozen
 
-from bench.kept import QUANTILES, KeptRun, Measurement, Part, Profile, earlier, in_words, verdict
+from bench.kept import (
+    HEADS,
+    QUANTILES,
+    KeptRun,
+    Measurement,
+    Part,
+    Profile,
+    earlier,
+    in_words,
+    verdict,
+)
 
 TITLES = {
     "requests": "Requests",
@@ -97,18 +107,10 @@ def _charts_and_tables(part: Part, pairs: Pairs) -> Iterator[str]:
         yield "<p>Latency by percentile, in milliseconds. Dashed: previous run.</p>"
         yield latencies(list(curves.values()))
     if pairs:
-        heads = ("what", "figure", "compared", "limit", "p50, p99 ms", "CPU, us", "change")
-        yield table(heads, (_cells(current, old) for current, old in pairs))
+        rows = ((*current.cells, verdict(current, old)) for current, old in pairs)
+        yield table((*HEADS, "change"), rows)
     for profile in part.profiles:
         yield from _functions(profile)
-
-
-def _cells(current: Measurement, old: Measurement | None) -> tuple[str, ...]:
-    times = [in_words(ms) for ms in (current.p50_ms, current.p99_ms) if ms is not None]
-    limit = current.limit if current.good else f"{current.limit} MISSED".strip()
-    cpu = "" if current.cpu_us is None else in_words(current.cpu_us)
-    head = (current.name, current.figure, current.compared, limit)
-    return (*head, ", ".join(times), cpu, verdict(current, old))
 
 
 def _functions(profile: Profile) -> Iterator[str]:
@@ -171,7 +173,7 @@ def bars(title: str, rows: Sequence[Bar], logarithmic: bool = False) -> str:
         top = number * ROW + 17
         ends = sorted((x(0.0), x(scale(row.value))))
         parts.append(
-            f'<text x="2" y="{top - 4}">{escape(_short(f"{row.label}: ", row.figure))}</text>'
+            f'<text x="6" y="{top - 4}">{escape(_short(f"{row.label}: ", row.figure))}</text>'
             f'<rect class="bar{"" if row.good else " missed"}" x="{ends[0]:.1f}" y="{top}"'
             f' width="{max(1.0, ends[1] - ends[0]):.1f}" height="{BAR}"/>'
         )

@@ -107,8 +107,8 @@ def compare(table: FloorTable, results: dict[str, Results]) -> None:
         mine = results["ours"].median(figure)
         more = {"latency_ms": curve} if name == CALM else {}
         if rival in results:
-            theirs = results[rival].median(figure)
-            table.against(name, mine, unit, rival, theirs, floor, less, **more)
+            ratio = mine / max(results[rival].median(figure), 1e-9)
+            table.against(name, mine, unit, ratio, rival, floor, less, **more)
         else:
             table.add(name, mine, unit, less=less, **more)
     for server, entry in results.items():
@@ -128,7 +128,7 @@ def abuse(table: FloorTable, cut: tuple[bool, float], noticed: Flood) -> None:
     table.below("flood: others' slowest ping", max(noticed.pings) / 1e6, "ms", PING_MS)
     calm, wild = (percentile(taken, 0.95) / 1e6 for taken in (noticed.idle, noticed.status))
     name = "flood: p95 of GET /svc-status"
-    table.against(name, wild, "ms", "idle", calm, STATUS_TIMES, less=True)
+    table.against(name, wild, "ms", wild / calm, "idle", STATUS_TIMES, less=True)
 
 
 def everyone(results: dict[str, Results]) -> None:

@@ -119,7 +119,8 @@ def compare(
         name = f"{part}: {case.name}"
         for rival in others:
             theirs = median(case.figure, runs[case.name, rival])
-            table.against(name, figure, case.unit, rival, theirs, case.floors.get(rival, 0.0))
+            ratio = figure / theirs if theirs else 0.0
+            table.against(name, figure, case.unit, ratio, rival, case.floors.get(rival, 0.0))
         odd = sum(run.requests - run.refused if case.refused else run.refused for run in mine)
         if odd:
             table.add(f"{name}: answers of the wrong kind", odd, less=True, good=False)
@@ -169,7 +170,7 @@ def relays(
     with relay(folder, behind) as server:
         runs = drive((ONE_HEAD,), [server], "http", folder, arguments)
     figure = median(ONE_HEAD.figure, runs[ONE_HEAD.name, "relay"])
-    table.against("relay: small requests", figure, "req/cpu s", "our gateway", ours, 1.0)
+    table.against("relay: small requests", figure, "req/cpu s", figure / ours, "our gateway", 1.0)
 
 
 def contents(

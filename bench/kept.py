@@ -15,6 +15,7 @@ from cattrs.preconf.orjson import make_converter
 
 FOLDER = Path(__file__).parent / "kept"
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)  # of latency curves
+HEADS = ("what", "figure", "compared", "limit", "p50, p99 ms", "CPU, us")
 NOISE = 0.03  # a smaller change is not called better or worse
 
 CONVERTER = make_converter(omit_if_default=True)
@@ -64,14 +65,17 @@ class Measurement:
     latency_ms: list[float] = field(factory=list, converter=_all_rounded)  # at QUANTILES
 
     @property
-    def figure(self) -> str:
-        """Return the value and its unit for a reader."""
-        return f"{in_words(self.value)} {self.unit}".strip()
-
-    @property
-    def compared(self) -> str:
-        """Return the ratio and its yardstick for a reader; empty without a yardstick."""
-        return "" if self.ratio is None else f"{self.ratio:.2f} x {self.yardstick}"
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of a table's row, below ``HEADS``."""
+        times = [in_words(ms) for ms in (self.p50_ms, self.p99_ms) if ms is not None]
+        return (
+            self.name,
+            f"{in_words(self.value)} {self.unit}".strip(),
+            "" if self.ratio is None else f"{self.ratio:.2f} x {self.yardstick}",
+            self.limit if self.good else f"{self.limit} MISSED".strip(),
+            ", ".join(times),
+            "" if self.cpu_us is None else in_words(self.cpu_us),
+        )
 
 
 @frozen

@@ -21,6 +21,7 @@ from bench.kept import Measurement, finish
 from bench.meters import cpu_s
 from bench.runs import Run, Runs
 from bench.servers import free_port, metagame
+from bench.table import FloorTable
 from tests.support.postgres import Instance
 
 Scenario = Callable[[str, tuple[int, int], int, float], Awaitable[Run]]
@@ -113,49 +114,24 @@ def compare(
 
 
 def report(few: Runs, many: Runs, beside: Engine) -> list[Measurement]:
-    """Print the table and return its rows, of which some are bad if a limit or data was lost."""
-    rows: list[Measurement] = []
-    print("| scenario | req/s | p99 ms | us CPU | on PostgreSQL: req/s | p99 ms | us CPU", end="")
-    print(" | times | at most | PostgreSQL's us CPU | run again |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for name, measured in few.of.items():
-        pairs = list(zip(many.of[name], measured, strict=True))
+    """Print and return the rows; those that miss a limit, or show a loss of data, are not good."""
+    table = FloorTable()
+    for name, on_postgres in many.of.items():
+        us, p50_ms, p99_ms = (
+            statistics.median(getattr(run, member) for run in on_postgres)
+            for member in ("server_us", "p50_ms", "p99_ms")
+        )
+        pairs = zip(on_postgres, few.of[name], strict=True)
         times = statistics.median(
-            first.server_us / max(two.server_us, 1e-9) for first, two in pairs
+            run.server_us / max(beside_it.server_us, 1e-9) for run, beside_it in pairs
         )
-        rerun = statistics.median(beside.rerun[name])
-        missed = times > MOST.get(name, times) or rerun > MOST_RERUN
-        wrong = sum(run.errors + run.missing for pair in pairs for run in pair)
-        own, most = statistics.median(run.server_us for run in many.of[name]), MOST.get(name)
-        rows.append(
-            Measurement(
-                name,
-                own,
-                "us",
-                less=True,
-                ratio=times,
-                yardstick="SQLite",
-                limit=f"at most {most}" if most else "",
-                good=not missed and not wrong,
-                p50_ms=statistics.median(run.p50_ms for run in many.of[name]),
-                p99_ms=statistics.median(run.p99_ms for run in many.of[name]),
-                latency_ms=many.latency_ms(name),
-            )
-        )
-        engine_us = statistics.median(beside.us[name])
-        rows.append(Measurement(f"{name}: PostgreSQL itself", engine_us, "us", less=True))
-        cells = [name, *_cells(measured), *_cells(many.of[name]), f"{times:.2f}"]
-        cells += [f"{MOST[name]:.1f}" if name in MOST else ""]
-        cells += [f"{engine_us:.0f}", f"{rerun:.2%}"]
-        print(f"| {' | '.join(cells)} |{' MISSED' if missed else ''}")
+        more = {"p50_ms": p50_ms, "p99_ms": p99_ms, "latency_ms": many.latency_ms(name)}
+        table.against(name, us, "us", times, "SQLite", MOST.get(name, 0.0), less=True, **more)
+        table.add(f"{name}: PostgreSQL itself", statistics.median(beside.us[name]), "us", less=True)
+        if rerun := statistics.median(beside.rerun[name]):
+            table.below(f"{name}: run again", 100 * rerun, "%", 100 * MOST_RERUN)
+        wrong = sum(run.errors + run.missing for run in [*on_postgres, *few.of[name]])
         if wrong:
-            print(f"| {name}: {wrong} requests failed or acknowledged changes lost |")
-    return rows
-
-
-def _cells(runs: list[Run]) -> list[str]:
-    return [
-        f"{statistics.median(run.per_second for run in runs):,.0f}",
-        f"{statistics.median(run.p99_ms for run in runs):.1f}",
-        f"{statistics.median(run.server_us for run in runs):.0f}",
-    ]
+            table.add(f"{name}: failed or lost", wrong, less=True, good=False)
+    table.show()
+    return table.rows

@@ -55,13 +55,6 @@ class Runs:
         pairs = zip(self.of[name], self.of[yardstick], strict=True)
         return statistics.median(run.per_second / theirs.per_second for run, theirs in pairs)
 
-    def ratio_by_cpu(self, name: str, yardstick: str) -> float | None:
-        """Return the ratio of CPU time per request; None if the baseline is no server."""
-        pairs = list(zip(self.of[name], self.of[yardstick], strict=True))
-        if any(not theirs.server_us for _, theirs in pairs):
-            return None
-        return statistics.median(theirs.server_us / run.server_us for run, theirs in pairs)
-
 
 @define
 class _Watch:

@@ -37,6 +37,7 @@ from attrs import frozen
 from bench.kept import Measurement, finish, json_option
 from bench.meters import cpu_s
 from bench.servers import free_port, running
+from bench.table import FloorTable
 from svcserver.ctl.host_creation import create_host
 from svcserver.kernel.settings import with_env_file
 
@@ -162,10 +163,10 @@ def libraries() -> float:
     return resident(ran(sys.executable, "-c", LIBRARIES).printed)
 
 
-REACTOR = "importing Twisted's reactor, {:.3f} s"
+REACTOR = "importing Twisted's reactor"
 PARTS = {
     "version": Start(
-        "svcctl --version", version, "s of CPU", "a bare interpreter, {:.3f} s", bare, 0.25, 12.0
+        "svcctl --version", version, "s of CPU", "a bare interpreter", bare, 0.25, 12.0
     ),
     "metagame": Start(
         "a metagame until it listens", start, "s of CPU", REACTOR, lambda: reactor().cpu_s, 1.2, 6.0
@@ -173,9 +174,7 @@ PARTS = {
     "evening": Start(
         "a demo evening", evening, "s by the clock", REACTOR, lambda: reactor().wall_s, 8.0, 40.0
     ),
-    "memory": Start(
-        "an idle metagame", idle, "MB resident", "its libraries, {:.1f} MB", libraries, 75.0, 1.3
-    ),
+    "memory": Start("an idle metagame", idle, "MB resident", "its libraries", libraries, 75.0, 1.3),
 }
 
 
@@ -191,32 +190,16 @@ def measured(part: Start, rounds: int) -> tuple[float, float]:
 
 def report(parts: Iterable[Start], rounds: int) -> list[Measurement]:
     """Measure, print the table, and return its rows."""
-    rows = []
-    print("| start | figure | of | at most | yardstick | times | at most |")
-    print("|---|---:|---|---:|---|---:|---:|")
+    table = FloorTable()
     for part in parts:
         figure, beside = measured(part, rounds)
-        times = figure / beside
-        missed = figure > part.at_most and times > part.at_most_times
-        rows.append(
-            Measurement(
-                part.name,
-                figure,
-                part.unit,
-                less=True,
-                ratio=times,
-                yardstick=part.yardstick_name.partition(",")[0],
-                limit=f"at most {part.at_most_times:g}, or {part.at_most:g} {part.unit}",
-                good=not missed,
-            )
-        )
-        print(
-            f"| {part.name} | {figure:.2f}{' MISSED' if missed else ''} | {part.unit} |"
-            f" {part.at_most} | {part.yardstick_name.format(beside)} | {times:.2f} |"
-            f" {part.at_most_times:.1f} |",
-            flush=True,
-        )
-    return rows
+        ratio, most = figure / beside, part.at_most_times
+        limit = f"at most {most:g}, or {part.at_most:g} {part.unit}"
+        good, yardstick = figure <= part.at_most or ratio <= most, part.yardstick_name
+        more = {"less": True, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
+        table.add(part.name, figure, part.unit, **more)
+    table.show()
+    return table.rows
 
 
 def main() -> None:

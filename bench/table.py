@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 
-from bench.kept import Measurement
+from bench.kept import HEADS, Measurement
 from bench.runs import Runs
 
 TWISTED, UVICORN = "bare twisted.web", "uvicorn + starlette"
@@ -41,57 +41,32 @@ MAX_CHANGE = 0.15
 
 
 def report(runs: Runs) -> list[Measurement]:
-    """Print the table and return its rows, of which some are bad if a limit or data was lost."""
-    rows: list[Measurement] = []
-    print("| scenario | req/s | yardstick | ratio | by CPU | floor | p50 ms | p99 ms | us CPU |")
-    print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
+    """Print and return the rows; those that miss a limit, or show a loss of data, are not good."""
+    table = FloorTable()
     for name, measured in runs.of.items():
-        p50 = statistics.median(run.p50_ms for run in measured)
-        p99 = statistics.median(run.p99_ms for run in measured)
-        cpu = statistics.median(run.server_us for run in measured)
-        bound = " (generator bound)" if any(run.generator > 0.9 for run in measured) else ""
-        start, end = (
-            f"| {name}{bound} | {runs.rate(name):,.0f} |",
-            f"| {p50:.1f} | {p99:.1f} | {cpu:.0f} |",
-        )
-        row = Measurement(
-            name,
-            runs.rate(name),
-            "/s",
-            p50_ms=p50 or None,
-            p99_ms=p99 or None,
-            cpu_us=cpu or None,
-            latency_ms=runs.latency_ms(name),
-        )
-        floors = (MIX_FLOOR,) if name == MIX else FLOORS.get(name, ())
+        members = {"p50_ms": "p50_ms", "p99_ms": "p99_ms", "cpu_us": "server_us"}
+        more: dict[str, Any] = {
+            member: statistics.median(getattr(run, source) for run in measured) or None
+            for member, source in members.items()
+        }
+        more["latency_ms"] = runs.latency_ms(name)
+        rate, floors = runs.rate(name), (MIX_FLOOR,) if name == MIX else FLOORS.get(name, ())
         if not floors:
-            print(f"{start} | | | {end}")
-            rows.append(row)
+            table.add(name, rate, "/s", **more)
         for yardstick, floor in floors:
-            ratio, by_cpu = runs.ratio(name, yardstick), runs.ratio_by_cpu(name, yardstick)
-            shown = "" if by_cpu is None else f"{by_cpu:.2f}"
-            good = floor is None or ratio >= floor
-            mark, least = "" if good else " MISSED", "" if floor is None else f"{floor:.2f}"
-            print(f"{start} {yardstick} | {ratio:.2f}{mark} | {shown} | {least} {end}")
-            limit = f"at least {least}" if least else ""
-            rows.append(evolve(row, ratio=ratio, yardstick=yardstick, limit=limit, good=good))
+            ratio = runs.ratio(name, yardstick)
+            table.against(name, rate, "/s", ratio, yardstick, floor or 0.0, **more)
         if harm := _harm(name, runs):
-            rows.append(Measurement(f"{name}: failed or lost", harm, "", less=True, good=False))
-    saves = runs.of.get(SAVE, [])
-    if saves:
+            table.add(f"{name}: failed or lost", harm, less=True, good=False)
+        if any(run.generator > 0.9 for run in measured):
+            print(f"{name}: the load generator was the limit")
+    if saves := runs.of.get(SAVE):
         times = statistics.median(run.p99_ms / run.p50_ms for run in saves)
-        print(f"\n{SAVE}: p99 {times:.1f} x p50, at most {SAVE_P99:.0f}")
-        limit, good = f"at most {SAVE_P99:.0f}", times <= SAVE_P99
-        rows.append(
-            Measurement(f"{SAVE}: p99 beside p50", times, "x", less=True, limit=limit, good=good)
-        )
+        table.below(f"{SAVE}: p99 beside p50", times, "x", SAVE_P99)
     for run in runs.of.get(CROWD, []):
-        print(f"\n{CROWD}: p99 {run.p99_ms:.1f} ms, at most {CROWD_P99_MS:.0f}")
-        limit, good = f"at most {CROWD_P99_MS:.0f}", run.p99_ms <= CROWD_P99_MS
-        rows.append(
-            Measurement(f"{CROWD}: p99", run.p99_ms, "ms", less=True, limit=limit, good=good)
-        )
-    return rows
+        table.below(f"{CROWD}: p99", run.p99_ms, "ms", CROWD_P99_MS)
+    table.show()
+    return table.rows
 
 
 def report_change(few: Runs, many: Runs, accounts: int) -> int:
@@ -136,22 +111,20 @@ class FloorTable:
         name: str,
         value: float,
         unit: str,
+        ratio: float,
         yardstick: str,
-        theirs: float,
         floor: float,
         less: bool = False,
         **more: Any,
     ) -> None:
         """Add a figure whose ratio to a yardstick must be at least (or most) ``floor``, if any."""
-        ratio = value / theirs if theirs else 0.0
-        limit = f"at {'most' if less else 'least'} {floor:g}" if floor else ""
+        limit = f"at {'most' if less else 'least'} {floor:.2g}" if floor else ""
         good = not floor or (ratio <= floor if less else ratio >= floor)
         more |= {"less": less, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
         self.add(name, value, unit, **more)
 
     def show(self) -> None:
         """Print the table."""
-        print("| what | ours | ratio | floor | verdict |\n|---|---:|---:|---:|---|")
+        print(f"| {' | '.join(HEADS)} |\n|---|{'---:|' * (len(HEADS) - 1)}")
         for row in self.rows:
-            cells = (row.name, row.figure, row.compared or "-", row.limit or "-")
-            print(f"| {' | '.join(cells)} | {'ok' if row.good else 'MISSED'} |")
+            print(f"| {' | '.join(row.cells)} |")
