@@ -406,8 +406,8 @@ PLANTS = (
     on_swarm(
         "a restarted deploy server ends the hunts that it finds",
         "lost adoption",
-        "        if not self._is_listed and (observed.state is State.RUNNING or starts):",
-        "        if not self._is_listed and starts:",
+        "        if not self._is_listed and observed.state not in (State.WAITING, *over):",
+        "        if kind in PERSISTENT and not self._is_listed:",
     ),
     on_swarm(
         "the swarm restarts hunts",
@@ -438,5 +438,17 @@ PLANTS = (
         "missing check of a machine",
         '            if leaving and node["ID"] not in hunting:',
         "            if leaving:",
+    ),
+    on_swarm(
+        "a launch on a lost machine is tried again",
+        "second start",
+        'self.failure or OSError(reason or "it ended while it started")',
+        'self.failure or NoCapacity("memory")',
+    ),
+    on_swarm(
+        "a launch that starts during its removal is tried again",
+        "second start",
+        "        if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):",
+        "        if False:",
     ),
 )

@@ -133,9 +133,7 @@ class SimSwarm(FakeSwarm):
 
     def _check_match(self, match: str) -> None:
         before = self._newest.get(match)
-        if before is None:
-            return
-        if before.visited or not (before.over or before.cut_off):
+        if before is not None:
             self.wrong("a hunt starts once", f"{match} on {before.node} and elsewhere")
 
     def _check_memory(self, node: str) -> None:
@@ -179,6 +177,8 @@ class SimSwarm(FakeSwarm):
 
     def cut_off(self, node: str, *, power: bool = True) -> None:
         """Cut off a machine until ``recover``; without ``power``, its game servers end."""
+        if power:
+            self.start_unseen(node)
         self.unreachable.add(node)
         self._cuts[node] = cut = self._cuts.get(node, 0) + 1
         for server in self.on(node):

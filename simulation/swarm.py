@@ -112,7 +112,7 @@ class FakeSwarm:
         lists: Json = {
             "info": {"Swarm": {"NodeID": "node1", "ControlAvailable": True}},
             "services": list(self.services.values()),
-            "tasks": [dict(task) for task in self.tasks],
+            "tasks": [{**task, "Status": task.get("known", task["Status"])} for task in self.tasks],
             "secrets": [{"ID": name, "Spec": {"Name": name}} for name in self.secrets],
             "nodes": [
                 {
@@ -264,8 +264,17 @@ class FakeSwarm:
         state = "failed" if code or error else "complete"
         task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
 
+    def start_unseen(self, node: str) -> None:
+        """Start what a machine has received before it is cut off; the manager does not see it."""
+        for task in self._tasks_on(node):
+            if task["Status"]["State"] == "preparing" and task["DesiredState"] == "running":
+                task["known"] = task["Status"]
+                self._start(task)
+
     def lose(self, node: str) -> None:
         """Lose a machine; the swarm moves its city and dojo, but never a hunt."""
+        if node not in self.unreachable:
+            self.start_unseen(node)
         self.down.add(node)
         self._move_from(node)
         self.changed()
@@ -274,6 +283,8 @@ class FakeSwarm:
         """Bring a machine back; what runs there although it should not is stopped."""
         self.down.discard(node)
         self.unreachable.discard(node)
+        for task in self._tasks_on(node):
+            task.pop("known", None)
         self.changed()
 
     def remove(self, node: str) -> None:
@@ -281,6 +292,7 @@ class FakeSwarm:
         self.lose(node)
         del self.machines[node]
         for task in self._tasks_on(node):
+            task.pop("known", None)
             task["Status"] = {"State": "orphaned"}
 
     def _move_from(self, node: str) -> None:

@@ -150,6 +150,8 @@ class Supervisor:
                 ("match", match_id), running, lambda: self._launch(launch)
             )
         if self.host is None and not server.host:
+            if launch.kind not in PERSISTENT:
+                raise Unlaunchable("its machine has no IPv4 address; set its label svc.address")
             raise NoCapacity("memory")  # its machine is lost, and it runs on no other yet
         return server
 

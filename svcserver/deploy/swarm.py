@@ -290,9 +290,11 @@ class SwarmService:
                     self.process.restarted(how, task.error)
 
     def end(self, code: int, reason: str = "") -> None:
-        """Report the end of the game server, once."""
+        """Report the end of the game server, once; a launch that has not ended yet fails."""
         if self._is_reported or self.process is None:
             return
+        if self.launching:
+            self.failure = self.failure or OSError(reason or "it ended while it started")
         self._is_reported, self.launching = True, False
         self.process.reason = self.process.reason or reason
         self.process.end_exec(self.failure)
@@ -635,7 +637,7 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service of an earlier run, or remove it.
 
-        A service is removed if it has not started, if its label is damaged, or if ``adopt`` returns
+        A service is removed if it has no machine, if its label is damaged, or if ``adopt`` returns
         None. A service that first appears in a later listing is removed, too: Docker created it,
         but the reply was lost, so its launch has failed here.
         """
@@ -648,9 +650,9 @@ class SwarmEngine:
             return
         kind = server.launch.kind
         observed = observe(kind, tasks, self._machines)
-        starts = kind in PERSISTENT and observed.state is not State.WAITING
+        over = () if kind in PERSISTENT else (State.ENDED,)  # the swarm starts a city again
         process = None
-        if not self._is_listed and (observed.state is State.RUNNING or starts):
+        if not self._is_listed and observed.state not in (State.WAITING, *over):
             address = self._machines.addresses.get(observed.node, "")
             process = self.adopt(evolve(server, host=address, node=observed.node))
         service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
@@ -664,7 +666,13 @@ class SwarmEngine:
         self.services[name] = service
 
     async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
-        """Act on what a listing shows for one service."""
+        """Act on what a listing shows for one service.
+
+        A launch without room that got a machine before its removal may have started there. Its
+        failure is final, because a second attempt would start the same match's hunt twice.
+        """
+        if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
+            service.failure = OSError("a machine had room for it too late")
         if not is_listed:
             service.removing = True  # its tasks may still run
             if self.clock.seconds() < service.may_appear_until:
@@ -696,10 +704,6 @@ class SwarmEngine:
                     service.fail(NoCapacity("memory"))
             case _ if persistent and not service.launching:
                 service.run("", "")  # the swarm starts it again
-            case State.ENDED if service.launching and observed.error == LOST:
-                service.fail(NoCapacity("memory"))  # so that the launch is tried again elsewhere
-            case State.ENDED if service.launching and observed.error:
-                service.fail(OSError(observed.error))
             case State.ENDED:
                 service.code, service.removing = observed.code, True
                 service.end(observed.code or (1 if observed.error else 0), observed.error)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 from unittest import mock
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from twisted.internet.defer import Deferred
@@ -199,6 +199,8 @@ class SwarmMachine(EngineMachine):
     def __init__(self) -> None:
         self.handed_out: set[str] = set()  # ids of the services of hunts
         self.may_end: set[str] = set()  # those that the test or a fault ends
+        self.starts_before: dict[str, int] = {}  # by match, at the beginning of its newest launch
+        self.started_twice: list[str] = []
         super().__init__()
         self.wait(1)
 
@@ -219,9 +221,20 @@ class SwarmMachine(EngineMachine):
 
     def on_answer(self, match: str, answer: GameServer | Failure) -> None:
         super().on_answer(match, answer)
+        error = answer.value if isinstance(answer, Failure) else None
+        is_refused = isinstance(error, NoCapacity) and error.reason == "memory"
+        if is_refused and self.starts(match) > self.starts_before[match]:
+            self.started_twice.append(match)
         if isinstance(answer, GameServer):
             running = [task for task in self.swarm.running() if task["name"] == f"svc-{match}"]
             self.handed_out |= {task["ServiceID"] for task in running}
+
+    def launch(self, request: Any, match: str) -> None:
+        self.starts_before[match] = self.starts(match)
+        super().launch(request, match)
+
+    def starts(self, match: str) -> int:
+        return self.swarm.starts.count(f"svc-{match}")
 
     def step(self) -> None:
         self.swarm.step()
@@ -270,6 +283,12 @@ class SwarmMachine(EngineMachine):
         self.hunt(match, tenths)
         self.hunt(following, 20)
 
+    @rule(node=st.sampled_from(["node2", "node3"]), match=st.sampled_from(MATCHES))
+    def lose_machine_in_a_launch(self, node: str, match: str) -> None:
+        self.hunt(match, 1)
+        self.lose_machine(node)
+        self.wait(20)
+
     @rule(node=st.sampled_from(["node2", "node3"]))
     def lose_machine(self, node: str) -> None:
         if node not in self.swarm.down:
@@ -295,6 +314,11 @@ class SwarmMachine(EngineMachine):
                 assert task["DesiredState"] == "running", task
 
     @invariant()
+    def launches_without_room_have_started_nothing(self) -> None:
+        """Check that the metagame may launch such a match again."""
+        assert self.started_twice == []
+
+    @invariant()
     def no_memory_is_overcommitted(self) -> None:
         assert all(self.swarm.free(node) >= 0 for node in self.swarm.machines)
 
@@ -315,7 +339,13 @@ class SwarmMachine(EngineMachine):
         assert names == set(self.swarm.secrets), "a secret without a service"
 
 
+# without the search for the shortest example of a failure, which can take five minutes
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 ProcessMachineTests = ProcessMachine.TestCase
-ProcessMachineTests.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+ProcessMachineTests.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, phases=PHASES
+)
 SwarmMachineTests = SwarmMachine.TestCase
-SwarmMachineTests.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+SwarmMachineTests.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, phases=PHASES
+)

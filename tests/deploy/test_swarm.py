@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from attrs import evolve
 from twisted.internet.defer import Deferred, succeed
@@ -228,14 +229,54 @@ class SwarmTests(SwarmCase):
     def test_port_of_a_removed_machine_is_not_used_for_a_minute(self) -> None:
         self.lose_the_port(lambda node: self.running.remove(node))
 
-    def test_launch_on_a_machine_that_is_lost_is_tried_again(self) -> None:
+    def check_failure(self, launch: Deferred[GameServer], reason: str) -> None:
+        """Check that a launch failed for good: the match's hunt may have started."""
+        self.pass_s(3)
+        failure = self.failureResultOf(launch, Unlaunchable)
+        self.assertIn(reason, str(failure.value))
+        self.assertEqual(self.running.starts, [f"svc-{MATCH}"])
+
+    def test_launch_on_a_machine_that_is_lost_is_not_tried_again(self) -> None:
         supervisor = self.on_swarm()
         launch = self.hunt(supervisor)
         self.running.step()
         self.assertEqual(self.running.tasks[0]["NodeID"], "node1")
+        self.running.machines["node2"] = 4096
         self.running.lose("node1")
-        self.pass_s(2)
-        self.assertEqual(self.failureResultOf(launch, NoCapacity).value.reason, "memory")
+        self.check_failure(launch, "its machine is lost")
+
+    def test_launch_on_a_machine_without_address_fails_for_good(self) -> None:
+        self.swarm = FakeSwarm({"node1": 10, "unnamed": 4096})
+        self.check_failure(self.hunt(self.on_swarm()), "svc.address")
+
+    def test_launch_that_gets_a_machine_at_its_removal_fails_for_good(self) -> None:
+        class LateSwarm(FakeSwarm):
+            def _delete(self, *named: Any) -> None:
+                self.machines["node1"] = 4096
+                self.step()
+                self.step()
+                super()._delete(*named)
+
+        self.swarm = LateSwarm({"node1": 10})
+        launch = self.hunt(self.on_swarm())
+        self.pass_s(6)
+        self.check_failure(launch, "too late")
+
+    def test_launch_whose_program_ends_at_once_fails_for_good(self) -> None:
+        for end in ("the program", "the owner"):
+            self.swarm = None
+            supervisor = self.on_swarm()
+            launch = self.hunt(supervisor)
+            self.running.step()
+            self.running.step()
+            if end == "the program":
+                self.running.end(self.running.running()[0])
+            else:
+                [server_id] = supervisor.fleet.servers
+                process = supervisor.process_of(server_id)
+                assert process is not None
+                process.kill("TERM")
+            self.check_failure(launch, "ended while it started")
 
     def test_restarts_of_a_city_by_the_swarm_are_in_the_history(self) -> None:
         supervisor = self.on_swarm()
@@ -345,6 +386,16 @@ class SwarmTests(SwarmCase):
         self.assertEqual((again.records(), self.running.services), ([], {}))
         self.assertEqual(self.running.secrets, {})
 
+    def test_launch_that_a_restart_interrupts_is_adopted_while_it_starts(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor).addErrback(lambda why: why.trap(NoCapacity))
+        supervisor.hand_over()
+        self.engine.stop()
+        repeated = self.hunt(self.on_swarm())
+        self.pass_s(2)
+        self.assertEqual(self.successResultOf(repeated).host, "203.0.113.9")
+        self.assertEqual(list(self.running.services), ["s1"])
+
     def test_before_the_first_listing_nothing_is_launched(self) -> None:
         supervisor = self.on_swarm()
         self.engine._is_listed = False
@@ -391,6 +442,32 @@ class SwarmTests(SwarmCase):
         self.failureResultOf(launch, Unlaunchable)
         self.pass_s(8)
         self.assertEqual((supervisor.records(), self.running.services), ([], {}))
+
+    def test_launch_carried_out_a_minute_after_its_failure_is_removed(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.is_late = True
+        with mock.patch("simulation.swarm.LATE_STEPS", 600):
+            launch = self.hunt(supervisor)
+            self.pass_s(1)
+        self.failureResultOf(launch, Unlaunchable)
+        self.pass_s(57)
+        self.assertEqual(self.engine.services, {})
+        self.pass_s(8)
+        self.assertEqual(self.running.late, [])
+        self.assertEqual((supervisor.records(), self.running.services), ([], {}))
+
+    def test_port_of_a_hunt_that_is_being_removed_is_in_use(self) -> None:
+        supervisor = self.on_swarm()
+        supervisor.fleet.first_port = 8775  # one hunt
+        server = self.successResultOf(self.launched(supervisor, 1))
+        process = supervisor.process_of(server.id)
+        assert process is not None
+        process.kill("TERM")
+        self.pass_s(0.5)
+        self.assertTrue(self.engine.uses(server.port))
+        self.assertEqual(self.running.services, {})
+        self.pass_s(3)
+        self.assertFalse(self.engine.uses(server.port))
 
     def test_secret_that_stays_does_not_stop_other_launches(self) -> None:
         supervisor = self.on_swarm()

@@ -159,12 +159,13 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
 class HuntCounter:
     """The hunts that run on the machines, looked up twice a second by a thread.
 
-    ``starts`` are the containers that were seen for each match. ``excess`` are machines whose
-    containers reserve more memory than the machine has.
+    ``starts`` are the containers that were seen for each match, each with its machine and the time
+    at which it was first seen. ``excess`` are machines whose containers reserve more memory than
+    the machine has.
     """
 
     machines: list[SwarmMachine]
-    starts: dict[str, set[str]] = field(factory=lambda: defaultdict(set))
+    starts: dict[str, dict[str, str]] = field(factory=lambda: defaultdict(dict))
     excess: list[tuple[str, list[str]]] = field(factory=list)
     running: dict[str, int] = field(factory=dict)  # hunts by the machine's address
     over: threading.Event = field(factory=threading.Event)
@@ -182,7 +183,8 @@ class HuntCounter:
     def _look(self, machine: SwarmMachine, containers: list[dict[str, Any]]) -> None:
         for container in containers:
             if container["Labels"].get("svc.kind") == "hunt":
-                self.starts[container["Labels"]["svc.match"]].add(container["Id"])
+                where = f"{machine.address} {time.strftime('%X')}"
+                self.starts[container["Labels"]["svc.match"]].setdefault(container["Id"], where)
         kinds = [
             container["Labels"].get("svc.kind", "")
             for container in containers
@@ -193,9 +195,9 @@ class HuntCounter:
             self.excess.append((machine.address, kinds))
 
     @property
-    def restarted(self) -> dict[str, set[str]]:
-        """The matches whose hunt was started more than once."""
-        return {match: ids for match, ids in self.starts.items() if len(ids) > 1}
+    def restarted(self) -> dict[str, list[str]]:
+        """The matches whose hunt was started more than once, and where."""
+        return {match: list(ids.values()) for match, ids in self.starts.items() if len(ids) > 1}
 
 
 @contextmanager

@@ -53,8 +53,8 @@ class Evening:
         median, longest = (waits[len(waits) // 2], waits[-1]) if waits else (0.0, 0.0)
         after = time.monotonic() - self.began
         print(
-            f"{name:40} all play after {after:5.1f} s; {len(waits):3} waited, "
-            f"median {median:4.1f} s, longest {longest:5.1f} s"
+            f"{time.strftime('%X')} {name:40} all play after {after:5.1f} s; "
+            f"{len(waits):3} waited, median {median:4.1f} s, longest {longest:5.1f} s"
         )
 
 
