@@ -129,7 +129,7 @@ def _functions(profile: Profile) -> Iterator[str]:
 def circumstances(run: KeptRun, previous: KeptRun | None) -> str:
     """Return the table of the machine, the load and the commit, beside the previous run's."""
     runs = [run] if previous is None else [run, previous]
-    heads = ("", "this run", "previous run")[: len(runs) + 1]
+    heads = ("of", "this run", "previous run")[: len(runs) + 1]
     rows = [
         ("time", *(each.at for each in runs)),
         ("commit", *(each.commit for each in runs)),

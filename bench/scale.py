@@ -355,7 +355,7 @@ def main() -> None:
         f"in {arguments.rounds} rounds of {arguments.seconds:g} s.\n"
     )
     on_the_generators_core()
-    table.say("| what | measured | floor | |\n|---|---|---|---|")
+    table.say("| what | measured | floor | verdict |\n|---|---|---|---|")
     if "polls" in parts:
         on_the_reactor(lambda: live_state(table))
     for name, part in PARTS.items():

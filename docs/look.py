@@ -52,12 +52,13 @@ OVER = """[...document.querySelectorAll(".drawing img")].filter((one) => {
     return one.getBoundingClientRect().right > column.right + 1;
 }).map((one) => one.alt)"""
 UNSEEN = "[...document.images].filter((one) => !one.naturalWidth).map((one) => one.src)"
-KINDS = (  # landing pages, pictures, code blocks, drawings, tables, search results
+KINDS = (  # landing pages, pictures, code blocks, drawings, tables, charts, search results
     "index.html",
     "players/index.html",
     "owners/first-evening.html",
     "pictures.html",
     "owners/configuration.html",
+    "reference/benchmarks.html",
     "search.html",
 )
 SOUGHT, FOUND = "passphrase", "owners/backup.html"
