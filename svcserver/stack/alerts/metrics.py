@@ -71,9 +71,9 @@ def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
             for machine in machines:
                 subject = f"{machine['name']} ({machine['address']})"
                 is_lost, is_away = machine["state"] in LOST, machine.get("agent") == "away"
-                lost = NODE_LOST if is_lost else None
-                away = AGENT_AWAY if is_away and not is_lost else None
-                for kind, fault in ((AlertKind.NODE, lost), (AlertKind.AGENT, away)):
+                node_fault = NODE_LOST if is_lost else None
+                agent_fault = AGENT_AWAY if is_away and not is_lost else None
+                for kind, fault in ((AlertKind.NODE, node_fault), (AlertKind.AGENT, agent_fault)):
                     # two machines may have one subject: no fault of theirs is hidden
                     faults[kind, subject] = faults.get((kind, subject)) or fault
     return faults
