@@ -46,7 +46,9 @@ def at_once(deferred: Deferred[T]) -> T:
     results: list[T | Failure] = []
     deferred.addCallbacks(results.append, results.append)
     if not results:
-        raise RuntimeError("this board does not answer immediately")
+        raise RuntimeError(
+            "the board's result is still pending; only a memory board can be used here"
+        )
     result = results[0]
     if isinstance(result, Failure):
         result.raiseException()

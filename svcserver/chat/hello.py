@@ -96,8 +96,9 @@ class Arriving:
 class Answers:
     """This process's answers to Hello events; one answer serves all processes that are waiting.
 
-    ``piece(since, readers)`` returns the answer's next part. ``publish`` fires once that part is
-    received back, or with False if it cannot be published. ``seconds`` is the timers' clock.
+    ``piece(since, readers)`` returns the answer's next part. ``publish`` fires with True
+    when this process has received its own part from live state, or with False if the part cannot be
+    published. ``seconds`` is the timers' clock.
     """
 
     seconds: Callable[[], float]

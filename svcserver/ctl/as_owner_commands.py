@@ -315,8 +315,8 @@ def list_game_servers(host: Host, out: Out, *, ended: bool) -> None:
 def console(host: Host, out: Out, server: str) -> None:
     """Show the last lines that a game server printed.
 
-    SERVER is a game server's id, the beginning of the id, or its kind. If none of these runs, the
-    latest that has ended is shown.
+    SERVER is a game server's id, the beginning of the id, or its kind. If no such game
+    server runs, the one that ended last is shown.
     """
     owner, ended = owner_of(host), list[Reply]()
     if not _called(server, owner.get(SERVERS)["servers"]):

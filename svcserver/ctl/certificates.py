@@ -54,8 +54,8 @@ def make(
 ) -> None:
     """Make a self-signed certificate or prepare the next one.
 
-    If there is a certificate, the next one is prepared: new invites then name both, and svcctl cert
-    switch activates it.
+    If there is a certificate already, this command prepares the next one. New invites then name
+    both certificates, and svcctl cert switch activates the next one.
     """
     paths = pair_of(host, folder)
     renewal = not force and paths[0].exists()

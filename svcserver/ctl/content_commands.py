@@ -85,8 +85,8 @@ def launcher(host: Host, out: Out, file: Path | None) -> None:
 
     Players download the launcher with its checksum. Existing launchers update themselves to this
     file, which is signed with the gateway's key. FILE is svc-launcher-windows.zip
-    or svc-launcher.pyz from a release; a host can offer both. In a Git clone, the default is every
-    file that "make launcher-windows launcher" has built.
+    or svc-launcher.pyz from a release; a host can offer both. In a Git clone, the default is
+    all launchers that "make launcher" and "make launcher-windows" have built.
     """
     files = [BUILT / name for name in LAUNCHER_FILES] if file is None else [file]
     present = [path for path in files if path.is_file()]

@@ -510,7 +510,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine.
 
-    When its last hunt has ended, a city on this machine moves to another machine.
+    When the last hunt on this machine has ended, a city on it moves to another machine.
     """
     docker = Docker.of(host)
     docker.swarm()

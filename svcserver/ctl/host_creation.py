@@ -193,7 +193,7 @@ def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
 
 
 def _discard(folder: Path, own: Iterable[Path]) -> None:
-    """Remove all files of a host from folders that had none before."""
+    """Remove all files of a host whose creation failed; its folders had no such files before."""
     try:
         for path in own:
             if path.is_dir():

@@ -88,10 +88,10 @@ def refuse_running(host: Host, url: URL) -> None:
     if (user := _user(host, url)) is None:
         return
     if not user.pid:
-        fail(f"the host runs: {user} uses its database. Stop it first")
+        fail(f"the host is running ({user} uses its database). Stop it first")
     if user.unit:
-        fail(f"the host runs: {user}. Stop it first: {_stop_line(user.unit)}")
-    fail(f"the host runs: {user}. Stop it first, or use --stop")
+        fail(f"the host is running ({user}). Stop it first: {_stop_line(user.unit)}")
+    fail(f"the host is running ({user}). Stop it first, or use --stop")
 
 
 def stop(host: Host, url: URL) -> list[DatabaseUser]:

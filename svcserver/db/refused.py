@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """The error that work raises to be rolled back and to have its refusal recorded.
+    """The error with which a unit of work refuses: it is rolled back, and the refusal is recorded.
 
     ``write_or_record`` inserts ``row`` with the statement ``add``, and then raises ``why``.
     """

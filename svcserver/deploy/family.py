@@ -1,10 +1,10 @@
 """The processes of one game server, however its launcher starts them.
 
 A wrapper script may fork the real game server into the background, in a separate session. Every
-process of a launch inherits the variable ``TAG``. Some launchers clear the environment, so
-processes of the same group or session, and descendants, belong to the game server as well. The
-deploy server adopts orphans (``become_subreaper``). An orphan without the variable belongs to a
-game server if the orphan uses that server's port, or has the port in its command line.
+process of a launch inherits the variable ``TAG``. Some launchers clear the environment, so the
+launched process's descendants, and processes in its group or session, belong to the game server as
+well. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
+belongs to a game server if the orphan uses that server's port, or has the port in its command line.
 
 Wine's own services do not belong to a game server, because game servers with the same WINEPREFIX
 share them.

@@ -95,7 +95,9 @@ class HuntTable:
         for hunt_id, hunt in self.player_hunts.items():
             for wanted in hunt["mm"]:
                 if wanted not in self.matchmaker_hunts and "Arena" not in hunt_id:
-                    raise ValueError(f"{hunt_id} names the unknown hunt {wanted}")
+                    raise ValueError(
+                        f"playerHunts: {hunt_id} lists {wanted}, which is not in matchmakerHunts"
+                    )
         for wanted, row in self.matchmaker_hunts.items():
             if not row["maps"]:
                 raise ValueError(f"{wanted} has no map")

@@ -117,7 +117,7 @@ def check_names(rows: Iterable[WebRow]) -> None:
     for row in rows:
         name = operation_name(row)
         if taken.setdefault(name, row.name) != row.name:
-            raise ValueError(f"{row.name} and {taken[name]} are both called {name}")
+            raise ValueError(f"{row.name} and {taken[name]} have the same operation name {name}")
 
 
 def operation(

@@ -15,7 +15,7 @@ from tests.chat.town import Town
 
 
 class TurnClock(Clock):
-    """A clock that runs due calls one reactor iteration at a time."""
+    """A clock whose ``turn`` runs all calls that are due, as one iteration of the reactor does."""
 
     def turn(self) -> None:
         """Run the calls that are due now, but not the calls that they schedule."""

@@ -386,7 +386,10 @@ class SmallTableTests(SynchronousTestCase):
     def test_a_broken_table_is_named(self) -> None:
         with self.assertRaises(ValueError) as caught:
             HuntTable({"X": {"mm": ["nowhere"]}}, {})._check()
-        self.assertIn("X names the unknown hunt nowhere", str(caught.exception))
+        self.assertIn(
+            "X lists nowhere, which is not in matchmakerHunts",
+            str(caught.exception),
+        )
         with self.assertRaises(ValueError) as caught:
             HuntTable({}, {"Y": {"maps": []}})._check()
         self.assertIn("Y has no map", str(caught.exception))

@@ -191,8 +191,8 @@ def weeks(here: Host) -> None:
 class Visit(Seen):
     """The owner's browser session on the dashboard.
 
-    Each page that it opens, and each dialog that it confirms, is shown in the next of its looks: at
-    another size or in other colours.
+    It opens each page, and confirms each dialog, in the next look of ``looks``: another window size
+    or colour scheme.
     """
 
     address: str

@@ -129,7 +129,7 @@ def fleet_host(folder: Path, **environ: str) -> Iterator[FleetHost]:
 def node(
     host: FleetHost, folder: Path, credential: bytes | None
 ) -> Iterator[http.client.HTTPConnection]:
-    """Yield a TLS connection to the fleet's listener, like that of a node with its own client."""
+    """Yield a TLS connection to the fleet's listener, with a node's certificate if given."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

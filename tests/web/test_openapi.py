@@ -327,7 +327,7 @@ class NameTests(SynchronousTestCase):
 
     def test_two_rows_of_one_name_are_a_defect(self) -> None:
         row = Game(self).door.rows[0]
-        with self.assertRaisesRegex(ValueError, "are both called "):
+        with self.assertRaisesRegex(ValueError, "have the same operation name "):
             describe([row, evolve(row, path="/elsewhere")], "1")
 
 

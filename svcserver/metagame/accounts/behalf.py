@@ -75,8 +75,9 @@ class Behalf:
 async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
     """Return the account for which a management route acts.
 
-    Without ``named``, this is the holder of the key. Only an admin may name another account, in a
-    direct request. ``named`` then returns the account's id or name, or raises if it is malformed.
+    Without ``named``, this is the holder of the key. Only an admin may name another account,
+    and only in a request that has not come through the gateway. The function ``named`` returns that
+    account's id or name, or raises if the id or name is malformed.
     """
     if named is None:
         own = await accounts.account_of_id(call.player)

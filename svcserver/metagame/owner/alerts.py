@@ -417,7 +417,7 @@ class AlertActs:
 
 
 def _previous(path: Path, wanted: ChannelWish) -> Mapping[str, str]:
-    """Return the lines of the file to change; empty for a new channel."""
+    """Return the current lines of the channel's file; empty for a new channel."""
     if not wanted.new:
         if wanted.mark and path.exists() and wanted.mark != _mark(path):
             text = "The channel has changed since you opened it. Open it again."

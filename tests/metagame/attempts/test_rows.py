@@ -1,4 +1,4 @@
-"""A second attempt at each route of players. See ``svcserver/metagame/once.py``."""
+"""Each request that players can make, sent a second time. See ``svcserver/metagame/once.py``."""
 
 from __future__ import annotations
 

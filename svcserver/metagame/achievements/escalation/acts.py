@@ -68,7 +68,7 @@ def _text(value: Any) -> str:
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is not a whole number from 0")
+        raise ValueError(f"{value!r} is not a whole number of at least 0")
     return value
 
 

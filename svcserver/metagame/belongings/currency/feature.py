@@ -36,7 +36,9 @@ def _currencies(data: dict[str, Any]) -> Currencies:
     names = {name.removeprefix(UPPER) for name in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", name)}
     twins = {UPPER + name for name in names} | {LOWER + name.lower() for name in names}
     if len(keys) != KEYS or set(keys) != twins:
-        raise ValueError(f"keys must have {KEYS} entries: {KEYS // 2} currencies in both spellings")
+        raise ValueError(
+            f"keys must list {KEYS // 2} currencies, each as {UPPER}NAME and {LOWER}name"
+        )
     if (
         not isinstance(notes, str)
         or notes not in names

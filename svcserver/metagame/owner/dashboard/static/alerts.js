@@ -9,7 +9,7 @@ import { exactly } from "./words.js";
 
 const KINDS = [["down", "Service down"], ["loop", "Restart loop"], ["disk", "Low disk space"], ["certificate", "Certificate expires"],
   ["backup", "Backups"], ["errors", "Error rate"], ["attack", "Attack"],
-  ["node", "Machine lost"], ["agent", "Agent away"], ["memory", "No memory for a launch"]];
+  ["node", "Machine lost"], ["agent", "Agent away"], ["memory", "Not enough memory to start a game server"]];
 const TOKEN = { name: "Token", type: "password", optional: true, longest: 4096 };
 const webhook = (placeholder) => [{ name: "Url", label: "Webhook URL", placeholder }];
 const FORMS = { // the title, and the fields besides those of every channel

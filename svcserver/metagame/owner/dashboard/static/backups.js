@@ -91,8 +91,8 @@ async function change(settings, stack, again) {
   const units = [["days", "Days kept", 1, 366], ["weeks", "Weeks kept", 0, 260], ["months", "Months kept", 0, 120]];
   const own = (name) => settings.sources[name] !== "environment"; // the others are changed there
   const number = ([name, label, min, max]) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
-  const proof = [{ ...KEY, label: `${KEY.label} (needed only if fewer backups are kept or backups are turned off)`, hint: "The next backup run deletes the backups above these limits.", optional: true }];
-  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only if fewer backups are kept or backups are turned off)`, optional: true });
+  const proof = [{ ...KEY, label: `${KEY.label} (needed only to keep fewer backups or to turn backups off)`, hint: "The next backup run deletes the backups above these limits.", optional: true }];
+  if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only to keep fewer backups or to turn backups off)`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,
     fields: [...stack && own("at") ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
@@ -122,7 +122,7 @@ async function download(backup) {
   if (!input) return;
   const bar = el("progress", { max: Math.max(1, backup.bytes), "aria-label": "Download" }), figures = el("p", { class: "muted" });
   let cancelled = false, result = ["Backup downloaded"];
-  const close = show(`Downloading ${backup.name}`, false, bar, figures, el("p", { class: "muted small" }, "It goes on after you close this, as long as you stay on the dashboard."),
+  const close = show(`Downloading ${backup.name}`, false, bar, figures, el("p", { class: "muted small" }, "The download continues after you close this dialog, as long as you stay on the dashboard."),
     button("Cancel the download", () => { cancelled = true; started.cut.abort(); }));
   try {
     const file = await fileOf(started, (bytes) => {

@@ -31,7 +31,7 @@ function trackName(id) {
 }
 
 function rank(confirmed, earned) {
-  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} shown in the game so far`;
+  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned; the game has shown the player ${confirmed} so far`;
 }
 
 async function seed(account, live) {

@@ -19,7 +19,7 @@ export async function settings(root, live) {
   let stack = true;
   root.replaceChildren(head("Settings", "Some settings change here, at once. The others are in a file and need a restart."),
     el("div", { class: "tools" }, text, only), place);
-  const note = () => (stack ? null : card(null, [], el("p", { class: "inside muted small" }, "No svc-stack runs these services. The environment of a service overrides its file; this page can read only the environment of the metagame.")));
+  const note = () => (stack ? null : card(null, [], el("p", { class: "inside muted small" }, "No svc-stack runs these services. A value in a service's environment overrides the file. This page sees only the metagame's environment, so other services may use other values than those shown.")));
   const fits = (row) => (!only.value || (only.value === "live" ? row.live : row.source !== "default"))
     && `${row.name} ${row.meaning}`.toLowerCase().includes(text.value.trim().toLowerCase());
   const draw = () => {
