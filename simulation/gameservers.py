@@ -78,7 +78,6 @@ class GameServer:
     node: str = ""  # its machine in a swarm
     address: str = ""  # of that machine
     cut_off: bool = False  # nothing reaches that machine
-    visited: bool = False  # by a player
     code: int = 0  # its exit status
     last_heard: float = 0.0
     players: dict[str, float] = field(factory=dict)  # account -> time of the last datagram
@@ -104,7 +103,7 @@ class GameServer:
         if not self.plays:
             self.sent_to()
             return False
-        self.last_heard, self.visited = self.world.now, True
+        self.last_heard = self.world.now
         if goodbye:
             self.players.pop(account, None)
         else:
