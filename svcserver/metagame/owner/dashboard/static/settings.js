@@ -35,7 +35,7 @@ export async function settings(root, live) {
 }
 
 function drawn(section, rows, stack, again) {
-  if (!rows) return card(section.title, [], nothing(`The metagame may not read ${section.file}.`));
+  if (!rows) return card(section.title, [], nothing(`The metagame has no permission to read ${section.file}.`));
   const rolling = stack && ROLLING.includes(section.component);
   const restart = rolling ? "run svcctl restart --rolling" : `restart svc-${stack ? "stack" : section.component}`;
   const after = section.component === "relay" ? ". New invites contain the change." : `, then ${restart}.`; // players run the relay
