@@ -195,7 +195,7 @@ def taken_port(place: PublicAddress, machine: Machine, workers: int = 1) -> str:
 
 
 def holder_name(holder: PortHolder | None) -> str:
-    """Return the words for the program that uses a port."""
+    """Return a description of the program that uses a port."""
     if holder is None:
         return "another program"
     component = next((word[4:] for word in holder.words if word.startswith("svc-")), "")

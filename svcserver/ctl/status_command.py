@@ -134,8 +134,8 @@ MOST_LINES = 60  # a day has 1,440 minutes
 def figures(host: Host, out: Out, span: str) -> None:
     """Show load, errors, memory and players over time.
 
-    "hour" and "day" have one row for each minute, "week" one for each hour, and "weeks" (the last
-    eight) one for each day. The table shows the newest rows; --json prints all.
+    "hour" and "day" have a row for each minute. "week" has a row for each hour. "weeks" are the
+    last eight weeks, with a row for each day. The table shows the newest rows; --json prints all.
     """
     data = owner_of(host).find("DashboardFigures", range=span)
     if data is None:

@@ -309,7 +309,7 @@ class GameProcess(ProcessProtocol):
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """Handle the end of the child and its pipes; another process may still run."""
+        """Handle the end of the child and its pipes; a process that it started may still run."""
         self._closed = True
         if self._finished:
             self._report_end()

@@ -93,7 +93,7 @@ class SigningKeys:
         return self._keys
 
     def warning(self) -> str:
-        """Return why no ticket is valid and the remedy; "" if a key exists."""
+        """Return why no ticket can be checked, and the remedy; "" if there is a signing key."""
         if self():
             return ""
         return (

@@ -48,7 +48,7 @@ def _library(name: str) -> Any:
 
 
 def _function_type(*types: Any) -> Any:
-    """Return the type of a function that returns the first of these types."""
+    """Return a ctypes function type: its result type, then its parameters' types."""
     return getattr(ctypes, "WINFUNCTYPE")(*types)  # noqa: B009 - Windows only
 
 

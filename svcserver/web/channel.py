@@ -87,7 +87,7 @@ class WebChannel(Connection):
 
     @property
     def unused(self) -> bool:
-        """True if no request came, and the connection is too old for a request to be on its way."""
+        """True if the connection has had no request for so long that none can be on its way."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 

@@ -108,7 +108,7 @@ def windows_zip() -> Path:
 def newer_zip(folder: Path, version: str, left_out: str = "") -> Path:
     """Return the zip of the Windows launcher, changed to another version.
 
-    ``left_out`` is part of the path of library files to leave out.
+    Library files whose path contains ``left_out`` are omitted.
     """
     newer = folder / f"{version}.zip"
     with zipfile.ZipFile(windows_zip()) as old, zipfile.ZipFile(newer, "w") as new:
