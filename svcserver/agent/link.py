@@ -51,8 +51,8 @@ class HelperClient:
             return False
         return True
 
-    async def opened(self) -> list[str]:
-        """Return the addresses that are open; none if the helper does not answer."""
+    async def opened(self) -> list[str] | None:
+        """Return the addresses that are open, or None if the helper does not answer."""
         head = {"x-allowlist-secret": self.secret.reveal()}
         try:
             reply = await self.http.get(f"{self.url}/status", headers=head).addTimeout(
@@ -62,7 +62,7 @@ class HelperClient:
             return [str(entry["ip"]) for entry in json.parse(content)["entries"]]
         except Exception as error:  # refused, cut off, timed out, or no usable answer
             log.warn("the allowlist helper failed: {why}", why=repr(error))
-            return []
+            return None
 
 
 @define(eq=False)
@@ -71,7 +71,8 @@ class HostLink:
 
     ``contact_at`` is the time of the last sign of life from the host's machine. A refused
     connection and an error of the server (5xx) count as signs of life: the machine is reachable,
-    and only the metagame or its database is down.
+    and only the metagame or its database is down. A reply that the swarm has lost this node
+    does not count, because other game servers then run in place of this node's.
     """
 
     http: Any
@@ -80,6 +81,7 @@ class HostLink:
     contact_at: float = field(init=False)
     has_image: bool | None = field(default=None, init=False)  # results of checks, for the host
     is_reached: bool | None = field(default=None, init=False)
+    _is_read: bool = field(default=False, init=False)  # the helper's addresses are in ``_open``
     _done: list[str] = field(factory=list, init=False)
     _open: dict[str, float] = field(factory=dict, init=False)  # addresses, with the last order
     _warnings: Throttle = field(factory=Throttle, init=False)
@@ -92,9 +94,7 @@ class HostLink:
 
         Addresses that an earlier run of the agent has opened stay open.
         """
-        if self.helper is not None:
-            now = self.clock.seconds()
-            self._open.update((address, now) for address in await self.helper.opened())
+        await self._read_helper()
         while True:
             try:
                 orders = await self._poll()
@@ -106,9 +106,19 @@ class HostLink:
                     log.warn("the host does not answer: {why}; it is tried again", why=repr(error))
                 await deferLater(self.clock, AGAIN_S)
             else:
-                self.contact_at = self.clock.seconds()
+                deadline = self.clock.seconds() + CARRY_OUT_S
                 for order in orders:
-                    await self._carry_out(order, self.contact_at + CARRY_OUT_S)
+                    await self._carry_out(order, deadline)
+
+    async def _read_helper(self) -> None:
+        """Read the addresses that an earlier run of the agent has opened, until that succeeds."""
+        if self._is_read or self.helper is None:
+            return
+        addresses = await self.helper.opened()
+        if addresses is not None and not self._is_read:
+            self._is_read, now = True, self.clock.seconds()
+            for address in addresses[-MOST_KEPT:]:
+                self._open.setdefault(address, now)
 
     async def _poll(self) -> list[Any]:
         sent = {
@@ -121,8 +131,10 @@ class HostLink:
         status, content = await self._post("/svc/node/orders", sent)
         reply = json.parse(content) if status == 200 else None
         match reply:
-            case {"orders": list(orders)}:
+            case {"orders": list(orders), **more}:
                 self._done = []
+                if more.get("down") is not True:
+                    self.contact_at = self.clock.seconds()
                 return orders
         if status >= 500:
             self.contact_at = self.clock.seconds()
@@ -151,6 +163,7 @@ class HostLink:
             case _:
                 return
         if act == "withdraw":
+            self._is_read = True  # a later reading could bring the address back
             for known in [known for known in self._open if network_of(known) == address]:
                 del self._open[known]
         else:  # even if the helper fails or is late now: ``refresh`` repeats it
@@ -165,6 +178,7 @@ class HostLink:
 
     async def refresh(self) -> None:
         """Report the open addresses to the helper again."""
+        await self._read_helper()
         now = self.clock.seconds()
         for address, since in list(self._open.items()):
             if address not in self._open:

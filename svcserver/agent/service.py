@@ -3,9 +3,10 @@
 It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
 player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
 addresses of players; the allowlist helper on the node then opens the game ports for these
-addresses. And it stops the node's game servers when the host cannot be reached for ``LOST_S``,
-because the host then starts other game servers in their place. It also checks the node for the
-host: the game servers' image, and whether datagrams reach the game ports.
+addresses. And it stops the node's game servers when the host cannot be reached for ``LOST_S``, or
+reports for so long that the swarm has lost the node, because other game servers then start in their
+place. It also checks the node for the host: the game servers' image, and whether datagrams reach
+the game ports.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def host_client(reactor: Any, credential: Credential) -> HTTPClient:
 
 @define(eq=False)
 class LostHost:
-    """Stops the node's game servers when the host has been out of reach for ``LOST_S``."""
+    """Stops the node's game servers when the host or the swarm has lost it for ``LOST_S``."""
 
     clock: Any
     link: HostLink
@@ -131,9 +132,13 @@ class LostHost:
         was_lost = self.is_lost
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
-            log.error("the host was out of reach for {s} s: the game servers stop", s=int(LOST_S))
+            log.error(
+                "for {s} s the host was out of reach, or the swarm had lost this machine: the game "
+                "servers stop",
+                s=int(LOST_S),
+            )
         elif was_lost and not self.is_lost:
-            log.info("the host answers again")
+            log.info("the host answers, and the swarm has this machine again")
         return Deferred.fromCoroutine(self.stop_all()) if self.is_lost else None
 
 

@@ -81,11 +81,14 @@ class FirewallHelper:
 
     orders: list[tuple[str, Any]] = field(factory=list)
     is_down: bool = False
+    is_unreadable: bool = False
     is_slow: bool = False
     waiting: list[Deferred[Any]] = field(factory=list)
     addresses: list[str] = field(factory=list)
 
     def get(self, url: str, headers: Any) -> Deferred[Any]:
+        if self.is_unreadable:
+            return fail(ConnectionRefusedError())
         return succeed(Reply({"entries": [{"ip": address} for address in self.addresses]}))
 
     def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
@@ -154,6 +157,32 @@ class LinkTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
         opened = [body["ip"] for _, body in self.firewall.orders]
         self.assertEqual(opened, self.firewall.addresses)
+
+    def test_addresses_of_a_late_helper_are_reported_too(self) -> None:
+        self.work.cancel()
+        self.firewall.addresses, self.firewall.is_unreadable = ["203.0.113.9"], True
+        self.start()
+        self.firewall.is_unreadable = False
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        self.assertEqual(self.firewall.orders, [("allow", {"ip": "203.0.113.9"})])
+
+    def test_address_withdrawn_before_the_helper_answers_stays_closed(self) -> None:
+        self.work.cancel()
+        self.firewall.addresses, self.firewall.is_unreadable = ["203.0.113.9"], True
+        self.wire.waiting.clear()
+        self.start()
+        self.answer(WITHDRAW)
+        self.firewall.is_unreadable = False
+        self.firewall.orders.clear()
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        self.assertEqual(self.firewall.orders, [])
+
+    def test_reply_that_the_node_is_down_is_no_sign_of_life(self) -> None:
+        self.clock.advance(5)
+        self.wire.answer({"orders": [ALLOW], "down": True})
+        self.assertEqual((self.link.contact_at, len(self.firewall.orders)), (0, 1))
+        self.wire.answer({"orders": [], "down": False})
+        self.assertEqual(self.link.contact_at, 5)
 
     def test_damaged_orders_are_ignored(self) -> None:
         self.answer({"id": 1}, "x", {**ALLOW, "act": "status"}, ALLOW)

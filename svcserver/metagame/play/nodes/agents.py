@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, ClassVar, TypedDict
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.edge.nodes import MAX_NODES
 from svcserver.kernel.envelope import Empty
-from svcserver.kernel.refusals import TooMany
+from svcserver.kernel.refusals import Refusal, TooMany
 from svcserver.kernel.shapes import AtMost, text
 from svcserver.kernel.throttle import Throttle
 from svcserver.metagame.once import Again
@@ -22,6 +22,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
 LOOK_S = 0.25  # between two listings that a node causes
 CHECK_S = 10.0  # between two checks of a node; after an error, its agent waits longer
+LIST_S = 5.0  # between two looks at the states of the machines
 MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
 
 
@@ -72,12 +73,16 @@ class CheckReply(TypedDict):
 
 
 class OrdersReply(TypedDict):
-    """The orders for a node."""
+    """The orders for a node.
+
+    ``down`` means that the swarm has lost the node, and has started its city or dojo elsewhere.
+    """
 
     orders: list[OrderEntry]
+    down: bool
 
 
-@frozen
+@define(eq=False)
 class AgentRoutes:
     """The routes that the agents of nodes call."""
 
@@ -87,6 +92,8 @@ class AgentRoutes:
     clock: IReactorTime
     wall_clock: Callable[[], float]
     _checks: Throttle = field(factory=lambda: Throttle(CHECK_S, MAX_NODES), init=False)
+    _down: frozenset[str] = field(default=frozenset(), init=False)
+    _listed_at: float = field(default=float("-inf"), init=False)
     _looks: Throttle = field(factory=lambda: Throttle(LOOK_S, MAX_NODES), init=False)
 
     @routes.row(
@@ -106,7 +113,18 @@ class AgentRoutes:
         entries: list[OrderEntry] = [
             {"id": order.id, "act": order.act, "address": order.address} for order in orders
         ]
-        return Answer(200, {"orders": entries})
+        return Answer(200, {"orders": entries, "down": await self._is_down(call.caller.node)})
+
+    async def _is_down(self, node: str) -> bool:
+        """Return whether the swarm has lost a node; False while the deploy server is away."""
+        if self.clock.seconds() - self._listed_at >= LIST_S:
+            self._listed_at = self.clock.seconds()
+            try:
+                machines = await self.deploy.machines()
+            except Refusal:
+                machines = []
+            self._down = frozenset(entry["id"] for entry in machines if entry["state"] == "down")
+        return node in self._down
 
     @routes.row("POST", "/svc/node/check", reply=CheckReply, again=Again.NATURAL, quiet=True)
     async def check(self, call: Call) -> Answer:

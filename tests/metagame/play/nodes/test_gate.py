@@ -8,7 +8,7 @@ from typing import Any
 from unittest import mock
 
 from attrs import define, field
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.nodes import FleetFolder
@@ -18,7 +18,9 @@ from svcserver.kernel.secrets import fingerprint
 from svcserver.kernel.times import DAY_S
 from svcserver.metagame.play.matches import Server
 from svcserver.metagame.play.matchmaking.rules import LEFT_S
+from svcserver.metagame.play.nodes.agents import LIST_S
 from svcserver.metagame.play.nodes.gate import RATES
+from svcserver.metagame.play.nodes.orders import POLL_S, NodeOrders
 from svcserver.web.front import FrontDoor
 from svcserver.web.request import HttpRequest
 from tests.support.browser import Browser, Page
@@ -46,8 +48,13 @@ class KnownKeys:
     """A fake of treq whose deploy server knows these launch keys."""
 
     servers: dict[str, dict[str, Any]] = field(factory=dict)
+    machines: list[dict[str, Any]] | None = None  # None: the deploy server is away
 
     def request(self, method: str, url: str, **sent: Any) -> Deferred[Any]:
+        if url.endswith("/gameservers/machines"):
+            if self.machines is None:
+                return fail(ConnectionRefusedError())
+            return succeed(Reply({"machines": self.machines}))
         server = self.servers.get(url.partition("sha256=")[2])
         return succeed(Reply({"known": False} if server is None else {"known": True, **server}))
 
@@ -62,6 +69,13 @@ class KnownKeys:
             "match": match,
             "players": list(players),
         }
+
+
+def machine(node: str, state: str) -> dict[str, Any]:
+    """Return a machine as the deploy server lists it."""
+    texts = {"id": node, "name": node, "address": "203.0.113.5", "state": state, "version": ""}
+    numbers = dict.fromkeys(("memoryBytes", "reservedBytes", "hunts", "players", "room"), 0)
+    return {**texts, **numbers, "own": False, "reached": None}
 
 
 @define
@@ -103,6 +117,8 @@ class NodeGateTests(SynchronousTestCase):
         self.keys.add(HUNT_KEY, "hunt", HUNT, NODE, match)
         self.keys.add(CITY_KEY, "city", CITY, NODE)
         self.keys.add(THEIR_KEY, "hunt", Server("203.0.113.6", 8769), OTHER, match)
+        parts = self.game.parts
+        parts.node_orders = NodeOrders(parts.board, parts.clock, self.fleet)
         self.door = self.game.parts.fleet_door(self.fleet)
         self.browse = self.browser(NODE)
 
@@ -124,6 +140,21 @@ class NodeGateTests(SynchronousTestCase):
     def grant(self, player: Player, key: str = HUNT_KEY, **sent: Any) -> int:
         path = f"/progression/{player.id}"
         return self.browse("POST", path, game_server=key, **(sent or CALL)).status
+
+    def is_down(self) -> bool:
+        """Poll for orders as the node's agent; return whether the reply reports the node lost."""
+        self.game.clock.advance(LIST_S)
+        poll = {"json": {"done": [], "helper": False}}
+        page = self.browse.ask("POST", "/svc/node/orders", **poll)
+        self.game.clock.advance(POLL_S)
+        self.browse.flush()
+        return bool(self.successResultOf(page).json["down"])
+
+    def test_agent_of_a_machine_that_the_swarm_has_lost_is_notified(self) -> None:
+        self.assertFalse(self.is_down())  # the deploy server does not answer
+        for state in ("ready", "down"):
+            self.keys.machines = [machine(NODE, state), machine(OTHER, "down")]
+            self.assertEqual(self.is_down(), state == "down")
 
     def test_a_hunt_acts_for_its_own_players_only(self) -> None:
         self.assertEqual(self.grant(self.ann), 200)
