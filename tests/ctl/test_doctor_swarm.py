@@ -64,6 +64,19 @@ class SwarmTests(HostCase):
     def test_fleet_in_order_has_no_finding(self) -> None:
         self.assertEqual(self.findings(second()), [])
 
+    def test_only_machine_names_the_commands_for_a_datagram(self) -> None:
+        change(
+            self.folder / "deploy.env",
+            {"PORT_RANGE_BEGIN": "8770", "PORT_RANGE_END": "8779", "MY_IP": "203.0.113.9"},
+        )
+        self.assertEqual(self.findings(), ["the game ports of this machine were not tried"])
+        [finding] = [
+            finding
+            for finding in self.ctl("doctor", "--json").data["findings"]
+            if finding["component"] == "fleet"
+        ]
+        self.assertIn("> /dev/udp/203.0.113.9/8770'", finding["cure"])
+
     def test_machine_that_is_down_is_findings(self) -> None:
         self.assertEqual(self.findings(second(state="down")), ["second is down"])
 

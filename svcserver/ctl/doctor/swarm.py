@@ -10,6 +10,7 @@ from svcserver.ctl.doctor.case import Case, Finding
 from svcserver.ctl.fleet import Docker, FleetMachine, missing_image
 from svcserver.ctl.fleet import machines as machines_of
 from svcserver.ctl.output import Failed
+from svcserver.deploy.settings import Settings
 
 MANAGER_PORT = 2377  # on which machines join and get their tasks
 GOSSIP_PORT = 7946  # on which the engines of a swarm find each other
@@ -49,6 +50,8 @@ def fleet(case: Case) -> Iterator[Finding]:
         if not case.machine.connects(address, MANAGER_PORT):
             what = f"port {MANAGER_PORT} of this machine cannot be reached at {address}"
             yield Finding("fleet", what, OPEN_PORTS)
+    elif case.deploy.has_ports:
+        yield _untried(case.deploy, machines)
     expected = next((machine.version for machine in machines if machine.id == own), "")
     for machine in machines:
         report = reports.get(machine.id, {})
@@ -59,6 +62,19 @@ def fleet(case: Case) -> Iterator[Finding]:
             what = f"{machine.name} has no image {image}"
             cure = f"docker save {image} | ssh {machine.engine_address} docker load"
             yield Finding("fleet", what, cure)
+
+
+def _untried(deploy: Settings, machines: list[FleetMachine]) -> Finding:
+    """Return the commands that send a datagram from outside, for the only machine of a swarm."""
+    own = next((machine for machine in machines if machine.address != machine.engine_address), None)
+    address = own.address if own else deploy.my_ip or machines[0].address
+    port = deploy.first_port  # hunts use the highest first
+    return Finding.note(
+        "fleet",
+        "the game ports of this machine were not tried",
+        f"run here: socat -u UDP-RECV:{port} - and on a PC elsewhere: bash -c 'echo reached > "
+        f"/dev/udp/{address}/{port}' (the word appears here if datagrams reach this machine)",
+    )
 
 
 def _machine(case: Case, machine: FleetMachine, is_own: bool, version: str) -> Iterator[Finding]:
