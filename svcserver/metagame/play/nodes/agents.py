@@ -109,11 +109,12 @@ class AgentRoutes:
         call.request.hopeless = True  # a stop does not wait for it
         sent = call.body
         report = sent.report(self.wall_clock())
+        down = await self._is_down(call.caller.node)  # first, so that it delays no order
         orders = await self.orders.poll(call.caller.node, sent.done, report)
         entries: list[OrderEntry] = [
             {"id": order.id, "act": order.act, "address": order.address} for order in orders
         ]
-        return Answer(200, {"orders": entries, "down": await self._is_down(call.caller.node)})
+        return Answer(200, {"orders": entries, "down": down})
 
     async def _is_down(self, node: str) -> bool:
         """Return whether the swarm has lost a node; False while the deploy server is away."""
