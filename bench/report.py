@@ -85,7 +85,7 @@ def main() -> None:
     if not runs:
         raise SystemExit(f"{arguments.folder} has no run. Run `make bench-report` first.")
     arguments.page.parent.mkdir(parents=True, exist_ok=True)
-    arguments.page.write_text(page(runs[0], runs[1] if len(runs) > 1 else None))
+    arguments.page.write_text(page(runs[0], runs[1] if len(runs) > 1 else None), "utf-8")
     print(f"\nThe page is {arguments.page}.")
     if missed:
         raise SystemExit(f"Without results, or with a missed limit: {', '.join(missed)}.")
@@ -110,7 +110,7 @@ def measured(names: list[str], arguments: argparse.Namespace) -> tuple[KeptRun, 
         if part is not None:  # written at once: an interrupted run keeps its complete parts
             run.parts[name] = part
             run = evolve(run, load=[load, rounded(os.getloadavg()[0])])
-            arguments.folder.mkdir(exist_ok=True)
+            arguments.folder.mkdir(parents=True, exist_ok=True)
             write(arguments.folder / time.strftime("%Y-%m-%d-%H%M.json", began), run)
     return run, missed
 

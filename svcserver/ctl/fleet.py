@@ -546,6 +546,8 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
             _disallow(host, gone.engine_address, listed)
         out.data({"id": node})
         out.text(f"The certificate of {node} is revoked.")
+        if not gone.engine_address:  # an older list does not have it
+            out.text(f"Remove its address from {ALLOW_FROM} in the dashboard's settings.")
         return
     machine = _named(listed, node)
     if swarm["NodeID"] == machine.id:

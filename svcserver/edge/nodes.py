@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, define, field, fields_dict, frozen
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from svcserver.edge.certificate import (
@@ -51,6 +51,11 @@ class FleetNode:
     fingerprint: str  # of its certificate
     issued_at: int  # epoch seconds
     engine_address: str = ""  # the address that its requests come from; "" in older lists
+
+
+def _node(entry: dict[str, Any]) -> FleetNode:
+    """Read an entry of the list; ignore what a later version may have added."""
+    return FleetNode(**{name: entry[name] for name in fields_dict(FleetNode) if name in entry})
 
 
 @frozen
@@ -163,7 +168,7 @@ class FleetFolder:
             state = file.stat()
             version = state.st_mtime_ns, state.st_ino
             if version != self._version:
-                nodes = [FleetNode(**entry) for entry in json.parse(file.read_bytes())]
+                nodes = [_node(entry) for entry in json.parse(file.read_bytes())]
                 self._nodes = {node.fingerprint: node for node in nodes}
                 self._version = version
         except FileNotFoundError:

@@ -203,7 +203,10 @@ class Game:
                 return
         self._process = None
         self._checks.stopService()
-        log.info("the game has ended with {status}", status=status)
+        if status is None:
+            log.warn("the game cannot be ended, and is no longer watched")
+        else:
+            log.info("the game has ended with {status}", status=status)
         self._report_end()
         if self._stopped_at is None:
             self.ended(status or 0)

@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.nodes import FleetFolder
+from svcserver.kernel import json
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import fingerprint
@@ -211,6 +212,12 @@ class NodeGateTests(SynchronousTestCase):
         self.assertEqual(self.grant(self.ann, HUNT_KEY, **large), 403)
         self.browse = self.browser("")
         self.assertEqual(self.grant(self.ann), 403)
+
+    def test_a_list_of_a_later_version_is_read(self) -> None:
+        file = self.fleet.path / "nodes.json"
+        nodes = [{**entry, "later": 1} for entry in json.parse(file.read_bytes())]
+        file.write_bytes(json.dump(nodes))
+        self.assertEqual([node.id for node in FleetFolder(file.parent).nodes()], [NODE, OTHER])
 
     def test_an_account_in_the_body_is_checked(self) -> None:
         for player, status in ((self.ann, 200), (self.eve, 403)):

@@ -55,7 +55,7 @@ export function drawing(title, unit, names, large = false) {
   const moment = el("span", {});
   const shown = names.map(() => el("b", {}));
   const legend = names.map((name, at) => el("span", {}, el("span", { class: `key ${["one", "two", "three"][at]}` }), `${name} `, shown[at]));
-  const place = el("div", { class: "plot", role: large ? "slider" : "img", tabindex: large ? "0" : null, "aria-label": title, "aria-valuemin": large ? "0" : null, keydown: (event) => large && step(event) });
+  const place = el("div", { class: "plot", role: large ? "slider" : "img", tabindex: large ? "0" : null, "aria-label": title, "aria-valuemin": large ? "0" : null, keydown: (event) => large && !event.altKey && !event.ctrlKey && !event.metaKey && step(event) });
   const node = el("figure", { class: large ? "large chart" : "card chart" },
     el("figcaption", {}, large ? null : el("strong", {}, unit ? `${title} (${unit.trim()})` : title), el("span", { class: "legend" }, moment, legend)), place);
   let plot = null, data = [[]], far = false, near = false;

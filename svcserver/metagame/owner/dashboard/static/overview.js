@@ -233,6 +233,7 @@ function players(status, wanted, seek) {
   const somewhere = status.players.some((player) => player.instance);
   const columns = [["Player"], ["Place"], ...(somewhere ? [["Instance"]] : [])];
   const search = el("input", { type: "search", placeholder: "Name or place", "aria-label": "Search players", autocomplete: "off", input: (event) => seek(event.target.value) });
+  search.value = wanted; // `redraw` may show this field instead of an older one
   const matches = (player) => [player.name, place(player.where), titles.get(player.instance) ?? ""].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()));
   const shown = status.players.filter(matches);
   const rows = shown.map((player) => [
