@@ -5,8 +5,8 @@ then, the new process does not know the authors of chat lines. So its own sessio
 enter rooms. Spec: 2 §4 Chat, rooms.
 
 An announcement has several parts. A process publishes a part only after it has received the
-previous one, so that one part at a time is in transit. Each part is correct at its own position in
-the order of events.
+previous one, so that one part at a time is in transit. Each part describes its sessions as they are
+when this part is published, not as they were when the announcement began.
 """
 
 from __future__ import annotations

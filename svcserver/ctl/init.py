@@ -236,7 +236,10 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     try:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
-        fail(f"{why} (--database or {DATABASE_VARIABLE}, --live or {LIVE_VARIABLE})")
+        fail(
+            f"{why} For a new host, set DATABASE_URL with --database or {DATABASE_VARIABLE}, "
+            f"and LIVE_URL with --live or {LIVE_VARIABLE}."
+        )
     warn_of_passwords(Scale(workers, database, live))
     parts = urlsplit(live.strip())
     if parts.scheme in SCHEMES and not parts.password:

@@ -131,11 +131,15 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read and documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Apply this annotation to ``read``, the reader of the bare type ``kind``."""
+        """Return the function that reads a value of the annotated type.
+
+        ``read`` reads a value of ``kind``, the type without annotations. If there are several
+        annotations, each gets the function that the previous one returned.
+        """
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """Apply this annotation to ``plain``, the JSON schema of the bare type."""
+        """Return the annotated type's JSON schema; ``plain`` is that of the type alone."""
         return plain
 
 

@@ -2,8 +2,9 @@
 
 Spec: 2 §8. The test is skipped where systemd cannot boot. A booting systemd mounts file systems and
 cgroups, which needs CAP_SYS_ADMIN. Root inside a container has that capability only if the
-container was started with it, and no package provides it. Therefore ``.ci/run`` does not require
-this test; ``make prove`` runs it. SVC_TEST_REQUIRE=boot makes it required, as in ``.ci/packages``.
+container was started with it. Installing a package does not help. Therefore ``.ci/run`` does not
+require this test; ``make prove`` runs it. SVC_TEST_REQUIRE=boot makes it required, as in
+``.ci/packages``.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ class Reader:
 def flood(connection: socket.socket) -> float:
     """Send many requests with long log lines; return the longest response time in seconds.
 
-    Requests are sent a few at a time: a client that waited for each response would use more CPU
-    time than the service.
+    Each round sends ``AT_ONCE`` requests and then reads their responses. With one request a round,
+    this client would need more CPU time than the service.
     """
     longest = 0.0
     tail = f"{'long.' * 100} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {'long ' * 80}x\r\n\r\n"
