@@ -1,8 +1,8 @@
 """Datagrams that show whether players' packets reach a machine's game ports.
 
 The deploy server and the agent of another machine send each other a nonce, each to the address that
-players use for the receiver. Nobody answers a datagram. The sender's socket is another than the
-receiver's, because a firewall would let in replies to the receiver's own datagrams.
+players use for the receiver. Nobody answers a datagram. Each side sends and receives with different
+sockets, because a firewall would let in replies to the datagrams of the receiving socket.
 """
 
 from __future__ import annotations

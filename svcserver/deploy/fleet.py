@@ -149,8 +149,8 @@ class Fleet:
     def adopt(self, server: GameServer) -> bool:
         """Record the server of an earlier run; return False if it cannot be adopted.
 
-        That is so if its port is taken or outside the port range, or if it is a second city or
-        dojo.
+        A server cannot be adopted if its port is taken or outside the port range, or if it is a
+        second city or dojo.
         """
         kind = server.launch.kind
         fits = server.port in self._ports(kind) and server.port not in self._taken()

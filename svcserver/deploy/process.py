@@ -132,8 +132,8 @@ class GameProcess(ProcessProtocol):
 
     When the watched process has ended and another one is watched instead, ``moved`` is called with
     the new pid. ``placed`` is called with the address and the id of the machine that an engine has
-    chosen. ``restarted`` is called with how the program ended and why, when an engine starts it
-    again.
+    chosen. When an engine starts the program again, ``restarted`` is called with two texts: how and
+    why the program ended.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:

@@ -303,7 +303,7 @@ def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return the memory guard, or None if it is off, and a bad setting of the guard, or "".
+    """Return (memory guard or None, fault): the guard is None if it is off or has a fault.
 
     A bad setting makes launches fail, not the start.
     """

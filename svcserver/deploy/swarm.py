@@ -397,7 +397,8 @@ class SwarmEngine:
     def uses(self, port: int) -> bool:
         """Return whether a game server may have the port.
 
-        A game server that is being removed has it, and so has one on a lost machine for ``HELD_S``.
+        A game server has its port until it is removed completely. If its machine is lost, it counts
+        as having the port for ``HELD_S`` seconds.
         """
         begin = self.clock.seconds() - HELD_S
         if any(since > begin and held == port for since, held in self._lost.values()):
@@ -668,8 +669,9 @@ class SwarmEngine:
     async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
         """Act on what a listing shows for one service.
 
-        A launch without room that got a machine before its removal may have started there. Its
-        failure is final, because a second attempt would start the same match's hunt twice.
+        A launch that lacks room is removed. If it gets a machine before it is removed, its hunt may
+        have started there. Then no second attempt is made, because it could start the same
+        match's hunt twice.
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError("a machine had room for it too late")
