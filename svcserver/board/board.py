@@ -28,7 +28,7 @@ class BoardTransaction(ABC):
     """The board's unit of work, which collects writes, ids and events until the commit.
 
     ``now`` is the time in epoch seconds by the engine's clock, the same in every run of the work.
-    ``ids`` are the ids that earlier runs of the work drew; a repeated run draws the same ids again.
+    ``ids`` has the ids that earlier runs of the work created; a repeated run gets the same ids.
     """
 
     __slots__ = ("_drawn", "_ids", "news", "now", "written")

@@ -1,7 +1,8 @@
 """A limit on events per key and time window; a place for an event can be taken and given back.
 
-Take a place before a database transaction that may turn out not to need the place. So two
-concurrent requests never share the last place:
+A database transaction may turn out not to need a place. Take the place before such a transaction,
+and give it back afterwards if it was not needed. Then two concurrent requests never share the last
+place:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)

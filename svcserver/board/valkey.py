@@ -1,9 +1,9 @@
 """The board on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
-that the work read has changed. Otherwise the transaction starts again. Entries from several loads
-may be of different moments. So after more than one load, the entries are compared before a result
-or an exception is returned. The engine's clock gives the time.
+that the work read has changed. Otherwise the transaction starts again. Between two loads, entries
+may change. So after more than one load, the entries are compared before a result or an exception is
+returned. The engine's clock gives the time.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class ValkeyBoard:
     async def _forget_if_first(self, names: list[bytes], ask: Ask) -> None:
         """Delete the entries, unless another process of this board is already running.
 
-        Each running process subscribes to one channel, and the number of its subscribers shows
-        this.
+        All running processes subscribe to one channel, so the channel's number of subscribers
+        shows whether another process is running.
         """
         running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
@@ -218,7 +218,7 @@ class ValkeyBoard:
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
         """Return all entries of a listed kind.
 
-        The pages are loaded one by one, so they may be of different moments.
+        The pages are loaded one after the other, and entries may change between two loads.
         """
         since = b"(%d" % (self._engine_s() * 1000)
         members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
