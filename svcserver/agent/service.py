@@ -138,7 +138,7 @@ class LostHost:
                 s=int(LOST_S),
             )
         elif was_lost and not self.is_lost:
-            log.info("the host answers, and the swarm has this machine again")
+            log.info("the host answers again, and the swarm has this machine")
         return Deferred.fromCoroutine(self.stop_all()) if self.is_lost else None
 
 

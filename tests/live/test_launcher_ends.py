@@ -47,7 +47,7 @@ def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path:
 CRASH = """
 import os
 import svcserver.launcher.main as main
-main.Program.try_start = lambda program: os.abort() if {dies} else program.reactor.stop()
+main.LauncherProgram.try_start = lambda program: os.abort() if {dies} else program.reactor.stop()
 main.main(["--key-file", "--no-links", "--no-browser"])
 """
 
