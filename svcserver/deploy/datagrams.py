@@ -81,7 +81,8 @@ class DatagramTrials:
     """The trials with the agents of other machines, one at a time.
 
     ``machines`` returns the machines of the swarm. A trial reserves its port, so that no game
-    server starts there meanwhile.
+    server starts there meanwhile. No trial begins at the last free port, because a hunt may need
+    it.
     """
 
     reactor: Any
@@ -102,6 +103,11 @@ class DatagramTrials:
         try:
             port = self.fleet.hold(Kind.HUNT, self.is_bound)
         except NoCapacity:
+            return None
+        try:
+            self.fleet.release(self.fleet.hold(Kind.HUNT, self.is_bound))
+        except NoCapacity:
+            self.fleet.release(port)
             return None
         here, there = hex_token(32), hex_token(32)
         self._running = Deferred.fromCoroutine(self._run(port, peer, here, there))

@@ -75,6 +75,10 @@ class TrialTests(SynchronousTestCase):
         held = [self.fleet.hold(Kind.HUNT, lambda port: False) for _ in range(2)]
         self.assertIsNone(self.trials.begin("b"))
         self.fleet.release(held[0])
+        self.assertIsNone(self.trials.begin("b"))  # a hunt may need the last port
+        self.assertEqual(self.fleet.hold(Kind.HUNT, lambda port: False), held[0])
+        for port in held:
+            self.fleet.release(port)
         self.assertIsNotNone(self.trials.begin("b"))
         self.assertIsNone(self.trials.begin("b"))
         self.result.callback(None)
