@@ -255,7 +255,7 @@ PLANTS = (
         "stale state after a failover",
         "svcserver.board.news",
         "        return lately.news[after:]",
-        "        self._heard = lately.news[-1]\n        return []",
+        "        self._last = lately.news[-1]\n        return []",
     ),
     Plant(
         "a line that its own process has not heard is lost without a word",
@@ -418,8 +418,8 @@ PLANTS = (
     on_swarm(
         "half of the memory is reserved",
         "reservation that is too small",
-        '                        "MemoryBytes": memory,\n',
-        '                        "MemoryBytes": memory // 2,\n',
+        '"Reservations": {\n                        "MemoryBytes": memory,',
+        '"Reservations": {\n                        "MemoryBytes": memory // 2,',
     ),
     on_swarm(
         "a service is forgotten before its program has ended",
