@@ -307,14 +307,34 @@ def cut_off_machine(breaker: Breaker, dice: random.Random) -> None:
     _unreachable(breaker, dice, power=True)
 
 
+AT_A_LAUNCH = 0.5  # share of these faults that wait for a launch
+LAUNCH_S = 40.0  # at most
+
+
 def _unreachable(breaker: Breaker, dice: random.Random, *, power: bool) -> None:
     swarm, back = breaker.host.swarm, dice.choice((5.0, 20.0, 40.0, 60.0, 150.0))
     if swarm is None:
         return
-    node = dice.choice([node for node in swarm.machines if node != MANAGER])
-    if node not in swarm.unreachable:
-        swarm.cut_off(node, power=power)
-        breaker.mend(back, partial(swarm.recover, node))
+
+    def cut(node: str) -> None:
+        if node in swarm.machines and node not in swarm.unreachable:
+            swarm.cut_off(node, power=power)
+            breaker.mend(back, partial(swarm.recover, node))
+
+    if dice.random() < AT_A_LAUNCH:
+        swarm.at_launch = cut
+        breaker.mend(LAUNCH_S, partial(setattr, swarm, "at_launch", None))
+        breaker.until = max(breaker.until, breaker.world.now + LAUNCH_S + back)
+    else:
+        cut(dice.choice([node for node in swarm.machines if node != MANAGER]))
+
+
+def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
+    """Let other programs use the machines' memory, until a launch is removed that waits for it."""
+    swarm = breaker.host.swarm
+    if swarm is not None:
+        swarm.crowded = True
+        breaker.mend(dice.uniform(20.0, 60.0), swarm.make_room)
 
 
 def drained_machine(breaker: Breaker, dice: random.Random) -> None:
@@ -343,6 +363,7 @@ def restarted_manager(breaker: Breaker, dice: random.Random) -> None:
 
 
 OF_SWARM: dict[str, Fault] = {
+    "crowded-machines": crowded_machines,
     "cut-off-machine": cut_off_machine,
     "drained-machine": drained_machine,
     "joined-machine": joined_machine,

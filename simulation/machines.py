@@ -32,7 +32,9 @@ CALL_S = 0.04  # at most, in each direction
 DOWN_S = 12.0  # until the manager notices that a machine does not answer
 AGENT_S = 3.0  # until the agent of a cut-off machine has ended its game servers
 HUNTS_END_S = 30.0  # the hunts of a lost machine end within this time
-START_S = 10.0  # a launch that waited longer was removed
+STARTS_S = 0.2, 2.0  # from the choice of a machine until the program runs there
+STARTS_ANYWAY = 0.5  # probability that a removal comes too late to prevent a start
+START_S = 15.0  # a launch that waited longer was removed
 DRAIN_AGAIN_S = 3.0
 REMEMBERED = 1_000  # matches
 
@@ -75,6 +77,9 @@ class SimSwarm(FakeSwarm):
     _newest: dict[str, GameServer] = field(factory=dict)  # by match
     _cuts: dict[str, int] = field(factory=dict)  # how often each machine was cut off
     _joined: int = 0
+    # called once with the machine of the next hunt or tutorial, while that starts
+    at_launch: Callable[[str], object] | None = None
+    crowded: bool = False  # other programs use the memory of all machines
     excused_until: float = 0.0  # a rare event ended a game server
 
     def tick(self) -> None:
@@ -101,6 +106,46 @@ class SimSwarm(FakeSwarm):
     def _add_task(self, service: Json) -> None:
         super()._add_task(service)
         self.tasks[-1] |= {"at": self.world.now, "disturbances": self.disturbances}
+
+    def _place(self, task: Json) -> None:
+        if self.crowded:
+            return
+        super()._place(task)
+        node = task["NodeID"]
+        if not node:
+            return
+        weather, takes_s = self.world.weather, self.world.weather.uniform(*STARTS_S)
+        task["ready_at"] = self.world.now + takes_s
+        if self.at_launch is not None and not task["persistent"] and node != MANAGER:
+            self.world.later(weather.uniform(0.0, takes_s), partial(self.at_launch, node))
+            self.at_launch = None
+
+    def _start(self, task: Json) -> None:
+        """Start a task's program when it is ready, at once on a machine that is being cut off."""
+        if "known" in task or self.world.now >= task["ready_at"]:
+            super()._start(task)
+
+    def _stop(self, task: Json) -> None:
+        """Stop a task; its program may start first if the machine is about to start it."""
+        is_starting = task["Status"]["State"] == "preparing" and self.world.now < task["ready_at"]
+        if is_starting and self.world.weather.random() < STARTS_ANYWAY:
+            super()._start(task)
+        else:
+            super()._stop(task)
+
+    def _delete(self, table: dict[str, Json], name: str) -> None:
+        """Delete a service or secret; a service that has waited may get room at that moment."""
+        if any(task["Status"]["State"] == "pending" for task in self._tasks_of(name)):
+            self.make_room()
+        super()._delete(table, name)
+
+    def make_room(self) -> None:
+        """Undo ``crowded``; what waits for room gets it at once."""
+        if self.crowded:
+            self.crowded = False
+            for task in self.tasks:
+                if task["Status"]["State"] == "pending" and task["DesiredState"] == "running":
+                    self._place(task)
 
     # -- game servers ------------------------------------------------------------
 
