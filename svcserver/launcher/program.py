@@ -100,9 +100,11 @@ class Launcher(Service):
 
     @property
     def in_game(self) -> bool:
-        """True while a game is running or starting."""
+        """True while a game starts, runs, or has been told to stop but has not ended."""
         playing = (Stage.STARTING, Stage.PLAYING)
-        return any(member.host.stage in playing for member in self.members.values())
+        return any(
+            member.host.stage in playing or member.game.running for member in self.members.values()
+        )
 
     # -- joining and leaving ---------------------------------------------------
 

@@ -222,6 +222,17 @@ class UpdateTests(LauncherCase):
         self.clock.pump([TICK_S] * 9)
         self.assertEqual(self.restarts, 1)
 
+    def test_restart_waits_for_a_stopped_game_to_end(self) -> None:
+        self.offer()
+        self.begin()
+        self.member.inputs.play()
+        self.member.inputs.stop()  # before the updates have noticed the game
+        self.clock.pump([TICK_S] * 3)
+        self.assertEqual(self.restarts, 0)
+        self.end_game()
+        self.clock.pump([TICK_S] * 3)
+        self.assertEqual(self.restarts, 1)
+
     def test_console_keeps_its_version_until_the_next_start(self) -> None:
         self.updates.restart = None
         self.offer()
