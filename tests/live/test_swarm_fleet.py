@@ -21,7 +21,7 @@ from svcserver.kernel.settings import parse_env_file
 from tests.ctl.command import new_host, svcctl
 from tests.live.deploying import CITY, HUNT, deploy, hand_out, servers
 from tests.live.swarm_engine import IMAGE, SwarmMachine, fleet, join
-from tests.support.processes import Service, eventually
+from tests.support.processes import Service, eventually, free_port
 
 pytestmark = pytest.mark.live
 
@@ -135,6 +135,8 @@ def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> Non
 
 def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
     host, game = new_host(tmp_path / "host"), tmp_path / "game"
+    # its metagame does not run, and the usual port may be another host's
+    change(host / "metagame.env", {"PORT": str(free_port())})
     (game / "bin").mkdir(parents=True)
     (game / "bin" / "server").write_text("#!/bin/sh\nsleep 60\n")
     with fleet(2, joined=0) as (manager, second):
