@@ -26,7 +26,7 @@ from attrs import asdict, field, frozen
 from svcserver.ctl.as_owner import NobodyListens, owner_of
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
-from svcserver.ctl.output import Out, fail
+from svcserver.ctl.output import Failed, Out, fail
 from svcserver.deploy.docker_api import OLDEST
 from svcserver.deploy.settings import TCP, Settings
 from svcserver.deploy.swarm import ADDRESS, DRAIN
@@ -48,6 +48,7 @@ AGENT = "svc-agent-"
 AGENT_IMAGE = "localhost/svcserver"
 TWISTD = "/usr/lib/svcserver/bin/twistd"  # in this image, whose entry point starts a whole host
 ALLOW_FROM = "GAMESERVER_ALLOW_FROM"
+ATTEMPTS = 5  # to read all services while hunts end
 MB = 1024 * 1024
 WINE = """\
 RUN apt-get update && apt-get install -y --no-install-recommends wine wine64 \\
@@ -440,10 +441,22 @@ def machines(docker: Docker) -> list[FleetMachine]:
     ]
 
 
+def _services(docker: Docker) -> list[Any]:
+    """Return all services; try again if one is deleted between the two commands."""
+    attempt = 1
+    while names := docker.run("service", "ls", "--quiet").split():
+        try:
+            return list(docker.read("service", "inspect", *names))
+        except Failed as error:
+            if "no such service" not in str(error).lower() or attempt == ATTEMPTS:
+                raise
+        attempt += 1
+    return []
+
+
 def _reservations(docker: Docker) -> dict[str, int]:
     """Return how many MB each service reserves, by the service's name."""
-    names = docker.run("service", "ls", "--quiet").split()
-    services = docker.read("service", "inspect", *names) if names else []
+    services = _services(docker)
     reserved = {}
     for service in services:
         resources = service["Spec"]["TaskTemplate"].get("Resources") or {}

@@ -17,7 +17,9 @@ from svcserver.ctl.as_owner import Owner
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.fleet import Docker, FleetMachine, dockerfile, write_context
 from svcserver.ctl.host import Host
+from svcserver.ctl.output import Failed, fail
 from svcserver.edge.nodes import FleetFolder
+from svcserver.kernel import json
 from svcserver.kernel.settings import parse_env_file
 from tests.ctl.test_accounts import HostCase
 from tests.ctl.test_doctor_swarm import second
@@ -55,6 +57,32 @@ class InitTests(HostCase):
     def test_without_docker_the_cure_is_named(self) -> None:
         self.patch(fleet.shutil, "which", lambda name: None)
         self.assertIn("apt install docker.io", self.ctl("fleet", "nodes").err)
+
+
+class ReservationTests(SynchronousTestCase):
+    """A hunt's service is deleted between the two commands that read all services."""
+
+    def reserved(self, deleted: int) -> dict[str, int]:
+        """Return the reservations; ``deleted`` times, a listed service no longer exists."""
+        rest = iter(range(deleted))
+
+        def run(docker: Docker, *words: str) -> str:
+            if words[1] == "ls":
+                return "id1 id2\n"
+            if next(rest, None) is not None:
+                fail("docker service inspect: Error: no such service: id2")
+            limits = {"Resources": {"Reservations": {"MemoryBytes": 64 << 20}}}
+            return json.dump([{"Spec": {"Name": "svc-city", "TaskTemplate": limits}}]).decode()
+
+        self.enterContext(mock.patch.object(Docker, "run", run))
+        return fleet._reservations(Docker("docker", {}))
+
+    def test_the_services_are_read_again(self) -> None:
+        self.assertEqual(self.reserved(2), {"svc-city": 64})
+
+    def test_it_gives_up_with_the_error_of_docker(self) -> None:
+        with self.assertRaisesRegex(Failed, "no such service: id2"):
+            self.reserved(100)
 
 
 class RemoveTests(HostCase):
