@@ -51,6 +51,7 @@ class Updates(MultiService):
     _played: bool = field(default=False, init=False)  # while a new version was there
     _job: Deferred[Any] | None = field(default=None, init=False)
     _looked_at: float = field(default=-LOOK_S, init=False)
+    _looked_for: set[str] = field(factory=set, init=False)  # the ids of the hosts of the last look
 
     def __attrs_post_init__(self) -> None:
         MultiService.__init__(self)
@@ -81,8 +82,10 @@ class Updates(MultiService):
         if member is not None and (member.record.updates or not is_known):
             self.question, self.text, self._looked_at = None, "", -LOOK_S
         pending = self.ready or self._offer is not None
-        if not pending and self.launcher.clock.seconds() - self._looked_at >= LOOK_S:
-            self._looked_at = self.launcher.clock.seconds()
+        hosts = {member.record.id for member in self._members()}
+        is_due = self.launcher.clock.seconds() - self._looked_at >= LOOK_S
+        if not pending and (is_due or hosts - self._looked_for):  # a new host need not wait
+            self._looked_at, self._looked_for = self.launcher.clock.seconds(), hosts
             self._begin(self._look())
         elif self.launcher.in_game:
             self._played = self._played or pending
@@ -103,6 +106,17 @@ class Updates(MultiService):
     def _end(self, _: object) -> None:
         self._job = None
 
+    def _members(self) -> list[Membership]:
+        """Return the memberships of trusted hosts whose updates the player may take."""
+        return [
+            member
+            for member in self.launcher.members.values()
+            if member.record.username
+            and member.record.public
+            and member.before is None
+            and member.record.updates != NO
+        ]
+
     async def _look(self) -> None:
         """Find the newest version that a host offers with a valid signature.
 
@@ -111,11 +125,7 @@ class Updates(MultiService):
         """
         best: tuple[LauncherOffer, Membership] | None = None
         asking: tuple[LauncherOffer, Membership] | None = None
-        for member in tuple(self.launcher.members.values()):
-            if not (member.record.username and member.record.public and member.before is None):
-                continue
-            if member.record.updates == NO:
-                continue
+        for member in self._members():
             for offer in await self._usable_offers(member):
                 if member.record.updates != YES:
                     asking = asking or (offer, member)

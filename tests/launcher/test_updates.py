@@ -115,6 +115,17 @@ class UpdateTests(LauncherCase):
         self.clock.pump([LOOK_S, TICK_S, TICK_S])
         self.assertTrue(self.updates.ready)
 
+    def test_offer_of_a_host_is_noticed_when_its_account_is_made(self) -> None:
+        self.member.change(username="", updates="")
+        self.offer()
+        self.begin()
+        self.assertEqual(self.updates.shown()["host"], "")
+        self.member.change(username="Bo_1")
+        self.clock.pump([TICK_S] * 2)
+        self.assertEqual(self.updates.shown()["host"], self.member.record.id)
+        self.clock.pump([TICK_S] * 20)
+        self.assertEqual([path for _, path, _ in self.remote.requests].count(LIST), 1)
+
     def test_answer_holds_for_the_certificate_that_it_was_given_for(self) -> None:
         again = joined(decode(invite_text(fingerprint=PAIR.fingerprint)), self.member.record)
         self.assertEqual(again.updates, YES)
