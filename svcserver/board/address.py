@@ -45,7 +45,7 @@ class EngineAddress:
             raise ValueError("must name a port of 1 to 65535 after the host") from None
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
-            raise ValueError("names a user without a password")
+            raise ValueError("has a user name but no password")
         return cls(parts.hostname, port or 6379, db, user, password, tls=tls, ca=ca)
 
 

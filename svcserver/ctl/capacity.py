@@ -277,7 +277,7 @@ def _number(text: str) -> int:
         number: int = numbers(text)
         return number
     except ValueError as why:
-        fail(f"deploy.env: a figure of the memory guard {why}")
+        fail(f"deploy.env: a value of the memory guard {why}")
 
 
 def _free_mb() -> float:

@@ -37,9 +37,9 @@ def upstreams(text: str) -> tuple[Address, ...]:
     if not addresses:
         raise ValueError("must be http:// with a loopback address and a port, and no path")
     if len(set(addresses)) < len(addresses):
-        raise ValueError("names the same address twice")
+        raise ValueError("lists the same address twice")
     if len(addresses) > MOST_WORKERS:
-        raise ValueError(f"names more than {MOST_WORKERS} addresses")
+        raise ValueError(f"lists more than {MOST_WORKERS} addresses")
     return addresses
 
 

@@ -115,5 +115,5 @@ def _columns(columns: Any, count: int) -> dict[str, Column]:
         for name, column in [*columns.items()][:MAX_COLUMNS]
     }
     if any(len(column) != count for column in made.values()):
-        raise ValueError("columns of different lengths")
+        raise ValueError("the columns have different lengths")
     return made

@@ -68,7 +68,7 @@ def passport_parts(text: str) -> frozenset[str]:
     """Parse PASSPORT_TAKES, a choice of ``PASSPORT_PARTS``; raises ValueError."""
     parts = frozenset(comma_list(text))
     if not parts <= frozenset(PASSPORT_PARTS):
-        raise ValueError(f"must name some of {', '.join(PASSPORT_PARTS)}, with commas between")
+        raise ValueError(f"may list only {', '.join(PASSPORT_PARTS)}, separated by commas")
     return parts
 
 

@@ -35,7 +35,7 @@ def _registry(data: dict[str, Any]) -> SeasonRegistry:
     seasons = [_season(row, len(costs)) for row in data["seasons"]]
     seasons_by_id = {season.id: season for season in seasons}
     if not costs or len(seasons_by_id) != len(seasons):
-        raise ValueError("needs level costs, and must list each season exactly once")
+        raise ValueError("must have level costs, and list each season exactly once")
     return SeasonRegistry(seasons_by_id, costs)
 
 

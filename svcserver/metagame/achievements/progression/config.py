@@ -94,7 +94,7 @@ def _listed(value: Any) -> list[Any]:
 def path_of(sent: Any) -> Path:
     """Return a track, parsed and validated from its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
-        raise ValueError("a track without progression_id")
+        raise ValueError("a track has no progression_id")
     name = sent["progression_id"]
     gate = sent.get("premium_gating_entitlement", "")
     if not isinstance(gate, str):
@@ -110,7 +110,7 @@ def path_of(sent: Any) -> Path:
     ranks = {rank for rank, _ in requirements}
     for key in LISTS:
         if any(reward["rank_id"] not in ranks for reward in sent.get(key, [])):
-            raise ValueError(f"{name}: {key} names a rank without a requirement")
+            raise ValueError(f"{name}: {key} has a rank without a requirement")
     return Path(name, gate, requirements, _prestige(sent, name), permanent)
 
 
@@ -146,7 +146,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
     permanent = []
     for reward in rewards:
         if not isinstance(reward, dict) or type(reward.get("rank_id")) is not int:
-            raise ValueError(f"{name}: a reward without rank_id")
+            raise ValueError(f"{name}: a reward has no rank_id")
         entitlements = reward.get("entitlements") or []
         if not isinstance(entitlements, list):
             raise ValueError(f"{name}: the entitlements of a reward are not a list")

@@ -179,7 +179,7 @@ class BelongingsTests(SynchronousTestCase):
         self.assertEqual((ran.data["items"], ran.data["currencies"]), (2, 0))
         self.assertEqual(len(ran.data["left_out"]), 2)
         env.write_text(env.read_text() + "PASSPORT_TAKES=everything\n")
-        self.assertIn("must name some of", svcctl("passport", "import", file, "X", *config).line)
+        self.assertIn("may list only", svcctl("passport", "import", file, "X", *config).line)
 
 
 class BoundTests(SynchronousTestCase):
