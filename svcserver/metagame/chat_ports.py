@@ -226,10 +226,10 @@ ONLY = ""  # the key of the only entry
 
 
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Connect ``hear`` to a signal that every process sends for the same announcement.
+    """Connect ``hear`` to a signal, so that it hears each announcement once.
 
-    The first process publishes the announcement to all processes; the copies of the other processes
-    are dropped.
+    Every process sends the signal for each announcement. The first of them publishes the
+    announcement to all processes, and the signals of the others are ignored.
     """
     if not board.shared:
         signal.connect(hear)
@@ -268,7 +268,10 @@ def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
 
 
 def _name(server: ChatServer, occupant: Occupant) -> str:
-    """Return the current display name; for a session on another worker, the name it joined with."""
+    """Return the current name of a chat participant.
+
+    If another worker has the session, return the name at the time of joining the room.
+    """
     person = server.people.get(occupant.session.account)
     return occupant.nick.partition(":")[0] if person is None else person.about.name
 

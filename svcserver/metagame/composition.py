@@ -199,7 +199,7 @@ class Metagame(Parts):
             await self.node_orders.open(self.gate.origin.player_address(request), server)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
-        """Return the HTTP entry point with all routes; a broken data file stops the start."""
+        """Return the HTTP entry point with all routes; exits if a data file is invalid."""
         settings, observers = self.settings, (*observers, CountingRequests(self.counters))
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))

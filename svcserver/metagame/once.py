@@ -89,8 +89,8 @@ def of_requests(name: str) -> Index:
     """Return the unique index of a table's ``request_id`` column.
 
     The migration makes this a partial index, which leaves out old rows with an empty
-    ``request_id``. Declaring that here would import the dialects of both databases, although a host
-    uses only one.
+    ``request_id``. A declaration here would have to import the dialects of both databases, although
+    a host uses only one.
     """
     return Index(name, "request_id", unique=True)
 
@@ -105,13 +105,13 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry for results of this shape; a result may also be None."""
+    """Return the kind of board entry that stores results of this shape, or None as the result."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
 @define(eq=False)  # not frozen, which is slower: one is made for every request
 class Attempt:
-    """One attempt of a request; it has no id if the request bypassed the gateway.
+    """One attempt of a request; its id is missing if the request bypassed the gateway.
 
     The transaction sets ``was_done`` if an earlier attempt had already done the work.
     """

@@ -24,7 +24,7 @@ def coded(status: int, refusal: Refusal) -> Answer:
 
 @worded_as(WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
-    """Return ``{error: <code>, message}``, the error body of nine management routes. Spec: 2 §7.
+    """Return the error body ``{error: <code>, message}`` of nine management routes. Spec: 2 §7.
 
     The body is empty for an error without a code, such as wrong credentials.
     """
@@ -35,7 +35,7 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Replace the code of errors in the block; ``coded`` puts the old code before the message."""
+    """Give every refusal in the block this code; ``coded`` puts its old code before its message."""
     try:
         yield
     except Refusal as error:

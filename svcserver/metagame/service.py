@@ -1,4 +1,4 @@
-"""The ``svc-metagame`` process: ``composition.py`` with its database, port and log."""
+"""The ``svc-metagame`` process, which runs the game with a database, a board and a port."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The account for which a caller acts. Spec: 1 §4 access labels, §5.6; 2 §7.
 
 A player always acts for its own account, whatever account a URL or body names. A game server or an
-admin acts for the account that the request names. If a game server forwards the token of a
-different account, the write is stored for the named account. A warning is logged at most once a
-minute for each such pair of accounts.
+admin acts for the account that the request names. If a game server names one account but forwards
+the token of another, the write is stored for the named account. Then a warning is logged, at most
+once a minute for each such pair of accounts.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def own(call: Call, named: AccountId) -> AccountId:
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
     """Raise Forbidden if the route's marks do not let this caller act for the named account.
 
-    With ``game_server``, only game servers may use the route. With ``own``, players may name only
-    their own account. The gate calls this only if the named account has real progression.
+    If a route has the mark ``game_server``, only game servers may use it. If it has the mark
+    ``own``, players may name only their own account. The gate calls this only if the named account
+    has real progression.
     """
     if caller.game_server:
         return

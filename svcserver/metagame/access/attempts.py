@@ -25,13 +25,16 @@ WRONG_KEYS = Quota.named("wrong_admin_keys", TRIES, TRIES_S)
 
 @define
 class WrongAdminKeys:
-    """The counter of wrong admin keys; above the limit, the error for such a key is TooMany."""
+    """The counter of wrong admin keys; above the limit, a wrong key gets the error TooMany."""
 
     board: Board
     counters: Counters = field(factory=Counters)
 
     def note(self, kind: str) -> None:
-        """Count a failed use of a key of this kind in the metrics, without a rate limit."""
+        """Count a failed use of this kind of key in the metrics.
+
+        This does not affect the rate limit.
+        """
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:

@@ -35,7 +35,7 @@ class Epochs:
     The process that ends sessions may have a slow clock. So a token that this process signed before
     it learned the new epoch is invalid, whatever the token's ``iat``.
 
-    ``ended`` is sent whenever an account's epoch moves on.
+    The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
 
     ended: Signal[SessionsEnded] = field(factory=Signal)
@@ -69,9 +69,9 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Store an epoch that a transaction wrote or read; False if a later epoch is known.
 
-        False means that the transaction read old data. If this process is storing the same epoch as
-        a correction (see ``correcting``), no session ends: this process has used the epoch already,
-        so the tokens that it has signed in the meantime are valid.
+        False means that the transaction read old data. No session ends if this process itself is
+        storing the epoch as a correction (see ``correcting``): it has used that epoch already, so
+        the tokens that it has signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -86,9 +86,10 @@ class Epochs:
         return not_before >= self._stored.get(account_id, 0)
 
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
-        """Store all epochs of the database; ``learned`` is the counter from before the read.
+        """Store the epochs of the database; keep local epochs that are later.
 
-        If an epoch was learned during the read, no local epoch is dropped, because it may be newer.
+        ``learned`` is the counter's value from before the database was read. If the counter has
+        changed since then, no local epoch is dropped, because it may be newer than the database's.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():

@@ -152,7 +152,7 @@ class Gate:
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """Return False if ``real_only`` hides the route from an account with stub progression."""
+        """Return False for a route marked ``real_only`` if the account has stub progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
@@ -341,7 +341,7 @@ class Gate:
         raise Unauthenticated("no account key")
 
     async def _account_key(self, request: HttpRequest) -> Caller:
-        """Return the holder of the account key as the caller.
+        """Return the caller who holds the account key.
 
         The caller has staff rights only if the key opens staff routes without a second factor.
         """
@@ -456,7 +456,7 @@ def guarded(
     observers: Sequence[Observer],
     refused: RefusedRequests | None = None,
 ) -> FrontDoor:
-    """Return an HTTP entry point with this gate, which passes handlers the game's ``Call``."""
+    """Return an HTTP entry point that applies this gate and passes a ``Call`` to each handler."""
     return FrontDoor(
         gate,
         settings,

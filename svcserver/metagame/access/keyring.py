@@ -34,8 +34,8 @@ class Holder(Protocol):
 class StaffKey:
     """An account found by one of its keys, and the limits of that key on staff routes.
 
-    ``plays_only``: the account has another key for the dashboard, so this one opens no staff route.
-    ``second_factor``: this key needs the second factor as well.
+    If ``plays_only``, the account has another key for the dashboard, so this key opens no staff
+    route. If ``second_factor``, the key needs a code of the second factor as well.
     """
 
     account: Holder

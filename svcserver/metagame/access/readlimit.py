@@ -36,6 +36,7 @@ class ReadLimit:
     async def take_of(self, call: Call[Any]) -> None:
         """Count a read by the caller's account, or by the caller's address if there is no account.
 
-        The address alone would not do: all staff who use a tunnel have the same address.
+        An address does not identify a staff member: all staff who use a tunnel have the same
+        address.
         """
         await self.take(call.caller.account or call.request.peer)

@@ -74,8 +74,8 @@ def end_all_sessions(tx: Connection) -> None:
 class StaffSession:
     """The account that signed in, and its token epoch at sign-in; a later epoch ends the session.
 
-    ``ways`` identifies the key and second factor of the account at sign-in. A change of either
-    ends the session, too.
+    ``ways`` identifies the account's key and second factor at sign-in. If one of them changes, the
+    session ends as well.
     """
 
     account_id: AccountId
@@ -140,7 +140,7 @@ class StaffSessions:
     async def make_link(self, account_id: AccountId, ways: str) -> str:
         """Return a secret that starts one session of the account within ``LINK_LIVES_S``.
 
-        The secret's hash is stored as a session that no ticket opens. So whatever ends the
+        The secret's hash is stored as a session that no ticket opens. So everything that ends the
         account's sessions also makes the secret invalid.
         """
         word = hex_token(64)
@@ -153,7 +153,7 @@ class StaffSessions:
         return word
 
     async def use_link(self, word: str) -> StaffSession | None:
-        """Return the account for which the link starts a session, once.
+        """Return the account that the link signs in; each link can be used once.
 
         Returns None if the link was used before or has expired.
         """
@@ -175,7 +175,7 @@ class StaffSessions:
     async def find(self, ticket: Ticket) -> StaffSession | None:
         """Return the session if it has not ended; the gate compares its ``ways``.
 
-        Sessions are not cached, because the gate reads the account for each such request anyway.
+        Sessions are not cached: the gate reads the account at each such request anyway.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())

@@ -156,7 +156,7 @@ class Audit:
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add an audit row in a new transaction, for an attempt without a transaction."""
+        """Add an audit row in a new transaction, for an attempt that has none of its own."""
 
         def work(tx: Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)
@@ -193,10 +193,11 @@ class Audit:
         return done
 
     async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
-        """Run ``act(tx, trace)``, which changes a file, between two rows, as ``around`` does.
+        """Add an audit row, run ``act(tx, trace)``, which changes a file, and add a second row.
 
-        A crash after the file has changed thus leaves the first row. ``act`` may run again. Only
-        one ``act`` runs at a time, in all metagames of the database.
+        The rows are those of ``around``. If the process crashes after the file has changed, the
+        first row remains. ``act`` may run again after a conflict. Only one ``act`` runs at a time,
+        in all metagames of the database.
         """
 
         def work(tx: Connection, trace: Trace) -> T:

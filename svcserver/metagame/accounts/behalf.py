@@ -35,7 +35,7 @@ class ActingPair:
 
 @frozen
 class Behalf:
-    """Finds the two accounts that a body names, and records what staff do for another account."""
+    """Finds the two accounts that a body names, and audits what staff do for other accounts."""
 
     directory: Directory
     audit: Audit

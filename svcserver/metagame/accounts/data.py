@@ -24,7 +24,9 @@ MINUTES_A_DAY = 1440
 
 @define
 class Allowance:
-    """A daily byte quota per account (a token bucket); 0: no limit. ``wall_clock``: epoch seconds.
+    """A daily byte quota per account, as a token bucket; 0 means no limit.
+
+    ``wall_clock`` returns epoch seconds.
 
     The quota is kept in memory, so a restart or a change of the limit refills it. No player can
     cause either of them.

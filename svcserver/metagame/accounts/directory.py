@@ -153,7 +153,7 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 async def id_of(ledger: Ledger, who: str) -> AccountId:
     """Return the id of an account by name or id; "" if there is none.
 
-    The id only selects what a write locks; the write looks the account up again.
+    Use the id only to choose the account row that a write locks; the write finds the account again.
     """
     account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
     return "" if account is None else account.id

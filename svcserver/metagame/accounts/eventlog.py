@@ -65,7 +65,10 @@ Work = Callable[[Connection, WriteNotes], T]
 
 
 def is_known(tx: Connection, account_id: AccountId) -> bool:
-    """Return whether the account exists; the ledger has already locked its row (``OneAccount``)."""
+    """Return whether the account exists.
+
+    The transaction has the scope ``OneAccount``, so its row is locked already.
+    """
     return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 
 

@@ -70,7 +70,7 @@ class CodeWish:
 @spelled(pascal_case)
 @frozen
 class InvitesWish:
-    """A request for new codes, each with so many uses.
+    """A request for several new codes with the same number of uses.
 
     The codes expire after ``Days``; 0 means never. The note is only for staff.
     """
@@ -116,9 +116,10 @@ class InviteUser(TypedDict):
 
 
 class InviteEntry(TypedDict):
-    """An invite code with its note, maker and expiry; null means unknown or never.
+    """An invite code with its note, maker and expiry.
 
-    ``uses`` is the number of accounts made with the code, and ``users`` lists the newest of them.
+    ``madeAt`` is null if unknown; ``expiresAt`` is null if the code never expires. ``uses`` is the
+    number of accounts made with the code, and ``users`` lists the newest of them.
     """
 
     code: str
@@ -134,7 +135,7 @@ class InviteEntry(TypedDict):
 
 
 class InviteList(TypedDict):
-    """The invite codes: first those that can be used; ``more`` if the list is not complete."""
+    """The invite codes, usable ones first; ``more`` is true if the list is not complete."""
 
     invites: list[InviteEntry]
     more: bool
@@ -192,7 +193,7 @@ log = Logger()
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Return an audited action that adds a code, or sets the uses of an existing code."""
+    """Return an audited action that adds a code, or sets how often an existing code can be used."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)

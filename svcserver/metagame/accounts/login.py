@@ -63,7 +63,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """The reply about a token, which always says that the token is active."""
+    """The reply to a request to verify a token; it always says that the token is active."""
 
     active: bool
     scope: str

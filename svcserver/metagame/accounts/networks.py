@@ -69,8 +69,9 @@ _NEAR = (
 class HeldNetworks:
     """The networks to which the bans (or the mutes) of accounts extend.
 
-    A network counts only while its sanction runs. Rows that an older version left behind are
-    ignored. Every method takes the open transaction; times are in epoch seconds.
+    A network counts only while its sanction runs. Rows without a current sanction, which an older
+    version did not delete, are ignored. Every method takes the open transaction; times are in epoch
+    seconds.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -169,7 +170,7 @@ class SqlNetworks:
 
 @define
 class Networks:
-    """Records the networks of log-ins, and tells whether a network is banned."""
+    """Records the networks of log-ins, and checks whether a network is banned."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]

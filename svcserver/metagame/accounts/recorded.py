@@ -58,12 +58,12 @@ def reason_of(call: Call) -> str:
 
 
 def nothing(done: None) -> Mapping[str, Json]:
-    """Return the empty reply for a write that has no result."""
+    """Return an empty reply, for a write without a result."""
     return EMPTY_OBJECT
 
 
 def as_stored(reply: bytes) -> bytes:
-    """Return the reply's bytes unchanged, for a write that made and stored them itself."""
+    """Return the reply's bytes unchanged, for a write that encodes and stores its own reply."""
     return reply
 
 

@@ -30,7 +30,7 @@ InviteState = Literal["valid", "used_up", "expired", "unknown"]
 
 
 class ServerFault(Refusal):
-    """An empty 500 response: the owner has left the registration mode unset, or it is invalid."""
+    """The error for an empty 500 response: the registration mode is unset or invalid."""
 
     status = 500
 
@@ -152,9 +152,9 @@ def register(
     *,
     is_admin: bool = False,
 ) -> NewAccount:
-    """Register an account after checking the invite and the name; one use of the invite is spent.
+    """Register an account after checking the invite and the name; use up one use of the invite.
 
-    A taken name never costs a use. ``at`` is in epoch seconds.
+    If the name is taken, no use is lost. ``at`` is in epoch seconds.
     """
     spelled = check_wish(accounts, mode, name, code, at)
     if spelled is not None and not accounts.spend(spelled):

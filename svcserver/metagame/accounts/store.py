@@ -220,7 +220,7 @@ _DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
 
 @frozen
 class InviteUses:
-    """The number of uses of an invite code, and the newest uses: (account id, time) pairs."""
+    """The number of uses of an invite code, and the (account id, time) pairs of the newest uses."""
 
     count: int
     newest: list[tuple[AccountId, int]] = field(factory=list)
@@ -404,7 +404,7 @@ def knows_game_server(tx: Connection, key: str) -> bool:
 def is_anothers(tx: Connection, key: str) -> bool:
     """Return whether the database has accounts, but none with this key.
 
-    The database may be of any version.
+    If so, it belongs to somebody else. The database may have the tables of any version.
     """
     if not _has_accounts(tx):
         return False

@@ -26,9 +26,9 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 
 @frozen
 class BehalfWish:
-    """The target's name; an admin may also name the acting account in ``From``, by id or name.
+    """The name of the target account; an admin may also name the acting account in ``From``.
 
-    ``Reason`` is the reason for the audit log.
+    ``From`` is an account id or name. ``Reason`` is stored in the audit log.
     """
 
     username: TextWithNul = field(metadata=sent_as("Username"))

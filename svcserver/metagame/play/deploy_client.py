@@ -1,7 +1,7 @@
 """The client for the deploy server, over plain HTTP on this machine. Spec: 2 §4 Deploy server.
 
-The specification has only two of the routes. Requests to the other routes are signed
-(``kernel.machine``).
+The specification describes only two of the deploy server's routes. This client signs its requests
+to the other routes (``kernel.machine``).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class Busy(Exception):
-    """The error that the deploy server has no capacity at the moment; retry later."""
+    """The error if the deploy server has no capacity at the moment; a later retry may succeed."""
 
 
 class DeployFailed(Exception):
-    """The error for a missing or unusable reply.
+    """The error for a reply of the deploy server that is missing or unusable.
 
-    ``was_asked`` is true if the request may have arrived. ``status`` is the HTTP status if the
-    reply was not JSON, and 0 if there was no reply.
+    ``was_asked`` is true if the request may have reached the deploy server. ``status`` is the HTTP
+    status if the reply was not JSON, and 0 if there was no reply.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -126,8 +126,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers; None without a reply.
 
-        The set is empty if the deploy server has no route that lists game servers. Then no launch
-        waits until an earlier game server has ended.
+        The set is empty if the deploy server has no route that lists game servers. Launches then do
+        not wait until an earlier game server has ended.
         """
         status, listed = await self._list()
         if listed is None:
@@ -152,7 +152,7 @@ class DeployClient:
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
         """Start, stop or restart a game server; return the id of the game server that then runs.
 
-        Raises a Refusal, which is Unanswered if the request was sent and its result is unknown.
+        Raises a Refusal. It is Unanswered if the request was sent, but its result is unknown.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -162,7 +162,7 @@ class DeployClient:
         return None
 
     async def report_players(self, server_ids: Sequence[str]) -> None:
-        """Report that these game servers have players; a failure does no harm."""
+        """Report that these game servers have players; failures are ignored."""
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
@@ -170,7 +170,7 @@ class DeployClient:
             return
 
     async def look(self) -> None:
-        """Make the deploy server list its game servers now; a failure does no harm."""
+        """Make the deploy server update its list of game servers now; failures are ignored."""
         try:
             path = "/gameservers/look"
             await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path))
@@ -206,9 +206,10 @@ class DeployClient:
         raise Unavailable("the deploy server sent no output", code="refused")
 
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
-        """Return the game servers, their usage by id, and a number for the list of ended launches.
+        """Return the game servers, the usage of each by id, and a change number.
 
-        The number changes whenever that list changes. Returns None if there is no usable reply.
+        The change number differs whenever the list of ended launches has changed. Returns None if
+        there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)
@@ -222,7 +223,10 @@ class DeployClient:
         return None
 
     async def begin_check(self, node: str) -> dict[str, Any]:
-        """Begin a trial of a node's game ports; return what its agent checks. Raises Refusal."""
+        """Start a test of a node's game ports; return what the node's agent must check.
+
+        Raises Refusal.
+        """
         path = "/gameservers/check"
         match await self._owners("POST", path, LIST_TIMEOUT_S, json={"Node": node}):
             case {"image": str(image), "trial": dict() | None as trial}:
@@ -285,7 +289,7 @@ class DeployClient:
     async def _ask_again(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
-        """Send a request; retry refused connections for as long as a restart takes."""
+        """Send a request; if the connection is refused, retry for as long as a restart takes."""
         deadline = self.clock.seconds() + RESTARTS_S
         while True:
             try:

@@ -37,7 +37,10 @@ TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal, in cas
 
 @define(eq=False)
 class GamePorts:
-    """The client for the allowlist helpers at ``urls``; for networks see ``kernel.networks``."""
+    """The client for the allowlist helpers at ``urls``.
+
+    ``network_of`` returns the network of a request's player, in the form of ``kernel.networks``.
+    """
 
     http: Any
     clock: IReactorTime

@@ -113,7 +113,7 @@ class MatchEntry:
 
 @frozen
 class Joined:
-    """The result of a join, as the reply shows it."""
+    """The result of a join, with the values that the reply contains."""
 
     candidate_id: str
     mode: str
@@ -174,7 +174,7 @@ class StoredMatches(Protocol):
     def set_sent(self, player: AccountId, sent: Sent | None) -> None: ...
 
     def left(self, player: AccountId) -> Server | None:
-        """Return the player's previous game server, until ``LEFT_S`` seconds after the change."""
+        """Return the game server that the player left less than ``LEFT_S`` seconds ago, if any."""
 
     def set_left(self, player: AccountId, server: Server) -> None: ...
 

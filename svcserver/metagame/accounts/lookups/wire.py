@@ -90,7 +90,10 @@ class Mappings(TypedDict):
 
 
 class MappingReply(Mappings):
-    """The accounts by id, twice: some clients read the payload, others the top-level keys."""
+    """The accounts by id, both in the payload and at the top level.
+
+    Some clients read the payload, others the top level.
+    """
 
     code: str
     message: str
@@ -164,7 +167,7 @@ def public(account: Account) -> PublicAccount:
 
 
 def own_record(account_id: str | None, name: str | Empty, at: float) -> OwnAccount:
-    """Return the caller's own record at ``at`` (epoch seconds); most values are constant."""
+    """Return the caller's own record; most values are constant. ``at`` is in epoch seconds."""
     now = iso(at)
     record: OwnAccount = {
         "displayName": name,

@@ -107,12 +107,13 @@ class AccountActs:
         return None
 
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
-        """Raise the error that registering would raise, if any; nothing is used up or stored.
+        """Raise the error that a registration would raise, if any; use up and store nothing.
 
-        If the code is wrong and the name is taken, the error is about the name. Strangers can
-        learn no more about codes and names than by registering, which the gateway limits to a
-        similar rate per address. A wrong code counts towards the limit here, and so does every
-        check while no code is required. Above the limit, right and wrong codes get the same answer.
+        If the code is wrong and the name is taken, the error is about the name. From this check,
+        strangers learn no more about codes and names than from registrations, which the gateway
+        limits to a similar rate per address. Wrong codes count towards the limit here. While no
+        code is required, every check counts. Above the limit, right and wrong codes get the same
+        answer.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:

@@ -113,7 +113,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
-        """Return entry, state, and whether the server's address is new to the player."""
+        """Return the player's entry and its state, and whether the address is new to the player."""
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:

@@ -7,8 +7,8 @@ most N game servers.
 
 A launch is charged to those of its players who are charged with no other launch. A player who asks
 for the city or the dojo has left the hunt, which is then charged only to the remaining players. The
-last of these players stays charged until the game server has ended. So a client that claims to have
-left but stays gains no game server.
+last of these players stays charged until the game server has ended. So a client that falsely claims
+to have left cannot start another game server.
 
 One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
 player left, other players still use it. If it was launched for several players, a player who left
@@ -97,7 +97,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of these launches if they forbid another launch, else None."""
+        """Return the newest of these launches if another launch is not allowed yet, else None."""
         if not live:
             return None
         newest = live[-1]

@@ -26,7 +26,7 @@ ALIVE_S = 5.0  # seconds between two renewals of a request
 
 @define
 class Launching:
-    """Requests game servers for the launches that ``Matchmaker.begin`` returns."""
+    """Requests a game server for each launch that ``Matchmaker.begin`` returns."""
 
     matches: LiveMatches
     deploy: DeployClient

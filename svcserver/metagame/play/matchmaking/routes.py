@@ -128,7 +128,7 @@ def matchmaking(
     deploy: DeployClient,
     before_address: Callable[[HttpRequest, Server], Awaitable[None]],
 ) -> Iterator[Feature]:
-    """Yield the matchmaking routes; a player gets an address only after ``before_address``."""
+    """Yield the matchmaking routes; they await ``before_address`` before they return an address."""
     launching, news = Launching(matches, deploy, parts.clock), parts.news
     acts = MatchmakingActs(matches, launching, parties, news.active, news.sent_to_hunt)
     yield MatchmakingRoutes(parts.settings, acts, before_address)

@@ -242,9 +242,9 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks it, players who have not left that hunt are sent back to it.
-        Players who went to the city wait until the earlier game server has ended, as if the deploy
-        server had no capacity.
+        If an earlier launch blocks the new one, players who have not left the earlier hunt are sent
+        back to it. Players who went to the city wait until the earlier game server has ended, as if
+        the deploy server had no capacity.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -394,7 +394,10 @@ class Matchmaker:
     # -- the party's match --------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
-        """Return the party's search (candidate) until a minute after the last player was sent."""
+        """Return the party's search (candidate), or None.
+
+        A search is shown until one minute after its last player was sent to the game server.
+        """
         match = self._of_party(party_id)
         if match is None:
             return None

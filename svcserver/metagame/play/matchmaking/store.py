@@ -76,7 +76,7 @@ class KeptMatch:
 def _converted(
     match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """Return a match's fields; ``types`` says how to convert each type of collection."""
+    """Return a match's fields; ``types`` maps each type of collection to its converter."""
     values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
     return {
         name: types[type(value)](value) if type(value) in types else value for name, value in values
@@ -206,7 +206,7 @@ class BoardMatches:
 class LiveMatches:
     """Access to the matches, in an open board transaction or in a new one.
 
-    ``cooldown_s`` returns the current limit, see ``LaunchLimits``. If a worker has not renewed its
+    ``cooldown_s`` returns the current cooldown of ``LaunchLimits``. If a worker has not renewed its
     launch request for ``asked_s`` seconds, the request counts as abandoned.
     """
 
@@ -218,8 +218,8 @@ class LiveMatches:
     def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
         """Yield the rules for an open transaction; store the changes when the block ends.
 
-        Within the block, nothing else may open the rules for that transaction, except to read a
-        party.
+        Do not call this again for the same transaction within the block, except to read a party:
+        each call has its own copies of the matches.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, LaunchLimits(stored, self.cooldown_s()), self.asked_s)

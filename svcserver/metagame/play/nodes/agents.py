@@ -75,7 +75,8 @@ class CheckReply(TypedDict):
 class OrdersReply(TypedDict):
     """The orders for a node.
 
-    ``down`` means that the swarm has lost the node, and has started its city or dojo elsewhere.
+    ``down`` means that the swarm has lost the node, and has started the node's city or dojo on
+    another machine.
     """
 
     orders: list[OrderEntry]
@@ -129,7 +130,7 @@ class AgentRoutes:
 
     @routes.row("POST", "/svc/node/check", reply=CheckReply, again=Again.NATURAL, quiet=True)
     async def check(self, call: Call) -> Answer:
-        """Return what the agent checks on its node; a trial of its game ports begins at once."""
+        """Return what the agent must check on its node, and start the test of its game ports."""
         if not self._checks.due(call.caller.node, self.clock.seconds()):
             raise TooMany("the last check was a moment ago")
         return Answer(200, await self.deploy.begin_check(call.caller.node))

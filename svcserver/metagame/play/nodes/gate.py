@@ -2,8 +2,9 @@
 
 A node proves itself with its certificate. Its game servers may then do what game servers of this
 machine may do, with three limits. They need the launch key of a game server of this node, and that
-game server must still run. They may act only for the players who were sent to that game server, and
-a hunt also for those of its launch: without Valkey, a restart of the metagame loses the match.
+game server must still run. They may act only for the players who were sent to that game server. A
+hunt may also act for the players of its launch, because without Valkey a restart of the metagame
+deletes the match.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def is_served(row: Row) -> bool:
 class NodeGate:
     """The gate of the fleet's listener.
 
-    It checks what applies to nodes only; ``gate`` then checks what applies to every game server.
+    It applies the rules for nodes; ``gate`` then applies the rules for all game servers.
     """
 
     gate: Gate
@@ -120,7 +121,7 @@ class NodeGate:
 def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[AccountId]:
     """Yield the account ids in the path and at the top level of the body; at most ``MAX_NAMED``.
 
-    A handler that acts for an account elsewhere in the body is refused by ``Acting``.
+    If a handler acts for an account that is named deeper in the body, ``Acting`` refuses.
     """
     body: Any = {}
     if request.body and "user_id" not in parameters:

@@ -44,14 +44,14 @@ class NodeOrder:
 
 @frozen
 class OrdersWait:
-    """The news that a node has orders."""
+    """The notification that orders wait for a node."""
 
     node: str
 
 
 @frozen
 class OrdersDone:
-    """The news that a node's agent has carried out orders."""
+    """The notification that a node's agent has carried out orders."""
 
     ids: tuple[str, ...]
 

@@ -40,7 +40,7 @@ class OnlineCount(TypedDict):
 
 @frozen
 class PresenceActs:
-    """Marks players as online, and sends a signal for each heartbeat."""
+    """The operations that mark players as online and count them; each heartbeat sends a signal."""
 
     online: Online
     player_active: Signal[Heard]
