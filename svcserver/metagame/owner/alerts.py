@@ -60,12 +60,12 @@ class TrialWish:
 @spelled(pascal_case)
 @frozen
 class ChannelWish:
-    """The settings of an alert channel, as in its file; ``New`` makes a channel.
+    """The settings of an alert channel, as in its file; ``New`` is true for a new channel.
 
-    A change keeps the URL and the token if they are empty. The token is only kept if neither the
-    URL nor ``Private`` changes, so that it reaches no new receiver. ``NewSecret`` replaces the
-    secret that signs webhooks. If the file has changed since its ``Mark`` was read, the change is
-    refused.
+    If the URL is empty, the stored URL is kept. If the token is empty, the stored token is kept,
+    but only if neither the URL nor ``Private`` changes: so the token is never sent to a new
+    receiver. ``NewSecret`` replaces the secret that signs webhooks. ``Mark`` is the mark of the
+    file that the page has read; if the file has changed since then, the request is refused.
     """
 
     name: Name
@@ -85,7 +85,7 @@ class ChannelWish:
     reason: Reason = ""
 
     def values(self, previous: Mapping[str, str]) -> dict[str, str]:
-        """Return the lines of the channel's file; ``previous`` are those of the file so far."""
+        """Return the values for the channel's file; ``previous`` are those that it has now."""
         private = "1" if self.private else ""
         same = not self.url and private == previous.get("PRIVATE", "")
         values = {
@@ -108,7 +108,7 @@ class ChannelWish:
 
 
 class AskedReply(TypedDict):
-    """The reply to a request for a test alert; later, the list of channels shows the result."""
+    """The reply to a request for a test alert; its result appears later in the list of channels."""
 
     asked: bool
 
@@ -147,7 +147,7 @@ class AlertsReply(TypedDict):
     """The alert channels.
 
     ``on`` is false if no service sends alerts. ``broken`` are the channels that get no alerts until
-    their files are mended. ``wrong`` are the faults of other channels.
+    the owner corrects their files. ``wrong`` are the faults of other channels.
     """
 
     on: bool
@@ -157,9 +157,10 @@ class AlertsReply(TypedDict):
 
 
 class ChannelSettingsReply(TypedDict):
-    """The settings of a channel without its secrets: whether it has a token, and is signed.
+    """The settings of a channel without its secrets.
 
-    ``mark`` changes with the channel's file.
+    ``token`` says whether the channel has a token; ``signed`` says whether its webhooks are signed.
+    ``mark`` changes whenever the channel's file changes.
     """
 
     mark: str
@@ -177,7 +178,7 @@ class ChannelSettingsReply(TypedDict):
 
 
 class ChannelSavedReply(TypedDict):
-    """The name of the channel; ``signingSecret`` is a new one's only copy, or null."""
+    """The name of the channel; ``signingSecret`` is the only copy of a new secret, or null."""
 
     name: str
     signingSecret: str | None
@@ -288,10 +289,10 @@ class AlertActs:
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels:
-        """Return the alert channels, and whether a service sends alerts (``on``).
+        """Return the alert channels; ``on`` says whether a service sends alerts.
 
-        The settings come from the channels' files, because the service updates the stored state
-        only a little later.
+        The settings are read from the channels' files, because the service that sends alerts
+        updates its state file only a little later.
         """
         return self._read()[0]
 
@@ -353,7 +354,7 @@ class AlertActs:
             raise Conflict(str(error), code="bad_file") from error
 
     async def save(self, by: str, wanted: ChannelWish) -> str | None:
-        """Add or change a channel; return the signing secret made for a receiver, or None.
+        """Add or change a channel; return a newly made signing secret, or None.
 
         Raises Conflict, Malformed, Missing or Unavailable.
         """
@@ -398,7 +399,7 @@ class AlertActs:
         await self.with_file(AuditEntry(by, "remove alerts", name, reason), act)
 
     def _any_path(self, name: str) -> Path:
-        """Return the file of a channel, even if no channel may have this name; raises Missing."""
+        """Return the file of a channel, even if the channel's name is invalid; raises Missing."""
         for path in self._config().glob(PATTERN):
             if name_of(path) == name:
                 return path
@@ -429,7 +430,7 @@ def _previous(path: Path, wanted: ChannelWish) -> Mapping[str, str]:
 
 
 def _mark(path: Path) -> str:
-    """Return a text that changes with the file."""
+    """Return a string that changes whenever the file changes."""
     try:
         status = path.stat()
     except OSError:

@@ -57,9 +57,10 @@ class BackupWish:
 @spelled(pascal_case)
 @frozen
 class ScheduleWish:
-    """The local time of the nightly backup (the word off: never), and how many are kept.
+    """The local time of the nightly backup (or ``off``), and how many backups are kept.
 
-    If the schedule has changed since its ``Mark`` was read, the change is refused.
+    ``Mark`` is the mark of the schedule that the page has read; if the schedule has changed since
+    then, the request is refused.
     """
 
     at: Annotated[str, text(3, 5)]
@@ -82,8 +83,8 @@ class DownloadWish:
 class StoredBackup(TypedDict):
     """A stored backup.
 
-    ``provenAt`` is the time of its successful test restore, or null. ``fault`` says why a test or
-    the file is bad. ``restore`` is the command that restores it.
+    ``provenAt`` is the time of its successful test restore, or null. ``fault`` says why the test
+    restore failed, or why the file is damaged. ``restore`` is the command that restores it.
     """
 
     name: str
@@ -115,7 +116,7 @@ class ScheduleSources(TypedDict):
 class ScheduleReply(TypedDict):
     """The settings of nightly backups; ``at`` is a local time, or the word off.
 
-    ``mark`` changes with the time and the counts.
+    ``mark`` changes whenever the time or a count changes.
     """
 
     at: str
@@ -132,9 +133,10 @@ class ScheduleReply(TypedDict):
 class BackupsReply(TypedDict):
     """The stored backups, newest first.
 
-    ``stack`` says whether svc-stack makes them. ``notTaken`` is the time of the newest request if
-    svc-stack did not take it within 15 seconds, or null. ``wrong`` is the fault to fix, or null.
-    ``schedule`` is null if the settings cannot be read; ``badSettings`` then says why.
+    ``stack`` says whether svc-stack makes backups. If svc-stack has not taken the newest request
+    within 15 seconds, ``notTaken`` is the time of that request; otherwise it is null. ``wrong`` is
+    the fault to fix, or null. ``schedule`` is null if the settings cannot be read; ``badSettings``
+    then says why.
     """
 
     stack: bool
@@ -231,7 +233,7 @@ class BackupActs:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
         ``proven`` is true if the request comes from svcctl or has the account key. Otherwise, the
-        method raises Unauthenticated if the change turns nightly backups off or keeps fewer.
+        method raises Unauthenticated if nightly backups would be turned off or fewer backups kept.
         """
 
         before: dict[str, str | int] | None = None
@@ -304,12 +306,12 @@ class BackupActs:
         return config.absolute()
 
     def _environment(self) -> Mapping[str, str | None]:
-        """Return what svc-stack's environment sets in place of the file; None for a secret."""
+        """Return the settings that svc-stack's environment overrides; None for a secret."""
         state = host_state.read(self.folder, self.wall_clock())
         return {} if state is None else state.environment
 
     def _settings(self) -> BackupSettings:
-        """Return the settings in force, but without the secrets of the stack's environment."""
+        """Return the settings in force; secrets from the stack's environment are left out."""
         overridden = self._environment()
         shown = {name: value for name, value in overridden.items() if value is not None}
         return read_settings(self._config(), shown)
@@ -433,8 +435,8 @@ class BackupRoutes:
     async def schedule(self, call: Call[ScheduleWish]) -> Answer:
         """Change when backups are made and how many are kept.
 
-        To turn nightly backups off or keep fewer, a session also sends the key, and the code of a
-        second factor.
+        If a signed-in session turns nightly backups off or keeps fewer of them, it must also send
+        the sign-in key, and a code if the account has a second factor.
         """
         proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)
@@ -449,7 +451,10 @@ class BackupRoutes:
         signs_in=True,
     )
     async def download(self, call: Call[DownloadWish]) -> Answer:
-        """Download a backup. The request needs the key, and the code of a second factor."""
+        """Download a backup.
+
+        The request needs the sign-in key, and a code if the account has a second factor.
+        """
         check_key_sent(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
         by, name = staff_of(call).name, call.body.name

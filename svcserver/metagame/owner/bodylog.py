@@ -1,8 +1,8 @@
 """The body log (LOG_BODIES) of requests and replies, for studying the game's protocol.
 
-The log observes the metagame's HTTP server. For requests to routes marked ``body_log`` it writes
-one JSON object per line, without tokens and account keys. It writes at most BODY_LOG_PER_PATH lines
-for each route until the next restart. Spec: 1 §4 convention 6.
+The log observes the metagame's HTTP server. For each request to a route marked ``body_log``, it
+writes one line with a JSON object, without tokens and account keys. Until the next restart, it
+writes at most BODY_LOG_PER_PATH lines for each route. Spec: 1 §4 convention 6.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _unless_sensitive(match: re.Match[str]) -> str:
 
 
 def _spelled_out(string: str) -> str:
-    """Return a JSON string without escapes, which could hide a name or a secret."""
+    """Return a JSON string with its escapes decoded, because an escape could hide a secret."""
     if "\\" in string:
         with suppress(json.BadJson, TypeError, ValueError):
             return json.dump(json.read(f"[{string}]")).decode()[1:-1]

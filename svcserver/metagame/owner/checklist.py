@@ -1,7 +1,7 @@
-"""The checklist of the first evening: what a new host lacks, and how to add it.
+"""The checklist of the first evening: what a new host still needs, and how to get it.
 
-The host checks each item itself: in its settings files, in the database, and by a connection to
-its own public address.
+The host checks each item itself: in its settings files, in the database, and by a connection to its
+own public address.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CheckItem(TypedDict):
 
 
 class ChecklistReply(TypedDict):
-    """The items of the first evening, in the order in which to do them."""
+    """The items of the checklist, in the order in which to do them."""
 
     items: list[CheckItem]
 
@@ -132,7 +132,7 @@ def _lists_a_game(manifest: Path) -> bool:
 
 
 def private_item(bind_host: str) -> CheckItem:
-    """Return the item about a host without a gateway: whether other machines reach it."""
+    """Return the item that says whether other machines can reach a host without a gateway."""
     done = not _is_loopback(bind_host)
     state = "Only this machine can play."
     if done:
@@ -151,10 +151,10 @@ def _is_loopback(address: str) -> bool:
 def public_item(
     address: str, port: int, game_ports: str, networks: Iterable[str], *, reached: bool
 ) -> CheckItem:
-    """Return the item about a public host: whether players from outside reach it.
+    """Return the item that says whether players on the internet can reach a public host.
 
-    Only a player's connection from the internet proves it. Until then the item says whether the
-    host reaches its own address.
+    Only a player's connection from the internet proves that. Before the first such connection, the
+    item says whether the host itself can connect to its public address.
     """
     title, place = "Reachable from outside", f"{address}:{port}"
     if any(_is_global(network) for network in networks):
@@ -261,7 +261,7 @@ class Checklist:
 
 
 def _known(tx: Connection) -> tuple[int, int, list[str]]:
-    """Return the numbers of invites and accounts, and the networks that players came from."""
+    """Return the number of invites, the number of accounts, and the networks of log-ins."""
     networks = [str(network) for network in tx.execute(_NETWORKS).scalars()]
     return tx.execute(_INVITES).scalar_one(), tx.execute(_ACCOUNTS).scalar_one(), networks
 
@@ -293,7 +293,7 @@ class ChecklistRoutes:
 
     @routes.row("GET", "/svc/api/DashboardChecklist", reply=ChecklistReply, quiet=True)
     async def items(self, call: Call) -> Answer:
-        """List what a new host needs for its first evening, and what of it is done."""
+        """List what a new host needs for its first evening; each item says whether it is done."""
         await self.reads.take_of(call)
         reply: ChecklistReply = {"items": await self.checklist.items()}
         return Answer(200, reply, NO_STORE)

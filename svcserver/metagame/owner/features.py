@@ -259,9 +259,9 @@ class Desk:
             )
 
     def writers(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that write to the database until they stop.
+        """Yield the services that may write to the database even while they are stopping.
 
-        The database must be stopped after these services.
+        So the database must be stopped after these services.
         """
         yield announcement_watch(self.announcements, reactor)
         yield tries_watch(self.parts.tries, reactor)

@@ -42,14 +42,14 @@ class LaunchEntry(TypedDict):
 
 
 class LaunchList(TypedDict):
-    """The last launches that have ended, the latest end first."""
+    """The launches that have ended last; the one that ended most recently comes first."""
 
     launches: list[LaunchEntry]
 
 
 @frozen
 class GameServerPages:
-    """The source of the pages about game servers; ``status`` tells each player's game server."""
+    """The data of the pages about game servers; ``status`` returns each player's game server."""
 
     deploy: DeployClient
     status: Callable[[], Awaitable[Status]]
@@ -58,7 +58,10 @@ class GameServerPages:
     wall_clock: Callable[[], float]
 
     async def fleet(self) -> Any:
-        """Return the game servers by port; ``servers`` is None if the deploy server is away."""
+        """Return the game servers, sorted by port.
+
+        ``servers`` is None if the deploy server does not answer.
+        """
         in_use = await self.deploy.in_use()
         if in_use is None:
             return {"servers": None, "launches": 0}
@@ -123,7 +126,10 @@ class GameServerPages:
         return look
 
     async def launches(self) -> LaunchList:
-        """Return the launches that have ended; raises Conflict if the deploy server is away."""
+        """Return the launches that have ended.
+
+        Raises Conflict if the deploy server does not answer.
+        """
         return {"launches": [self._launch(entry) for entry in await self.deploy.history()]}
 
     def _launch(self, entry: Mapping[str, Any]) -> LaunchEntry:

@@ -55,7 +55,7 @@ class RequestLog:
     _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        """Log the request; one without a route is logged even if LOG_REQUESTS=0."""
+        """Log the request; a request without a route is logged even if LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
@@ -71,8 +71,8 @@ class RequestLog:
     def _keeps(self, done: FinishedRequest) -> bool:
         """Return whether to log this refusal.
 
-        All refusals of direct requests from this machine are logged. If there are many from one
-        other network, only some of them are.
+        For direct requests from this machine, all refusals are logged. For another network, only
+        some are logged if there are many.
         """
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
@@ -141,7 +141,7 @@ def _account(done: FinishedRequest) -> str:
 
 
 def _page(done: FinishedRequest) -> str:
-    """Return the mark of a request's dashboard session; "" if the request has an account key."""
+    """Return the mark of the request's dashboard session; "" without a session or with a key."""
     request = done.request
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):

@@ -57,7 +57,10 @@ class WhoIsIn(TypedDict):
 
 
 class Ways(TypedDict):
-    """The account's sign-in settings, and a new ``secret``, unused until a code confirms it."""
+    """The account's sign-in settings, and a new ``secret`` for an authenticator app.
+
+    The secret is not stored until a code confirms it.
+    """
 
     ownKey: bool
     secondFactor: bool
@@ -67,7 +70,7 @@ class Ways(TypedDict):
 
 
 class OwnKey(TypedDict):
-    """The only copy of the dashboard key; null if there is no separate key any more."""
+    """The only copy of the new dashboard key; null if the dashboard key was removed."""
 
     key: str | None
 
@@ -148,7 +151,7 @@ class SignInActs:
             raise
 
     async def staff(self, name: str) -> Account:
-        """Return the staff account of this name, or the oldest owner; raises Missing."""
+        """Return the staff account with this name, or the oldest owner for ""; raises Missing."""
 
         def work(tx: Connection) -> Account | None:
             accounts = SqlAccounts(tx)
@@ -164,7 +167,7 @@ class SignInActs:
         return await self.audit.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     async def note_link(self, by: str, account: Account, *, on_machine: bool) -> None:
-        """Record the making of a link in the audit log; raises Conflict unless ``on_machine``."""
+        """Record in the audit log that a link is made; raises Conflict unless ``on_machine``."""
 
         def act(tx: Connection, trace: Trace) -> None:
             if not on_machine:
@@ -196,7 +199,7 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set the second factor if the code belongs to it, or remove it if ``factor`` is None."""
+        """Set the second factor if the code fits the new ``factor``; remove it if that is None."""
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -232,7 +235,7 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count an attempt in its own transaction, so that a wrong code does not undo the count."""
+        """Count an attempt in its own transaction, which a wrong code does not roll back."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -294,7 +297,8 @@ class SignInRoutes:
     async def make_link(self, call: Call[SignInLinkRequest]) -> Answer:
         """Make a link that signs in to the dashboard once, within ten minutes.
 
-        Only a command on the server's machine may: a session or a key could otherwise be prolonged.
+        Only a command on the server's machine may make a link: otherwise, a thief could use a
+        stolen session or key to get new sessions.
         """
         account = await self.ways.staff(call.body.account)
         on_machine = call.caller.account is None
@@ -353,9 +357,9 @@ class SignInRoutes:
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
         """Set a separate key for the dashboard, or remove it.
 
-        With a separate key, the account's other key only serves to play. The request needs the
-        current sign-in key and, with a second factor, its code: a session alone must not change
-        settings that outlast it. The account's other sessions end.
+        After that, the account key is only for playing. The request needs the current sign-in key,
+        and a code if the account has a second factor: a session alone must not change settings that
+        outlast the session. The account's other sessions end.
         """
         check_key_sent(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
@@ -371,9 +375,10 @@ class SignInRoutes:
         signs_in=True,
     )
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
-        """Require a code at sign-in, or stop requiring one. The account's other sessions end.
+        """Require a code at sign-in, or stop requiring one.
 
-        The request needs the current sign-in key. The code proves that the caller has the secret.
+        The request needs the current sign-in key, and a code, which proves that the caller has the
+        secret. The account's other sessions end.
         """
         check_key_sent(call, "send the key that you sign in with")
         sent = call.body
@@ -406,7 +411,7 @@ def check_key_sent(call: Call[Any], why: str) -> None:
 
 
 async def is_proven(call: Call[Any], ways: SignInActs) -> bool:
-    """Return whether the request has more than a session: the machine's ticket, or the key.
+    """Return whether the request has the machine's ticket or a key, not only a session.
 
     Raises Unauthenticated if the account has a second factor and its code is missing or wrong.
     """

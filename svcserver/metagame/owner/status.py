@@ -88,7 +88,7 @@ class Schedule(TypedDict):
 
 
 class HuntPassLimits(TypedDict):
-    """The factors and the maximum for the experience that a hunt gives."""
+    """The factors that determine the experience from a hunt, and the maximum."""
 
     DifficultyBias: float
     GlobalMultiplier: float
@@ -103,7 +103,7 @@ class HuntPass(TypedDict):
 
 
 class Creator(TypedDict):
-    """The content creator whom the player supports; always the same, meaning none."""
+    """The content creator whom the player supports; the reply is constant and means none."""
 
     expirationDate: Moment
     slug: str
@@ -177,7 +177,7 @@ class BannerRoutes:
 
 @frozen
 class FixedReplyRoutes:
-    """Routes with constant replies, without which the client would not go on."""
+    """Routes with constant replies, which the client needs in order to continue."""
 
     routes: ClassVar[Routes] = Routes(bare)
 

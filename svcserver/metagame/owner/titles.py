@@ -34,7 +34,7 @@ class Titles:
         return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """Return the display name of a game server's behemoth, or None if it has none."""
+        """Return the display name of a game server's behemoth, or None without a behemoth."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None

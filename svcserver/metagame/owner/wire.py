@@ -31,7 +31,7 @@ class SanctionEntry(TypedDict):
 class AccountExport(TypedDict):
     """All data of an account: the rows of each table, with values by column name.
 
-    ``leftOut`` is, for each table, the number of its oldest rows that did not fit.
+    ``leftOut`` has the number of rows of each table that did not fit; these are the oldest rows.
     """
 
     account: str

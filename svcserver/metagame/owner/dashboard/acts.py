@@ -61,7 +61,8 @@ class DashboardActs:
     async def for_invites(self, codes: Sequence[str], make: Callable[[str], T]) -> list[T]:
         """Return ``make(code)`` for each code; raises Missing for a code that does not exist.
 
-        ``make`` may take some milliseconds: it runs in a thread, and other reads run in between.
+        ``make`` may take some milliseconds, because it runs in a thread. Between two codes, other
+        reads may run.
         """
 
         def job(code: str, tx: Connection) -> T:
@@ -107,5 +108,5 @@ _ENTITLEMENTS = (
 
 
 def known_entitlements(tx: Connection) -> list[str]:
-    """Return the names of all entitlements that any account ever had, sorted."""
+    """Return the sorted names of all entitlements that an account has or had."""
     return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

@@ -86,7 +86,10 @@ def _opened(literal: bytes) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    """Return the parsed JSON inside a string; any other or too deeply nested value unchanged."""
+    """Return the parsed JSON inside a string.
+
+    Return any other value unchanged, and also JSON that is nested too deeply.
+    """
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             parsed = json.parse(value)

@@ -1,7 +1,7 @@
 """The activity feed: who arrives, begins a hunt or leaves, derived from the players' places.
 
-The feed and the last snapshot of players are on the board. So each change is recorded once,
-whichever worker detects it, and every worker shows the whole feed.
+The feed and the last snapshot of players are on the board. So a change that several workers detect
+is recorded only once, and every worker shows the whole feed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ LINES = Kind("evening", tuple[FeedLine, ...], lives_s=KEPT_S, sealed=False)
 
 
 def changes(before: Mapping[str, Spot], after: Mapping[str, Spot]) -> list[tuple[list[str], str]]:
-    """Return the events between two snapshots, each as the names of its players and its action."""
+    """Return the events between two snapshots; each has the players' names and what they did."""
     done: dict[tuple[str, str], list[str]] = {}
     for name, spot in after.items():
         what = _act(before.get(name), spot)
@@ -137,7 +137,7 @@ def _record(
 
 @frozen
 class Spots:
-    """A reader of all players' places, which sends no request to the deploy server."""
+    """The source of the players' places; it does not ask the deploy server."""
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory

@@ -21,7 +21,11 @@ KEPT = 720  # samples: an hour
 
 @frozen
 class HealthSample:
-    """The counts of the ``seconds`` before ``at``, and the event-loop delays of the last minute."""
+    """A health sample, taken at ``at``.
+
+    The counts are those of the ``seconds`` before the sample; the event-loop delays are those of
+    the last minute.
+    """
 
     at: float
     seconds: float

@@ -23,8 +23,8 @@ FLEET_S = 2.0  # between two readings of the game servers
 class LivePages:
     """The sources of the live pages; ``figures`` is None if health is not measured.
 
-    ``mark`` returns a function that reads the change mark of a page's list, or None for a page
-    without a list.
+    Given a page and an account, ``mark`` returns a function that reads the change mark of the
+    page's list; it returns None if the page has no list.
     """
 
     state: DashboardState

@@ -105,7 +105,7 @@ class Overview:
     folder: Path = field(factory=Path.cwd)  # the stack's working directory
 
     async def read(self) -> dict[str, Any]:
-        """Return the data; live state is null while the engine that holds it does not answer."""
+        """Return the data; live state is null while the live-state engine does not answer."""
         now = self.wall_clock()
         state = host_state.read(self.folder, now)
         engines = await self.engines.states()
@@ -170,7 +170,7 @@ def _faults(
 ) -> Iterator[dict[str, Any]]:
     """Yield each fault with the kind of its alert.
 
-    The backups' fault is taken from ``backup``, because ``state`` may hold an older one.
+    The fault of the backups is taken from ``backup``, because ``state`` may have an older one.
     """
     for engine in engines:
         if engine["state"] == DOWN:
@@ -185,7 +185,7 @@ def _faults(
 
 
 def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
-    """Return the current load, and each value's trend in percent at the times ``at``."""
+    """Return the machine's current load, and the past values in percent with their times."""
     if not samples:
         return None
     *minutes, current = samples

@@ -72,16 +72,16 @@ PLACE = b'="/svc/dashboard/'  # the beginning of each address in the page
 
 @frozen
 class PageFiles:
-    """The page's files by name, and their version, which the addresses in the page contain.
+    """The page's files by name, and their version, which is part of each file's URL.
 
-    A browser stores a file of a version for good, so that it loads an unchanged page quickly.
+    A browser caches a file under a versioned URL permanently, so an unchanged page loads quickly.
     """
 
     version: str
     replies: Mapping[str, Answer]
 
     def reply(self, name: str, version: str = "") -> Answer:
-        """Return a file; the browser may store it if it has this version. Raises Missing."""
+        """Return a file; the browser may cache it if ``version`` is current. Raises Missing."""
         reply = self.replies.get(name)
         if reply is None:
             raise Missing("the dashboard has no such file")
@@ -105,9 +105,10 @@ def read_files() -> PageFiles:
 
 
 def _versioned(page: bytes, names: Iterable[str], version: str) -> bytes:
-    """Return the page with the version in its addresses, and with the names of all modules.
+    """Return the page with the version in its URLs, and with a preload link for each module.
 
-    Without the names, a browser requests a module only after it has read those that import it.
+    Without the links, a browser would request a module only after reading the modules that import
+    it.
     """
     scripts = [name.encode() for name in names if name.endswith(".js")]
     modules = (
@@ -152,7 +153,7 @@ class DashboardPageRoutes:
 
     @routes.row("GET", "/svc/dashboard/<version>/<file>", access=Access.DIRECT, reply=FILE)
     async def stored_part(self, call: Call, version: str, file: str) -> Answer:
-        """Return one of the dashboard's files, which the browser may store."""
+        """Return one of the dashboard's files, which the browser may cache."""
         return self.files.reply(file, version)
 
 
@@ -320,12 +321,13 @@ class LiveRoutes:
         quiet=True,
     )
     async def events(self, call: Call) -> Answer:
-        """Stream a page's data as server-sent events; for a list, only a mark that changes with it.
+        """Stream a page's data as server-sent events.
 
-        The request needs ``Accept: text/event-stream``. The page ``account`` shows the account
-        whose name or id is ``?Account=``. The page about output, which only owners see, shows the
-        output of the game server ``?Server=`` after the cursor ``?After=``. A ninth stream of an
-        account ends its oldest one, with an event called full.
+        The request needs ``Accept: text/event-stream``. For a page with a list, the stream has only
+        a mark that changes whenever the list may have changed. The page ``account`` shows the
+        account whose name or id is ``?Account=``. The page about output, which only owners see,
+        shows the output of the game server ``?Server=`` after the cursor ``?After=``. If an account
+        opens a ninth stream, its oldest stream ends with an event called full.
         """
         _check_stream(call)
         page, who, server, cursor = (

@@ -20,7 +20,7 @@ TITLED = 3  # occupants that a room's title names
 
 
 class SampleReply(TypedDict):
-    """A health sample: counts since the sample before, event-loop delays of the last minute."""
+    """A health sample: the counts since the previous sample, and the last minute's loop delays."""
 
     at: float
     seconds: float
@@ -57,12 +57,12 @@ class HistoryRange(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the length of the spans that are shown, in seconds."""
+        """Return the seconds that one value in the reply covers."""
         return 900 if self is HistoryRange.DAY else 3600
 
 
 class HistoryColumn(TypedDict):
-    """The values of a load figure or a service; null where nothing was measured."""
+    """The values of a load figure or of a service's availability; null if nothing was measured."""
 
     name: str
     values: list[float | None]
@@ -127,10 +127,11 @@ class SaveDiffReply(TypedDict):
 
 
 class JoinString(TypedDict):
-    """A join string and its QR code (rows of 0 and 1; 1 is dark); ``why`` if there is none.
+    """A join string and its QR code; without a join string, ``why`` gives the reason.
 
-    ``letter`` has three sentences that the owner sends together with the join string. ``words`` are
-    the words in it that the friend compares; they are empty in a private network.
+    ``qr`` has rows of 0 and 1 (1 is dark). ``letter`` has three sentences that the owner sends
+    together with the join string. ``words`` are the words in the letter that the friend compares
+    with those in the launcher; empty in a private network.
     """
 
     join: str | None

@@ -48,7 +48,7 @@ from svcserver.web.routes import NO_STORE, Answer
 
 
 class FiguresOverTime(TypedDict):
-    """Figures for spans of ``stepSeconds``; each list has one value per span.
+    """Figures over time; each list has one value for each span of ``stepSeconds``.
 
     ``at`` has the start times of the spans (epoch seconds). Spans in which no metagame ran are
     missing. Event-loop and memory values are the worst of any process.
@@ -73,7 +73,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
-    """Return the spans as lists; rates of the current span are per second elapsed so far."""
+    """Return the figures as lists; the current span's rates use only the seconds passed so far."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -113,8 +113,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        If storing fails, the figures are dropped: the commit may have succeeded although its reply
-        was lost, and no minute may be counted twice.
+        If that fails, the figures are dropped. They are not stored again, because the commit may
+        have succeeded, and no minute may be counted twice.
         """
         gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
         if not gathered:
@@ -183,7 +183,7 @@ class SqlFigures:
     tx: Connection
 
     def add(self, gathered: Sequence[StoredSpan]) -> None:
-        """Add the figures to the stored spans, which all processes share."""
+        """Add the figures to the stored spans, which contain the figures of all processes."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:

@@ -30,7 +30,7 @@ class Range(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the length in seconds of the spans in which the figures are shown."""
+        """Return the seconds that one shown value covers."""
         return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
 
 
@@ -96,7 +96,7 @@ class Gathering:
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return the collected minutes as spans of all stored lengths, and forget them."""
+        """Return a span of each stored length for each collected minute, and forget the minutes."""
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
             StoredSpan(step, start(minute, step), span)

@@ -44,7 +44,7 @@ class RequestReply(TypedDict):
 
 
 class LoopReply(TypedDict):
-    """The intervals of a 20 ms timer; long intervals show that the event loop is busy."""
+    """The measured intervals of a 20 ms timer; long intervals show that the event loop is busy."""
 
     p50Ms: float
     p95Ms: float
@@ -152,15 +152,14 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 class PlayersOnline:
     """The number of players online, for callers that cannot wait.
 
-    The board may be in another process and reply later. So each call returns the last number that
-    the board has reported, and asks the board for a new one.
+    The board may be in another process, so its reply takes time. Each call returns the number that
+    the board reported last, and asks the board for the current number.
     """
 
     online: Online
     _count: int = field(default=0, init=False)
 
     def __call__(self) -> float:
-        """Return the last known number, and ask the board for a new one."""
         log_failure(self.online.count().addCallback(self._learn))
         return self._count
 
@@ -169,7 +168,7 @@ class PlayersOnline:
 
 
 def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
-    """Return the metrics: players online, and with ``health`` also requests and loop delays."""
+    """Return the metrics: players online; with ``health`` also requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players seen in the last 90 seconds.", PlayersOnline(online)

@@ -21,7 +21,7 @@ MAX_SAMPLES = int(WINDOW_S / SAMPLE_S)
 
 @frozen
 class LoopFigures:
-    """Intervals of a 20 ms timer in ms; long intervals show that the event loop is busy."""
+    """Measured intervals of a 20 ms timer, in ms; long ones show that the event loop is busy."""
 
     p50: float
     p95: float
@@ -133,9 +133,9 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest latency bound (ms) that ``share`` of all requests meet.
+    """Return the lowest latency bound (ms) that the given ``share`` of requests stays within.
 
-    The result is None without requests, and BEYOND if the latency is above all bounds.
+    Return None if there are no requests, and BEYOND if no bound suffices.
     """
     count = sum(latencies)
     if count == 0:
@@ -149,5 +149,5 @@ def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
 
 
 def rank(count: int, share: float) -> int:
-    """Return the position, counted from 1, of the ``share`` quantile of ``count`` sorted values."""
+    """Return which of ``count`` sorted values, counted from 1, is the quantile ``share``."""
     return max(1, math.ceil(round(count * share, 9)))

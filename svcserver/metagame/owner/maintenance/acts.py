@@ -39,7 +39,8 @@ STARTED_S = 600.0  # the longest time between the stack's start and ours
 class Maintenance:
     """The maintenance mode of the whole server; requests to the stack are files in ``folder``.
 
-    The database stores the mode. The board has a copy, which is read when players join hunts.
+    The mode is stored in the database. The board has a copy for the matchmaking, which needs the
+    mode whenever a player joins a hunt.
     """
 
     board: Board
@@ -59,7 +60,11 @@ class Maintenance:
     async def switch(
         self, by: str, order: DrainOrder | None, reason: str = ""
     ) -> MaintenanceStatus:
-        """Switch the mode on, or off if ``order`` is None; Conflict if no stack can obey it."""
+        """Switch the mode on, or off if ``order`` is None.
+
+        Raises Conflict if no svc-stack can carry out the order, or if svc-stack is doing so
+        already.
+        """
         entry = AuditEntry(by, "drain on" if order else "drain off", "", reason)
 
         def act(tx: Connection, trace: Trace) -> Drain | None:
@@ -218,7 +223,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode when the stack has stopped or restarted the server, or does not react."""
+        """End the mode when the stack has carried out the request or has not reacted in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -232,7 +237,10 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace the mode ``drain`` by ``then`` (None: off); False if another mode is stored."""
+        """Replace the stored mode ``drain`` by ``then``, which is None for off.
+
+        Returns False, and changes nothing, if a mode other than ``drain`` is stored.
+        """
 
         def work(tx: Connection) -> bool:
             store = SqlMaintenance(tx)

@@ -39,7 +39,10 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def switch(self, call: Call[wire.DrainWish]) -> Answer:
-        """Pause new hunts, optionally to stop or restart the empty server; or allow them again."""
+        """Pause new hunts, or allow them again.
+
+        If requested, the server is stopped or restarted as soon as it is empty.
+        """
         by, order = staff_of(call).name, call.body.order()
         done = await self.maintenance.switch(by, order, call.body.reason)
         return Answer(200, wire.show(done), NO_STORE)

@@ -21,7 +21,7 @@ Word = Annotated[str, text(0, 16)]
 @spelled(pascal_case)
 @frozen
 class DrainWish:
-    """The switch of maintenance mode.
+    """A request to switch maintenance mode on or off.
 
     ``Then`` is the next step (stop or restart). ``Until`` is the condition for that step: no hunt
     runs, or nobody is online.
@@ -48,9 +48,9 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """The author, start time and next step of maintenance mode.
+    """Who began maintenance mode, when, and what happens when the server is empty.
 
-    ``then`` is stop, restart or empty. When the stack has been asked, it is stopping or restarting.
+    ``then`` is stop, restart or empty. Once the stack has been asked, it is stopping or restarting.
     """
 
     by: str
@@ -77,9 +77,10 @@ class DrainReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class GameServerWish:
-    """The game server to start (``city`` or ``dojo``), or the id of the one to stop or restart.
+    """The game server to start, stop or restart, or the machine to drain.
 
-    For draining and its end, the id of a machine.
+    To start a game server, ``Kind`` is ``city`` or ``dojo``. To stop or restart one, ``Id`` is its
+    id. To drain a machine or undo this, ``Id`` is the id of the machine.
     """
 
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop, restart, drain or undrain")]
@@ -107,11 +108,11 @@ class GameServerList(TypedDict):
 class MachineEntry(TypedDict):
     """A machine that runs game servers; ``state`` is ready, draining, drained or down.
 
-    ``room`` is the number of hunts for which it has memory. ``agent`` is connected or away, and
-    empty on the host's own machine, which needs none. ``clockSeconds`` is by how much its clock is
-    ahead of the host's. ``hasImage`` says whether it has the game servers' image. Both are null if
-    unknown. ``gamePorts`` says whether a datagram from another machine has reached a game port:
-    reachable, not reachable, or not tried and why.
+    ``room`` is the number of hunts for which the machine has memory. ``agent`` is connected or
+    away; it is empty on the host's own machine, which needs no agent. ``clockSeconds`` is by how
+    much the machine's clock is ahead of the host's. ``hasImage`` says whether the machine has the
+    game servers' image. These two are null if unknown. ``gamePorts`` says whether a datagram from
+    another machine has reached a game port: reachable, not reachable, or not tried and why.
     """
 
     id: str
@@ -137,7 +138,7 @@ class MachineEntries(TypedDict):
 
 
 class HandledReply(TypedDict):
-    """The id of the game server that runs afterwards; null after a stop."""
+    """The id of the game server that has been started or restarted; null after a stop."""
 
     id: str | None
 
@@ -204,7 +205,7 @@ def _game_ports(reached: bool | None, *, has_helper: bool) -> str:
 
 
 def show_drain(drain: Drain) -> DrainEntry:
-    """Return the reply's part about the mode while it is on."""
+    """Return the part of the reply that describes the mode while the mode is on."""
     return {
         "by": drain.by,
         "since": iso(drain.since),

@@ -46,7 +46,7 @@ class _Variant:
 
 @define
 class StatusReports:
-    """The server status in two variants, each computed at most once every ``CACHED_S``."""
+    """The server status in two variants; each is computed at most every ``CACHED_S`` seconds."""
 
     settings: Settings
     build: Build
@@ -138,7 +138,7 @@ class OnlinePlayers:
     matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
-        """Return the last heartbeat of each player with the player's hunt, sorted by account id."""
+        """Return each player's last heartbeat and hunt (if any), sorted by account id."""
         _, players = await self.looked()
         return players
 
@@ -150,7 +150,7 @@ class OnlinePlayers:
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """Return ``sent`` if it is a hunt and the heartbeat shows a hunt, else None."""
+        """Return ``sent`` if it is a hunt and the last heartbeat came from a hunt, else None."""
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):

@@ -13,7 +13,7 @@ from svcserver.metagame.play.presence.rules import Place
 
 @frozen
 class Whereabouts:
-    """An online player's map, and which kind of place it is."""
+    """The map on which an online player is, and the kind of place that this map is."""
 
     account_id: AccountId
     where: Place
@@ -53,7 +53,7 @@ class PlayerStatus:
 
 @frozen
 class Status:
-    """The server status; without players and game servers if ``limited``."""
+    """The server status; if ``limited``, it has no players and no game servers."""
 
     name: str
     build: Build

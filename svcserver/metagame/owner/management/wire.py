@@ -37,7 +37,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The status of a host; ``limited`` (no players and instances) for unregistered callers."""
+    """The status of a host; if ``limited``, it has no players and no instances."""
 
     name: str
     online: bool
@@ -54,7 +54,7 @@ class ServerStatusReply(TypedDict):
 
 
 class OnlineEntry(TypedDict):
-    """An online player; the last two fields are null unless the player was sent to a hunt."""
+    """An online player; ``HuntId`` and ``EnteredHuntAt`` are null if the player is in no hunt."""
 
     UserId: str
     Map: str

@@ -38,8 +38,8 @@ HeldSanction = tuple[Account, SanctionKind, Sanction]
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
     """Yield the current bans and mutes, newest first, in pages of MAX_LISTED.
 
-    Bans that begin or end between two pages do not shift the later page, because it starts after
-    the last entry of the earlier one.
+    Each page starts after the last entry of the page before. So no entry is skipped or repeated if
+    bans begin or end in between.
     """
     last = None
     while page := SqlSanctions(tx).running(now, MAX_LISTED, last):
@@ -54,7 +54,7 @@ def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
 
 @frozen
 class StaffWork:
-    """A factory for one staff member's actions on the account ``who``."""
+    """Makes the actions of one staff member on the account ``who``."""
 
     staff: Staff
     who: str
@@ -130,7 +130,7 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return the other players who may be logged in from the banned networks."""
+        """Return other players whose sessions may come from the banned networks."""
         if done.after is None or not done.after.networks:
             return []
         # a token is valid for LIFETIME_S; its log-in may have been recorded AGAIN_S earlier
@@ -163,7 +163,7 @@ class ModerationActs:
         *,
         across: bool = False,
     ) -> StaffActResult:
-        """Do the action that ``choose`` returns, and notify all processes of the ended sessions.
+        """Run the action that ``choose`` returns, and notify all processes of ended sessions.
 
         ``across`` is true if the action affects other accounts besides ``who``.
         """
@@ -176,7 +176,7 @@ class ModerationActs:
         return done
 
     async def running(self) -> tuple[list[HeldSanction], int]:
-        """Return the newest MAX_LISTED bans and mutes in force, and how many there are in all."""
+        """Return the newest MAX_LISTED bans and mutes in force, and the number of all of them."""
 
         def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()

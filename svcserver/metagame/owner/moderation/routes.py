@@ -26,8 +26,8 @@ from svcserver.web.routes import NO_STORE, Answer
 class ModerationRoutes:
     """The routes for bans, mutes, kicks, roles, and the audit log.
 
-    Each route accepts a helper's key. The rules refuse what a helper may not do, so that the audit
-    log records the refusal.
+    Each route accepts the key of any staff member, even of a helper. The rules then refuse what the
+    role does not permit, so that the audit log records the refusal.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -81,7 +81,8 @@ class ModerationRoutes:
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
         """Give an account another role; the last owner must stay an owner.
 
-        To give a higher role, a session also sends the key, and the code of a second factor.
+        If a signed-in session gives a higher role, it must also send the sign-in key, and a code if
+        the caller has a second factor.
         """
         role, proven = wire.role_called(call.body.role), await is_proven(call, self.ways)
         return await self._do(

@@ -50,7 +50,8 @@ class Sanctions(Protocol):
 class SanctionOrder:
     """A requested ban or mute; ``seconds`` is None if it has no end.
 
-    With ``addresses``, it also covers the addresses of the account's recent log-ins.
+    If ``addresses`` is true, the sanction also covers the addresses of the account's recent
+    log-ins.
     """
 
     reason: str = ""
@@ -70,7 +71,7 @@ class SanctionChange:
 
 @frozen
 class StaffActResult:
-    """The result of a staff action; ``ended`` has the ended sessions, the account's own first."""
+    """The result of a staff action; ``ended`` has the accounts whose sessions have ended."""
 
     account: Account
     change: SanctionChange | None = None
@@ -152,9 +153,10 @@ def lift(
 def set_role(
     accounts: AccountsAndRoles, staff: Staff, account: Account, role: Role, *, proven: bool
 ) -> Account:
-    """Change an account's role and return the account; Conflict if the last owner would lose it.
+    """Change an account's role and return the account.
 
-    Raises Unauthenticated if a session alone gives a higher role.
+    Raises Conflict if the last owner would lose that role. Raises Unauthenticated if a session
+    alone, without a key, gives a higher role.
     """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")

@@ -28,7 +28,8 @@ MAX_DIGITS = 18
 class SanctionWish:
     """The account's name or id; ``For`` is a duration like ``7d``, or empty for no end.
 
-    With ``Addresses``, the order also covers the addresses of the account's recent log-ins.
+    If ``Addresses`` is true, the sanction also covers the addresses of the account's recent
+    log-ins.
     """
 
     account: Who
@@ -80,7 +81,7 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """The newest 500 current bans and mutes; ``count`` is the number of all."""
+    """The newest 500 of the current bans and mutes; ``count`` is the number of all of them."""
 
     sanctions: list[ListedSanction]
     count: int
@@ -148,7 +149,7 @@ def show_running(
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
-    """Return the reply with a page; if another page follows, ``rows`` has one row more."""
+    """Return the reply with a page of rows; if another page follows, ``rows`` has an extra row."""
     more = len(rows) > PAGE
     return {
         "rows": [shown(row) for row in rows[:PAGE]],

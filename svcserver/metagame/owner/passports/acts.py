@@ -61,7 +61,7 @@ class PassportActs:
         return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)
 
     async def hunter(self, account_id: AccountId) -> dict[str, Any]:
-        """Return the account's profile, guild, mastery, hunt pass, latest hunts and saves."""
+        """Return the account's guild, mastery, hunt pass, latest hunts, saves and friends."""
 
         def work(tx: Connection) -> dict[str, Any]:
             return HunterData(tx, self.paths, self.titles).hunter(
@@ -120,7 +120,7 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 
 
 def distrust(key: str) -> Act[str]:
-    """Return the action that ends the trust in a host, and that returns the host's stored name.
+    """Return the action that ends the trust in a host; the action returns the host's stored name.
 
     Imported data are kept. The record of imports is kept, too, so that no passport is imported
     twice. The action raises Missing for an unknown host.
@@ -176,7 +176,7 @@ def take_in(
 
 
 def _recorded(tx: Connection, passport: Passport, name: str, at: float) -> Account:
-    """Record the passport as imported, and return the account that is to receive its data."""
+    """Record the passport as imported, and return the account that receives its data."""
     account = SqlAccounts(tx).named(name) or SqlAccounts(tx).find(name)
     if account is None:
         raise Missing(f"no account is called {name}")

@@ -1,8 +1,8 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
 An import adds items until the character has as many as the passport lists, and never removes any.
-Each part is imported completely, or left out with a reason. For example, if the character would
-exceed its limits, none of the items is imported.
+Each part (items, currency, loadout) is imported completely, or left out with a reason. For example,
+no item is imported if the character would then exceed its limits.
 """
 
 from __future__ import annotations

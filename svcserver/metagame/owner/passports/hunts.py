@@ -58,7 +58,7 @@ def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
 
 @frozen
 class HuntLog:
-    """The record of the latest hunts; a hunt begins without waiting for its record."""
+    """The record of the latest hunts; players do not wait until a hunt is recorded."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]

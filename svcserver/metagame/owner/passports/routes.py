@@ -27,7 +27,7 @@ PASSPORT_READS = Quota.named("passport_reads", 6, 60.0)
 
 @frozen
 class PassportRoutes:
-    """The routes for a player's own data, passport and key, with a rate limit per account."""
+    """The routes for a player's own data, passport and key; each account has a rate limit."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ACCOUNT_KEY)
     acts: PassportActs

@@ -100,7 +100,10 @@ class CarriedLoadout:
 
 @frozen
 class Carried:
-    """A character in a passport; ``data`` is its unparsed document. A missing part is None."""
+    """A character in a passport; ``data`` is its unparsed document.
+
+    ``items`` or ``loadout`` is None if the passport does not contain it.
+    """
 
     name: str
     data: str = field(repr=False)
@@ -150,7 +153,7 @@ class Terms:
 
 @define
 class Taken:
-    """How many things were imported, and sentences that say what was left out and why."""
+    """The numbers of imported things, and sentences that say what was left out and why."""
 
     tracks: int = 0
     characters: int = 0
@@ -161,12 +164,15 @@ class Taken:
 
 
 def in_groups(key: str) -> str:
-    """Return a key in groups of four for comparison by eye; no command accepts this form."""
+    """Return a key in groups of four characters, so that people can compare it.
+
+    No command accepts this form.
+    """
     return " ".join(key[at : at + 4] for at in range(0, len(key), 4))
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden unless the host is trusted, Conflict if already imported (``before``)."""
+    """Raise Forbidden unless the host is ``trusted``, Conflict if imported ``before``."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "
@@ -181,9 +187,9 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks that the passport raises, and descriptions of what is left out.
+    """Return the tracks with more progress in the passport, and descriptions of what is left out.
 
-    No track is raised above its last rank.
+    The progress is limited to what the track's last rank requires.
     """
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):
@@ -203,7 +209,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return the characters that fit, with their documents, and sentences on what is left out."""
+    """Return the characters to import with their documents, and sentences on what is left out."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -109,7 +109,7 @@ class SqlHosts:
         return None if row is None else str(row.name)
 
     def trusted(self) -> list[TrustedHost]:
-        """Return the trusted hosts; the one added last comes first."""
+        """Return the trusted hosts, the newest first."""
         return [TrustedHost(*row) for row in self.tx.execute(_ALL_TRUSTED)]
 
     def is_imported(self, key: str, subject: str) -> bool:
@@ -191,7 +191,7 @@ class HunterData:
         }
 
     def _characters(self, me: AccountId) -> list[json.Fragment]:
-        """Return each character as JSON; raises Conflict early, to limit the memory in use."""
+        """Return each character as JSON; raises Conflict as soon as they are too large in total."""
         characters: list[json.Fragment] = []
         size = 0
         for character in SqlCharacters(self.tx).of_account(me):

@@ -1,7 +1,7 @@
 """The launcher's reply shapes, and the reading and writing of passport files.
 
-If any part of a file is invalid, the whole file is refused. Only a character's belongings may be
-unreadable; they are then left out.
+A file with an invalid part is refused. The only exception is a character's belongings: if they
+cannot be read, only they are left out.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LatestHunt(TypedDict):
 
 @frozen
 class NewKeyWish:
-    """The account's new key, which the player's launcher has made."""
+    """The new key of the account; the player's launcher makes the key."""
 
     key: NewKey = field(metadata=sent_as("UUK"), repr=False)
 
@@ -185,7 +185,7 @@ def _carried(source: Mapping[str, Any]) -> Carried:
 
 
 def _items(source: object) -> CarriedItems | Unreadable | None:
-    """Return all items; if any of them is unreadable, return only the reason."""
+    """Return all items; if an item cannot be read, return an Unreadable with the reason instead."""
     if not isinstance(source, dict):
         return None
     try:
@@ -197,7 +197,7 @@ def _items(source: object) -> CarriedItems | Unreadable | None:
 
 
 def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the list of objects under this name; raises Malformed for anything else."""
+    """Return the member ``name``, a list of objects; raises Malformed if it is anything else."""
     entries = source.get(name)
     if not isinstance(entries, list) or len(entries) > MOST_ITEMS:
         raise Malformed(f"{name} is not a list of at most {MOST_ITEMS} entries")
@@ -242,7 +242,7 @@ def _written(value: dict[str, Any]) -> bytes:
 
 
 def _loadout(source: object) -> CarriedLoadout | None:
-    """Return the loadout, None if it has no elements; elements beyond the limit are ignored."""
+    """Return the loadout, or None if it has no elements; ignore elements above the limit."""
     elements = source.get("elements") if isinstance(source, dict) else None
     if not isinstance(source, dict) or not isinstance(elements, dict) or not elements:
         return None
@@ -252,7 +252,7 @@ def _loadout(source: object) -> CarriedLoadout | None:
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """Return an element as it is stored; a slot contains its own number."""
+    """Return an element in the form that is stored, in which a slot has its own number."""
     if not isinstance(value, dict):
         return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)

@@ -58,9 +58,9 @@ class PeopleActs:
     async def listed(
         self, order: SortOrder, only: AccountFilter, text: str, skip: int, count: int
     ) -> list[ListedAccount]:
-        """Return accounts of a kind whose name or id contains ``text``.
+        """Return the accounts that pass the filter ``only`` and whose name or id contains ``text``.
 
-        The first ``skip`` of them are left out; at most ``count`` are returned.
+        The first ``skip`` accounts are left out; at most ``count`` are returned.
         """
         wall_clock = self.wall_clock
         return await self.ledger.read(
@@ -90,7 +90,7 @@ class Keyed:
 
 @frozen
 class Removed:
-    """A deleted account, with its exported data (without secrets)."""
+    """A deleted account and its exported data, without secrets."""
 
     account: Account
     export: AccountExport = field(repr=False)
@@ -99,7 +99,7 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """A factory for one owner's actions on the account ``who``."""
+    """Makes the actions of one owner on the account ``who``."""
 
     staff: Staff
     who: str
@@ -197,7 +197,7 @@ class HandlingActs:
         reason: str,
         choose: Callable[[PersonWork], Act[T]],
     ) -> T:
-        """Do the action that ``choose`` returns, and notify all processes of the ended sessions."""
+        """Run the action that ``choose`` returns, and notify all processes of ended sessions."""
         # other writes of the account wait for this one; rows shared with others may still change
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = AuditEntry(staff.name, action, who, reason)

@@ -52,7 +52,7 @@ ROW_BYTES = 100
 
 
 def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """Return the account's rows by table, without secrets, and how many rows are left out.
+    """Return the account's rows by table, without secrets, and the number of omitted rows by table.
 
     The exported rows have at most MAX_EXPORT bytes. Small tables are exported completely, large
     tables only with their newest rows. Rows that are left out are never loaded into memory.
@@ -87,9 +87,9 @@ def _newest_first(table: Table) -> list[ColumnElement[Any]]:
 
 
 def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Return for each table how many rows fit, and how many do not.
+    """Return how many rows of each table fit into ``most`` bytes, and how many do not.
 
-    The smallest tables get their room first; the larger tables then share the rest.
+    Space is given to the smallest table first; the larger tables share what is left.
     """
     taken, left, room = {}, {}, most
     by_size = sorted(sizes.items(), key=lambda entry: sum(entry[1]))
@@ -124,12 +124,15 @@ def account_columns(table: Table) -> tuple[str, ...]:
 
 
 def is_of_character(table: Table) -> bool:
-    """Return whether the table's rows belong to a character and name no account."""
+    """Return whether each row of the table belongs to a character and has no account id."""
     return "character_id" in table.c and not account_columns(table)
 
 
 def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
-    """Yield each table, and the SQL condition for the account's rows; referenced tables last."""
+    """Yield each table with the SQL condition for the account's rows.
+
+    Tables that others refer to come last.
+    """
     tables = METADATA.tables
     characters = tables["characters"]
     mine = list(

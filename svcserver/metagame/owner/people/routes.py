@@ -69,8 +69,8 @@ class PeopleRoutes:
 class HandlingRoutes:
     """The owner's routes that replace keys, and merge, export and delete accounts.
 
-    Each route accepts a helper's key, although only owners may use it. The rules refuse all others,
-    so that the audit log records these refusals.
+    Each route accepts the key of any staff member, although only owners may use it. The rules
+    refuse all others, so that the audit log records these refusals.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -90,7 +90,8 @@ class HandlingRoutes:
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
         """Give an account a new key; the old key and the current sessions stop working.
 
-        A session also sends the key, and the code of a second factor.
+        A signed-in session must also send the sign-in key, and a code if the caller has a second
+        factor.
         """
         proven = await is_proven(call, self.ways)
         made = await self._do(call, "new key", lambda work: work.new_key(proven=proven))

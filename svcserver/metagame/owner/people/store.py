@@ -133,9 +133,9 @@ class SqlPeople:
         count: int,
         now: float,
     ) -> list[ListedAccount]:
-        """Return accounts of a kind whose name or id contains ``text``.
+        """Return the accounts that pass the filter ``only`` and whose name or id contains ``text``.
 
-        The first ``skip`` of them are left out; at most ``count`` are returned.
+        The first ``skip`` accounts are left out; at most ``count`` are returned.
         """
         plain = fold(text)
         for special in ("\\", "%", "_"):
@@ -181,7 +181,7 @@ class SqlPeople:
 def remove(tx: Connection, ended: EndedSessions) -> int:
     """Delete all rows of an account, and invalidate its tokens; return the number of rows.
 
-    The account's sessions must have ended before.
+    End the account's sessions before you call this.
     """
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

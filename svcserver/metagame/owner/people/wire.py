@@ -138,7 +138,10 @@ def read_filter(text: str | None) -> AccountFilter:
 def show_list(
     accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
-    """Return the reply with a page; if another page follows, ``accounts`` has an extra entry."""
+    """Return the reply with a page of accounts.
+
+    If another page follows, ``accounts`` has one entry more than the page.
+    """
     return {
         "accounts": [
             {

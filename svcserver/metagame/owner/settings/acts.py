@@ -106,7 +106,7 @@ class LiveSettings:
     def _value_of(self, name: str, stored: Mapping[str, str]) -> Any:
         """Return the stored value of a setting.
 
-        If no valid value is stored, return the value at the start of the metagame.
+        If no valid value is stored, return the value with which the metagame started.
         """
         if name in stored:
             try:

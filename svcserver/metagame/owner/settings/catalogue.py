@@ -1,4 +1,4 @@
-"""Every setting of the host: its meaning from the documentation, its value from the env files.
+"""All settings of the host, with meanings from the documentation and values from the env files.
 
 ``data/settings.json`` is generated from docs/owners/configuration.md by ``python -m
 docs.variables``.
@@ -27,7 +27,10 @@ _IN_URL = re.compile(r"(?<=://).*@")
 
 @frozen
 class SettingDescription:
-    """The documentation of a setting; unless ``empty``, a blank value means the default."""
+    """The documentation of a setting.
+
+    A blank value means the default, unless ``empty`` is true.
+    """
 
     name: str
     default: str
@@ -50,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None for a file that cannot be read. ``restart`` means that the file has changed in
-    an unknown way since its service started.
+    ``rows`` is None if the section's file cannot be read. ``restart`` means that the file has
+    changed since its service started, and that it is unknown which settings have changed.
     """
 
     about: SettingSection
@@ -64,8 +67,8 @@ class ShownSection:
 class SettingRow:
     """A setting on the page.
 
-    ``source`` is default, file, environment, page or command. ``restart`` means that the file has
-    another value, which needs a restart to take effect.
+    ``source`` is default, file, environment, page or command. ``restart`` means that the env file
+    has a new value, which takes effect after a restart.
     """
 
     about: SettingDescription
@@ -109,10 +112,10 @@ class SettingsCatalogue:
     _in_file: Mapping[str, str] = field(factory=dict, init=False, repr=False)
 
     def attach(self, env_file: str | None, environ: Mapping[str, str]) -> None:
-        """Store what the metagame started with.
+        """Store the settings with which the metagame started.
 
-        ``env_file`` is the path of its env file, if it has one. ``environ`` has its settings from
-        this file and from the environment variables, which override the file.
+        ``env_file`` is the path of the metagame's env file, or None. ``environ`` has the settings
+        from this file and from the environment variables, which take precedence over the file.
         """
         self._environ = environ
         if env_file is not None:

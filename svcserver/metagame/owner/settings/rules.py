@@ -28,7 +28,7 @@ LIVE: Mapping[str, Attribute[Any]] = {
 
 
 def options(name: str) -> tuple[str, ...]:
-    """Return the values that a live setting may have; empty if it is a number or a text."""
+    """Return the possible values of a live setting; empty if it may be any number or text."""
     return SWITCH if isinstance(LIVE[name].default, bool) else _WORDS.get(name, ())
 
 
@@ -40,7 +40,7 @@ def check_is_live(name: str) -> None:
 
 
 def parsed(name: str, text: str) -> Any:
-    """Return the value that ``text`` gives a live setting; raises Malformed or Missing."""
+    """Parse ``text`` as the value of a live setting; raises Malformed or Missing."""
     check_is_live(name)
     words, metadata = options(name), LIVE[name].metadata
     try:

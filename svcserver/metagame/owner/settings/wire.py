@@ -25,10 +25,9 @@ class SettingWish:
 class SettingEntry(TypedDict):
     """A setting; ``value`` is null for a secret, and if the default applies.
 
-    ``source`` is default, file, environment, page (changed at run time), or command (by
-    ``svcctl registration``). ``live`` settings may be changed at run time, to one of
-    ``options`` if there are any. With ``restart``, the file has another value, which needs a
-    restart.
+    ``source`` is default, file, environment, page (changed at run time), or command (by ``svcctl
+    registration``). ``live`` settings may be changed at run time, to one of ``options`` if there
+    are any. ``restart`` means that the file has a new value, which takes effect after a restart.
     """
 
     name: str
@@ -46,7 +45,8 @@ class SettingEntry(TypedDict):
 class SettingSectionEntry(TypedDict):
     """A group of settings from one file; ``settings`` is null if the file cannot be read.
 
-    With ``restart``, the file has changed since its service started, it is not known how.
+    ``restart`` means that the file has changed since its service started, and that it is unknown
+    which settings have changed.
     """
 
     title: str
@@ -59,8 +59,8 @@ class SettingSectionEntry(TypedDict):
 class SettingsReply(TypedDict):
     """Every setting of the host.
 
-    ``stack`` says whether svc-stack runs the services. If not, the environment of a service other
-    than the metagame may override its file, which is not shown.
+    ``stack`` says whether svc-stack runs the services. If not, only the metagame's environment is
+    known: the environment of another service may override a value that is shown here.
     """
 
     stack: bool
