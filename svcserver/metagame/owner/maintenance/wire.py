@@ -48,9 +48,10 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """Who began maintenance mode, when, and what happens when the server is empty.
+    """The author, start time and next step of maintenance mode.
 
-    ``then`` is stop, restart or empty. Once the stack has been asked, it is stopping or restarting.
+    ``then`` is what happens when the server is empty: stop, restart, or an empty text for nothing.
+    Once the stack has been asked to act, it is stopping or restarting.
     """
 
     by: str
