@@ -34,10 +34,11 @@ from svcserver.metagame.accounts.dashboard_access import (
 )
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
-from svcserver.metagame.belongings.savehistory.acts import loadout_rolled_back, rolled_back
-from svcserver.metagame.belongings.savehistory.store import SqlHistories
-from svcserver.metagame.belongings.savehistory.wire import (
+from svcserver.metagame.belongings.savehistory.feature import (
     History,
+    SqlHistories,
+    loadout_rolled_back,
+    rolled_back,
     show,
     show_loadout,
     show_rolled_back,

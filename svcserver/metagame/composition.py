@@ -27,23 +27,22 @@ from svcserver.metagame.access.epochs import EpochMoved
 from svcserver.metagame.access.gate import Gate, guarded
 from svcserver.metagame.accounts.invites import invites
 from svcserver.metagame.accounts.login import login
-from svcserver.metagame.accounts.lookups.routes import lookups
+from svcserver.metagame.accounts.lookups.feature import lookups
 from svcserver.metagame.accounts.management.routes import management
 from svcserver.metagame.accounts.parts import Parts
-from svcserver.metagame.achievements.bounties.routes import bounties
+from svcserver.metagame.achievements.bounties.feature import bounties
 from svcserver.metagame.achievements.breadcrumbs.feature import breadcrumbs
 from svcserver.metagame.achievements.cooldowns.feature import cooldowns
 from svcserver.metagame.achievements.encounters.feature import encounters
 from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements, entitlements
-from svcserver.metagame.achievements.escalation.routes import escalation
+from svcserver.metagame.achievements.escalation.feature import escalation
 from svcserver.metagame.achievements.progression.routes import progression
 from svcserver.metagame.belongings.characters.routes import characters
 from svcserver.metagame.belongings.characters.store import rename_characters
 from svcserver.metagame.belongings.currency.feature import currency
 from svcserver.metagame.belongings.inventory.routes import inventory
 from svcserver.metagame.belongings.loadouts.routes import loadouts
-from svcserver.metagame.belongings.savehistory.routes import savehistory
-from svcserver.metagame.belongings.savehistory.store import Thinning
+from svcserver.metagame.belongings.savehistory.feature import Thinning, savehistory
 from svcserver.metagame.belongings.shop.routes import shop
 from svcserver.metagame.owner.announcements.feature import Announcements
 from svcserver.metagame.owner.bodylog import BodyLog

@@ -27,7 +27,7 @@ WHOLE: dict[str, str] = {
     "accounts.store._USES": "scans only what its inner query found by the index of codes",
     "accounts.store._OWNERS": "an owner gives somebody another role",
     "belongings.characters.store._WHOLE": "never run by itself: others narrow it",
-    "belongings.savehistory.store._HEADS": "never run by itself: others narrow it",
+    "belongings.savehistory.feature._HEADS": "never run by itself: others narrow it",
     "owner.marks._ACCOUNTS": "counted at most every two seconds while staff has the list open",
     "owner.marks._INVITES": "counted at most every two seconds while staff has the list open",
     "owner.settings.store._ALL": "one row for each changed setting, read once a second",

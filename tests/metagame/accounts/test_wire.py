@@ -8,7 +8,7 @@ from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
 from svcserver.metagame.accounts.invites import CodeWish, InviteWish, show_codes
 from svcserver.metagame.accounts.login import LoginWish
-from svcserver.metagame.accounts.lookups.wire import MappingWish, ids_of
+from svcserver.metagame.accounts.lookups.feature import MappingWish, ids_of
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.rules import Account, InviteCode
 

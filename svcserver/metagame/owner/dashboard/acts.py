@@ -16,7 +16,7 @@ from svcserver.kernel.refusals import Missing
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.achievements.entitlements.feature import ENTITLEMENTS
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
-from svcserver.metagame.belongings.savehistory.store import SqlHistories
+from svcserver.metagame.belongings.savehistory.feature import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
 from svcserver.metagame.owner.dashboard.state import ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds

@@ -29,7 +29,7 @@ from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from svcserver.metagame.achievements.progression.rules import Path
 from svcserver.metagame.achievements.progression.store import SqlProgress
 from svcserver.metagame.belongings.characters.store import SqlCharacters
-from svcserver.metagame.belongings.savehistory.store import SqlHistories
+from svcserver.metagame.belongings.savehistory.feature import SqlHistories
 from svcserver.metagame.owner.passports import rules
 from svcserver.metagame.owner.passports.belongings import carried
 from svcserver.metagame.owner.passports.hunts import latest

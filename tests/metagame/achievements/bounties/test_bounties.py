@@ -9,8 +9,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.kernel import json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
+from svcserver.metagame.achievements.bounties.feature import NO_DRAFT, BountyIds, BountyUpdate
 from svcserver.metagame.achievements.bounties.rules import Bounty, check_size, in_order, updated
-from svcserver.metagame.achievements.bounties.wire import NO_DRAFT, BountyIds, BountyUpdate
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 

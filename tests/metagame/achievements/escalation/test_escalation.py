@@ -9,9 +9,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.achievements.escalation import acts, rules
+from svcserver.metagame.achievements.escalation import feature, rules
+from svcserver.metagame.achievements.escalation.feature import SeasonSave
 from svcserver.metagame.achievements.escalation.rules import SeasonState
-from svcserver.metagame.achievements.escalation.wire import SeasonSave
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves
 
@@ -192,7 +192,7 @@ class StubAccountTests(Achieving):
 
 class SaveTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.notes, self.registry = list[str](), acts.load()
+        self.notes, self.registry = list[str](), feature.load()
         self.stored: SeasonState | None = None
 
     def save(self, body: Any) -> SeasonState:

@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.savehistory.routes import RollbackWish
+from svcserver.metagame.belongings.savehistory.feature import RollbackWish
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
     HOUR_MS,
