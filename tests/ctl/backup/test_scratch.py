@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -54,6 +55,11 @@ class ScratchTests(SynchronousTestCase):
                 self.assertTrue(first.is_dir())
             scratch.remove_left_over(SQLITE)
             self.assertTrue(first.is_dir())
+
+    def test_a_folder_that_another_drill_removes_is_no_fault(self) -> None:
+        with scratch.scratch(SQLITE) as folder:
+            shutil.rmtree(folder)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_what_another_user_made_and_where_a_link_leads_stays(self) -> None:
         elsewhere = self.folder / "precious"
