@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import Connection, MetaData, Table, func, insert, select, text
 from sqlalchemy.engine import URL
 
 from svcserver.ctl import database
@@ -95,19 +95,19 @@ class _Known:
     """The schema revision and tables of a database."""
 
     revision: str | None
-    tables: list[Table]  # tables that others reference come first
+    tables: list[sa.Table]  # tables that others reference come first
 
     @classmethod
-    def of(cls, tx: Connection) -> _Known:
-        metadata = MetaData()
+    def of(cls, tx: sa.Connection) -> _Known:
+        metadata = sa.MetaData()
         metadata.reflect(tx)
         tables = [table for table in metadata.sorted_tables if table.name != REVISION]
         if REVISION not in metadata.tables:
             return cls(None, tables)
-        return cls(tx.execute(text(f"SELECT version_num FROM {REVISION}")).scalar(), tables)  # noqa: S608
+        return cls(tx.execute(sa.text(f"SELECT version_num FROM {REVISION}")).scalar(), tables)  # noqa: S608
 
 
-def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> dict[str, int]:
+def _fill(old: sa.Connection, before: _Known, new: sa.Connection, after: _Known) -> dict[str, int]:
     targets = {table.name: table for table in after.tables}
     unknown = [table.name for table in before.tables if table.name not in targets]
     if unknown:
@@ -125,10 +125,10 @@ def _fill(old: Connection, before: _Known, new: Connection, after: _Known) -> di
     return dict(sorted(counts.items()))
 
 
-def _rows(old: Connection, source: Table, new: Connection, target: Table) -> int:
-    result = old.execute(select(source).execution_options(yield_per=ROWS))
+def _rows(old: sa.Connection, source: sa.Table, new: sa.Connection, target: sa.Table) -> int:
+    result = old.execute(sa.select(source).execution_options(yield_per=ROWS))
     for part in result.mappings().partitions(ROWS):
-        new.execute(insert(target), [dict(row) for row in part])
+        new.execute(sa.insert(target), [dict(row) for row in part])
     expected, count = _count(old, source), _count(new, target)
     if expected != count:
         fail(
@@ -138,18 +138,18 @@ def _rows(old: Connection, source: Table, new: Connection, target: Table) -> int
     return count
 
 
-def _count(tx: Connection, table: Table) -> int:
-    return int(tx.execute(select(func.count()).select_from(table)).scalar_one())
+def _count(tx: sa.Connection, table: sa.Table) -> int:
+    return int(tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
 
-def _number_on(tx: Connection, table: Table) -> None:
+def _number_on(tx: sa.Connection, table: sa.Table) -> None:
     """Set PostgreSQL's sequence past the copied rows; SQLite needs no such step."""
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return
     where = {"table": f'"{table.name}"', "column": key[0].name}
-    find = text("SELECT pg_get_serial_sequence(:table, :column)")
+    find = sa.text("SELECT pg_get_serial_sequence(:table, :column)")
     sequence = tx.execute(find, where).scalar()
     if sequence is not None:
-        highest = tx.execute(select(func.max(key[0]))).scalar()
-        tx.execute(select(func.setval(sequence, highest or 1, highest is not None)))
+        highest = tx.execute(sa.select(sa.func.max(key[0]))).scalar()
+        tx.execute(sa.select(sa.func.setval(sequence, highest or 1, highest is not None)))

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, Row, Table, bindparam, delete, insert, select
+import sqlalchemy as sa
 
 _THE_ONE = 1
 
 
-def the_one() -> Column[int]:
+def the_one() -> sa.Column[int]:
     """Return the primary-key column of a one-row table; each table needs a new column object."""
-    return Column("id", Integer, primary_key=True)
+    return sa.Column("id", sa.Integer, primary_key=True)
 
 
 class OneRow:
     """The single row of ``table``, whose primary key is ``the_one()``."""
 
-    def __init__(self, table: Table) -> None:
-        is_wanted = table.c.id == bindparam("wanted")
-        self._get, self._add = select(table).where(is_wanted), insert(table)
-        self._drop = delete(table).where(is_wanted)
+    def __init__(self, table: sa.Table) -> None:
+        is_wanted = table.c.id == sa.bindparam("wanted")
+        self._get, self._add = sa.select(table).where(is_wanted), sa.insert(table)
+        self._drop = sa.delete(table).where(is_wanted)
 
-    def get(self, tx: Connection) -> Row[Any] | None:
+    def get(self, tx: sa.Connection) -> sa.Row[Any] | None:
         """Return the row, or None if it was never set or has been cleared."""
         return tx.execute(self._get, {"wanted": _THE_ONE}).first()
 
-    def put(self, tx: Connection, row: Mapping[str, Any] | None) -> None:
+    def put(self, tx: sa.Connection, row: Mapping[str, Any] | None) -> None:
         """Replace the row by ``row`` (values by column, without the key); None deletes the row."""
         tx.execute(self._drop, {"wanted": _THE_ONE})
         if row is not None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+import sqlalchemy as sa
 from attrs import field, frozen
 from psycopg import pq
-from sqlalchemy import ARRAY, Column, Select, String, any_, bindparam, select
 from twisted.python.failure import Failure
 
 from svcserver.db.fast_execute import Plans
@@ -51,14 +51,14 @@ class ReadRuns:
 class AccountLock:
     """The locks on account rows; ``column`` is the column of the account id."""
 
-    column: Column[Any]
+    column: sa.Column[Any]
     together: str = field(init=False)
     single: str = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        rows = select(self.column)
-        some = rows.where(self.column == any_(bindparam("ids", type_=ARRAY(String))))
-        single = rows.where(self.column == bindparam("wanted"))
+        rows = sa.select(self.column)
+        some = rows.where(self.column == sa.any_(sa.bindparam("ids", type_=sa.ARRAY(sa.String))))
+        single = rows.where(self.column == sa.bindparam("wanted"))
         # key_share: as strong as an update, but foreign keys may still refer to the row
         object.__setattr__(self, "together", _sql(some, skip_locked=True))
         object.__setattr__(self, "single", _sql(single))
@@ -194,7 +194,7 @@ def _without_those_that_fail(
     return outcomes
 
 
-def _sql(rows: Select[Any], *, skip_locked: bool = False) -> str:
+def _sql(rows: sa.Select[Any], *, skip_locked: bool = False) -> str:
     locked = rows.with_for_update(key_share=True, skip_locked=skip_locked)
     return str(locked.compile(dialect=DIALECT))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import field, frozen
-from sqlalchemy import Column, Connection, Table, case, func
 
 
 @frozen
@@ -18,14 +18,14 @@ class Upsert:
     is added to the stored one. In the columns ``highest``, the higher value wins.
     """
 
-    table: Table
+    table: sa.Table
     retained: Collection[str] = field(default=(), kw_only=True)
     retained_for_null: Collection[str] = field(default=(), kw_only=True)
     added: Collection[str] = field(default=(), kw_only=True)
     highest: Collection[str] = field(default=(), kw_only=True)
     _statements: dict[str, Any] = field(factory=dict, init=False, repr=False)
 
-    def put(self, tx: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+    def put(self, tx: sa.Connection, rows: Iterable[Mapping[str, Any]]) -> None:
         """Insert or overwrite each row; all rows must have the same columns."""
         listed = rows if type(rows) is list else list(rows)
         if listed:
@@ -45,16 +45,16 @@ class Upsert:
         }
         return put.on_conflict_do_update(index_elements=keys, set_=changed)
 
-    def _changed(self, there: Column[Any], put: Any) -> Any:
+    def _changed(self, there: sa.Column[Any], put: Any) -> Any:
         """Return the new value of an existing row's column."""
         if there.name in self.retained_for_null:
-            return func.coalesce(put, there)
+            return sa.func.coalesce(put, there)
         if there.name in self.added:
             return there + put
-        return case((put > there, put), else_=there) if there.name in self.highest else put
+        return sa.case((put > there, put), else_=there) if there.name in self.highest else put
 
 
-def _insert(dialect: str) -> Callable[[Table], Any]:
+def _insert(dialect: str) -> Callable[[sa.Table], Any]:
     """Return the back-end's own INSERT construct.
 
     Only the needed back-end is imported, because each takes megabytes of memory.

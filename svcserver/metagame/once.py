@@ -25,20 +25,8 @@ from enum import Enum
 from itertools import count
 from typing import Any, Generic, TypeVar
 
+import sqlalchemy as sa
 from attrs import define, field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
 from twisted.internet.defer import Deferred
 
 from svcserver.board.board import Board, BoardTransaction, Key
@@ -68,31 +56,33 @@ class Again(Enum):
     NEVER = "never"  # a second attempt is refused with 502
 
 
-ATTEMPTS = Table(
+ATTEMPTS = sa.Table(
     "attempts",
     METADATA,
-    Column("request_id", String(32), primary_key=True),
-    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
-    Column("account_id", String(64), nullable=False),
-    Column("row", String(128), nullable=False),
-    Column("result", LargeBinary, nullable=False),
+    sa.Column("request_id", sa.String(32), primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False, index=True),  # epoch milliseconds
+    sa.Column("account_id", sa.String(64), nullable=False),
+    sa.Column("row", sa.String(128), nullable=False),
+    sa.Column("result", sa.LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 _A = ATTEMPTS.c
-_ADD = insert(ATTEMPTS)
-_FIND = select(_A.account_id, _A.row, _A.result).where(_A.request_id == bindparam("wanted"))
-_OLDEST = select(_A.request_id).where(_A.at < bindparam("before")).order_by(_A.at).limit(BATCH)
-_FORGET = delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
+_ADD = sa.insert(ATTEMPTS)
+_FIND = sa.select(_A.account_id, _A.row, _A.result).where(_A.request_id == sa.bindparam("wanted"))
+_OLDEST = (
+    sa.select(_A.request_id).where(_A.at < sa.bindparam("before")).order_by(_A.at).limit(BATCH)
+)
+_FORGET = sa.delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 
 
-def of_requests(name: str) -> Index:
+def of_requests(name: str) -> sa.Index:
     """Return the unique index of a table's ``request_id`` column.
 
     The migration makes this a partial index, which leaves out old rows with an empty
     ``request_id``. A declaration here would have to import the dialects of both databases, although
     a host uses only one.
     """
-    return Index(name, "request_id", unique=True)
+    return sa.Index(name, "request_id", unique=True)
 
 
 @frozen
@@ -136,11 +126,11 @@ class Attempt:
         if not self.request_id:
             return work
 
-        def find(tx: Connection) -> tuple[T] | None:
+        def find(tx: sa.Connection) -> tuple[T] | None:
             row = tx.execute(_FIND, {"wanted": self.request_id}).first()
             return None if row is None else (decode(self._own(*row), shape),)
 
-        def run(tx: Connection) -> T:
+        def run(tx: sa.Connection) -> T:
             result = work(tx)
             data = encode(result, shape)
             row = {
@@ -156,7 +146,7 @@ class Attempt:
 
         return self.unless(find, run)
 
-    def unless(self, find: Callable[[Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
+    def unless(self, find: Callable[[sa.Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
         """Return a function that runs ``work`` unless ``find`` returns an earlier result.
 
         ``work`` itself stores the request id. The first run of a first attempt does not call
@@ -168,7 +158,7 @@ class Attempt:
             return work
         runs = count(self.number)
 
-        def run(tx: Connection) -> T:
+        def run(tx: sa.Connection) -> T:
             earlier = find(tx) if next(runs) > 1 else None
             self.was_done = earlier is not None
             return work(tx) if earlier is None else earlier[0]
@@ -214,6 +204,6 @@ class Attempt:
 ONLY = Attempt()
 
 
-def forget_attempts(tx: Connection, now: float) -> int:
+def forget_attempts(tx: sa.Connection, now: float) -> int:
     """Delete one batch of stored results of old requests; return how many were deleted."""
     return tx.execute(_FORGET, {"before": round((now - KEPT_S) * 1000)}).rowcount

@@ -16,19 +16,8 @@ from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
 
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.tables import METADATA
@@ -43,31 +32,31 @@ LINK_LIVES_S = 600
 LONGEST = 4_096  # characters of a Cookie header that are parsed
 MOST = 32  # sessions per account; a new one beyond that ends the oldest
 
-STAFF_SESSIONS = Table(
+STAFF_SESSIONS = sa.Table(
     "dashboard_sessions",
     METADATA,
-    Column("ticket_hash", String(64), primary_key=True),
-    Column("account_id", String(64), nullable=False, index=True),
-    Column("not_before", BigInteger, nullable=False),
-    Column("ways", String(16), nullable=False),
-    Column("ends_at", BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("ticket_hash", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.String(64), nullable=False, index=True),
+    sa.Column("not_before", sa.BigInteger, nullable=False),
+    sa.Column("ways", sa.String(16), nullable=False),
+    sa.Column("ends_at", sa.BigInteger, nullable=False),  # epoch milliseconds
 )
-_OF = STAFF_SESSIONS.c.account_id == bindparam("holder")
-_KEY = STAFF_SESSIONS.c.ticket_hash == bindparam("ticket")
-_FIND = select(STAFF_SESSIONS).where(_KEY)
+_OF = STAFF_SESSIONS.c.account_id == sa.bindparam("holder")
+_KEY = STAFF_SESSIONS.c.ticket_hash == sa.bindparam("ticket")
+_FIND = sa.select(STAFF_SESSIONS).where(_KEY)
 _KEPT = (
-    select(STAFF_SESSIONS.c.ticket_hash, STAFF_SESSIONS.c.ends_at)
+    sa.select(STAFF_SESSIONS.c.ticket_hash, STAFF_SESSIONS.c.ends_at)
     .where(_OF)
     .order_by(STAFF_SESSIONS.c.ends_at.desc())
 )
-_END = delete(STAFF_SESSIONS).where(_KEY, _OF)
-_END_ALL = delete(STAFF_SESSIONS).where(_OF)
-_KEEP = update(STAFF_SESSIONS).where(_KEY, _OF).values(ways=bindparam("now"))
+_END = sa.delete(STAFF_SESSIONS).where(_KEY, _OF)
+_END_ALL = sa.delete(STAFF_SESSIONS).where(_OF)
+_KEEP = sa.update(STAFF_SESSIONS).where(_KEY, _OF).values(ways=sa.bindparam("now"))
 
 
-def end_all_sessions(tx: Connection) -> None:
+def end_all_sessions(tx: sa.Connection) -> None:
     """Delete the sessions of all staff."""
-    tx.execute(delete(STAFF_SESSIONS))
+    tx.execute(sa.delete(STAFF_SESSIONS))
 
 
 @frozen
@@ -118,12 +107,12 @@ class StaffSessions:
         """Start a session; the returned ticket is sent to the browser."""
         ticket = Ticket(hex_token(64), hex_token(32))
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             now = self.wall_clock()
             for place, old in enumerate(tx.execute(_KEPT, {"holder": account_id}).all()):
                 if place >= MOST - 1 or old.ends_at <= now * 1000:
                     tx.execute(_END, {"ticket": old.ticket_hash, "holder": account_id})
-            tx.execute(insert(STAFF_SESSIONS), self._row(ticket.key, account_id, ways, LIVES_S))
+            tx.execute(sa.insert(STAFF_SESSIONS), self._row(ticket.key, account_id, ways, LIVES_S))
 
         await self.ledger.write(work, OneAccount(account_id))
         return ticket
@@ -146,8 +135,8 @@ class StaffSessions:
         word = hex_token(64)
         key = _link_key(word)
 
-        def work(tx: Connection) -> None:
-            tx.execute(insert(STAFF_SESSIONS), self._row(key, account_id, ways, LINK_LIVES_S))
+        def work(tx: sa.Connection) -> None:
+            tx.execute(sa.insert(STAFF_SESSIONS), self._row(key, account_id, ways, LINK_LIVES_S))
 
         await self.ledger.write(work, OneAccount(account_id))
         return word
@@ -197,7 +186,7 @@ def _link_key(word: str) -> str:
     return fingerprint(f"link:{word}")  # a ticket's text has only digits before its blank
 
 
-def end_all(tx: Connection, account_id: AccountId) -> None:
+def end_all(tx: sa.Connection, account_id: AccountId) -> None:
     """Delete the account's sessions after a change of its role."""
     tx.execute(_END_ALL, {"holder": account_id})
 

@@ -10,18 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
 from attrs import define, evolve, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    Text,
-    func,
-    insert,
-    select,
-)
 
 from svcserver.db.ledger import ACROSS, Ledger, Scope
 from svcserver.db.refused import RefusedWrite, write_or_record
@@ -37,22 +27,22 @@ LONGEST = {"actor": 96, "action": 64, "target": 128, "reason": 256, "refused": 2
 MAX_SHOWN = 4_096  # characters that a row stores of ``before`` and of ``after``
 MAX_ROWS = 500  # rows per query
 
-AUDIT_LOG = Table(
+AUDIT_LOG = sa.Table(
     "audit_log",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
-    Column("actor", String(96), nullable=False, index=True),
-    Column("action", String(64), nullable=False),
-    Column("target", String(128), nullable=False, index=True),
-    Column("reason", String(256), nullable=False),
-    Column("before", Text, nullable=True),
-    Column("after", Text, nullable=True),
-    Column("refused", String(256), nullable=True),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.BigInteger, nullable=False, index=True),  # epoch milliseconds
+    sa.Column("actor", sa.String(96), nullable=False, index=True),
+    sa.Column("action", sa.String(64), nullable=False),
+    sa.Column("target", sa.String(128), nullable=False, index=True),
+    sa.Column("reason", sa.String(256), nullable=False),
+    sa.Column("before", sa.Text, nullable=True),
+    sa.Column("after", sa.Text, nullable=True),
+    sa.Column("refused", sa.String(256), nullable=True),
 )
 _L = AUDIT_LOG.c
-_ADD = insert(AUDIT_LOG)
-_ONE_AT_A_TIME = select(func.pg_advisory_xact_lock(0x7376_6366))  # any constant
+_ADD = sa.insert(AUDIT_LOG)
+_ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x7376_6366))  # any constant
 NEWEST = 2**62  # above every id
 BEGUN: Mapping[str, Json] = {"begun": True}  # ``after`` in the first of two rows
 UNANSWERED: Mapping[str, Json] = {"outcome": "no answer: it may have been done"}
@@ -93,18 +83,18 @@ class AuditQuery:
     before: float | None = None  # epoch seconds; None: up to now
 
 
-Act = Callable[[Connection, Trace], T]
+Act = Callable[[sa.Connection, Trace], T]
 
 
 def audited(
     entry: AuditEntry, wall_clock: Callable[[], float], act: Act[T]
-) -> Callable[[Connection], T]:
+) -> Callable[[sa.Connection], T]:
     """Return a function that runs ``act`` in a transaction and adds an audit row.
 
     If ``act`` raises a refusal, the function raises RefusedWrite, which carries the row to record.
     """
 
-    def whole(tx: Connection) -> T:
+    def whole(tx: sa.Connection) -> T:
         trace = Trace()
         try:
             done = act(tx, trace)
@@ -119,7 +109,7 @@ def audited(
 
 
 def add_row(
-    tx: Connection,
+    tx: sa.Connection,
     entry: AuditEntry,
     at: float,
     refused: str | None = None,
@@ -129,16 +119,16 @@ def add_row(
     tx.execute(_ADD, _row(entry, at, trace or Trace(), refused))
 
 
-def rows(tx: Connection, query: AuditQuery) -> list[dict[str, Any]]:
+def rows(tx: sa.Connection, query: AuditQuery) -> list[dict[str, Any]]:
     """Return the matching audit rows, newest first, with the names of their columns."""
     wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
     if query.before is not None:
         wanted.append(_L.at < int(query.before * 1000))
     if query.actor:
-        wanted.append(func.lower(_L.actor) == query.actor.lower())
+        wanted.append(sa.func.lower(_L.actor) == query.actor.lower())
     if query.target:
-        wanted.append(func.lower(_L.target) == query.target.lower())
-    statement = select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
+        wanted.append(sa.func.lower(_L.target) == query.target.lower())
+    statement = sa.select(AUDIT_LOG).where(*wanted).order_by(_L.id.desc())
     return [row._asdict() for row in tx.execute(statement.limit(min(query.count, MAX_ROWS)))]
 
 
@@ -158,7 +148,7 @@ class Audit:
     ) -> None:
         """Add an audit row in a new transaction, for an attempt that has none of its own."""
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)
 
         await self.ledger.write(work, ACROSS)
@@ -200,7 +190,7 @@ class Audit:
         in all metagames of the database.
         """
 
-        def work(tx: Connection, trace: Trace) -> T:
+        def work(tx: sa.Connection, trace: Trace) -> T:
             if tx.dialect.name == "postgresql":  # SQLite has only one writer
                 tx.execute(_ONE_AT_A_TIME)
             return act(tx, trace)

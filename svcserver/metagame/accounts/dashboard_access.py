@@ -9,11 +9,11 @@ import base64
 from typing import Any
 from urllib.parse import quote
 
+import sqlalchemy as sa
 from attrs import evolve, field, frozen
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor import InvalidToken
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
-from sqlalchemy import BigInteger, Column, Connection, Integer, String, Table, bindparam, select
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
@@ -28,18 +28,18 @@ SECRET_BYTES = 20
 BASE32 = 32  # characters of a secret
 TRIES, TRIES_S = 10, 300  # codes per account, counted in the database, not on the board
 
-DASHBOARD_ACCESS = Table(
+DASHBOARD_ACCESS = sa.Table(
     "dashboard_access",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("key_hash", String(64), nullable=True, unique=True),
-    Column("factor", String(64), nullable=True),  # the secret, base32
-    Column("factor_step", BigInteger, nullable=False),  # the last TOTP step that was used
-    Column("tries", Integer, nullable=False, server_default="0"),  # codes entered
-    Column("tries_since", BigInteger, nullable=False, server_default="0"),  # epoch seconds
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("key_hash", sa.String(64), nullable=True, unique=True),
+    sa.Column("factor", sa.String(64), nullable=True),  # the secret, base32
+    sa.Column("factor_step", sa.BigInteger, nullable=False),  # the last TOTP step that was used
+    sa.Column("tries", sa.Integer, nullable=False, server_default="0"),  # codes entered
+    sa.Column("tries_since", sa.BigInteger, nullable=False, server_default="0"),  # epoch seconds
 )
-_OF = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == bindparam("holder"))
-_BY_KEY = select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.key_hash == bindparam("offered"))
+_OF = sa.select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.account_id == sa.bindparam("holder"))
+_BY_KEY = sa.select(DASHBOARD_ACCESS).where(DASHBOARD_ACCESS.c.key_hash == sa.bindparam("offered"))
 _PUT = Upsert(DASHBOARD_ACCESS)
 
 
@@ -77,7 +77,7 @@ class DashboardAccess:
 class SqlDashboardAccess:
     """The dashboard keys and second factors, in an open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def of_account(self, account_id: AccountId) -> DashboardAccess:
         """Return the account's access settings; nothing is set if there is no row."""

@@ -8,19 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import sqlalchemy as sa
 from attrs import field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    insert,
-    select,
-)
 
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.refused import RefusedWrite, write_or_record
@@ -34,21 +23,21 @@ from svcserver.metagame.accounts.store import ACCOUNTS, SqlAccounts
 
 MAX_KEPT = 256 * 1024  # bytes of a body or a reply that a row stores
 
-PROGRESSION_EVENTS = Table(
+PROGRESSION_EVENTS = sa.Table(
     "progression_events",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("at", BigInteger, nullable=False),
-    Column("account_id", String(64), nullable=False, index=True),
-    Column("caller", String(96), nullable=False),
-    Column("route", String(256), nullable=False),
-    Column("body", LargeBinary, nullable=False),
-    Column("status", Integer, nullable=False),
-    Column("reply", LargeBinary, nullable=False),
-    Column("note", String(1024), nullable=False),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("account_id", sa.String(64), nullable=False, index=True),
+    sa.Column("caller", sa.String(96), nullable=False),
+    sa.Column("route", sa.String(256), nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    sa.Column("reply", sa.LargeBinary, nullable=False),
+    sa.Column("note", sa.String(1024), nullable=False),
 )
-_ADD = insert(PROGRESSION_EVENTS)
-_KNOWN = select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == bindparam("wanted"))
+_ADD = sa.insert(PROGRESSION_EVENTS)
+_KNOWN = sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.id == sa.bindparam("wanted"))
 
 T = TypeVar("T")
 
@@ -61,10 +50,10 @@ class WriteNotes(list[str]):
         self.trace = audit.Trace()
 
 
-Work = Callable[[Connection, WriteNotes], T]
+Work = Callable[[sa.Connection, WriteNotes], T]
 
 
-def is_known(tx: Connection, account_id: AccountId) -> bool:
+def is_known(tx: sa.Connection, account_id: AccountId) -> bool:
     """Return whether the account exists.
 
     The transaction has the scope ``OneAccount``, so its row is locked already.
@@ -72,7 +61,7 @@ def is_known(tx: Connection, account_id: AccountId) -> bool:
     return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 
 
-def known(tx: Connection, account_id: AccountId) -> None:
+def known(tx: sa.Connection, account_id: AccountId) -> None:
     """Raise Missing if the account does not exist."""
     if not is_known(tx, account_id):
         raise Missing("no such account", code="not_found")
@@ -114,7 +103,7 @@ class EventLog:
         if not entry.by_admin:
             self.allowance.spend(entry.account_id, len(entry.body))
 
-        def whole(tx: Connection) -> tuple[T, list[str]]:
+        def whole(tx: sa.Connection) -> tuple[T, list[str]]:
             notes = WriteNotes()
             try:
                 known(tx, entry.account_id)
@@ -144,7 +133,7 @@ class EventLog:
         }
 
 
-def _audited(tx: Connection, entry: EventEntry[Any]) -> audit.AuditEntry:
+def _audited(tx: sa.Connection, entry: EventEntry[Any]) -> audit.AuditEntry:
     """Return the audit-log entry of a write by a staff member."""
     account = SqlAccounts(tx).find(entry.account_id)
     target = entry.account_id if account is None else account.username

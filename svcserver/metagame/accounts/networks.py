@@ -8,22 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import sqlalchemy as sa
 from attrs import define, field, frozen
 from cachetools import TTLCache
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    String,
-    Table,
-    bindparam,
-    column,
-    delete,
-    insert,
-    select,
-    table,
-)
 
 from svcserver.board.waiting import log_failure
 from svcserver.db.ledger import Ledger, OneAccount
@@ -39,27 +26,27 @@ AGAIN_S = 3_600  # seconds until a log-in from a known network is recorded again
 MAX_NOTED = 16_384
 MOST_NEAR = 200  # maximum number of accounts found by one ban of networks
 
-ACCOUNT_NETWORKS = Table(
+ACCOUNT_NETWORKS = sa.Table(
     "account_networks",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("network", String(64), primary_key=True),
-    Column("at", BigInteger, nullable=False),  # epoch seconds
-    Index("ix_account_networks_network", "network"),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("network", sa.String(64), primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),  # epoch seconds
+    sa.Index("ix_account_networks_network", "network"),
 )
 _N = ACCOUNT_NETWORKS.c
 _NOTE = Upsert(ACCOUNT_NETWORKS)
 _OF = (
-    select(_N.network, _N.at)
-    .where(_N.account_id == bindparam("holder"))
+    sa.select(_N.network, _N.at)
+    .where(_N.account_id == sa.bindparam("holder"))
     .order_by(_N.at.desc(), _N.network)
 )
-_FORGET = delete(ACCOUNT_NETWORKS).where(
-    _N.account_id == bindparam("holder"), _N.network == bindparam("old")
+_FORGET = sa.delete(ACCOUNT_NETWORKS).where(
+    _N.account_id == sa.bindparam("holder"), _N.network == sa.bindparam("old")
 )
 _NEAR = (
-    select(_N.account_id)
-    .where(_N.network.in_(bindparam("among", expanding=True)), _N.at > bindparam("since"))
+    sa.select(_N.account_id)
+    .where(_N.network.in_(sa.bindparam("among", expanding=True)), _N.at > sa.bindparam("since"))
     .distinct()
     .order_by(_N.account_id)
     .limit(MOST_NEAR)
@@ -75,16 +62,16 @@ class HeldNetworks:
     """
 
     def __init__(self, name: str, kind: str) -> None:
-        held_for = table(
-            "sanctions", column("account_id"), column("kind"), column("ends_at")
+        held_for = sa.table(
+            "sanctions", sa.column("account_id"), sa.column("kind"), sa.column("ends_at")
         ).alias("held_for")
-        networks = Table(
+        networks = sa.Table(
             name,
             METADATA,
-            Column("account_id", String(64), primary_key=True),  # the sanctioned account
-            Column("network", String(64), primary_key=True),
-            Column("ends_at", BigInteger, nullable=False),  # epoch seconds
-            Index(f"ix_{name}_network", "network"),
+            sa.Column("account_id", sa.String(64), primary_key=True),  # the sanctioned account
+            sa.Column("network", sa.String(64), primary_key=True),
+            sa.Column("ends_at", sa.BigInteger, nullable=False),  # epoch seconds
+            sa.Index(f"ix_{name}_network", "network"),
         )
         held = networks.c
         # an older metagame without this table changes a sanction, but not these rows
@@ -94,23 +81,23 @@ class HeldNetworks:
             & (held_for.c.kind == kind)
             & (held_for.c.ends_at == held.ends_at),
         )
-        self._add = insert(networks)
-        self._drop = delete(networks).where(held.account_id == bindparam("holder"))
+        self._add = sa.insert(networks)
+        self._drop = sa.delete(networks).where(held.account_id == sa.bindparam("holder"))
         self._of = (
-            select(held.account_id, held.network)
+            sa.select(held.account_id, held.network)
             .select_from(still)
-            .where(held.account_id.in_(bindparam("holders", expanding=True)))
+            .where(held.account_id.in_(sa.bindparam("holders", expanding=True)))
             .order_by(held.network)
         )
         self._among = (
-            select(held.network)
+            sa.select(held.network)
             .select_from(still)
-            .where(held.network.in_(bindparam("wanted", expanding=True)))
-            .where(held.ends_at > bindparam("at"))
+            .where(held.network.in_(sa.bindparam("wanted", expanding=True)))
+            .where(held.ends_at > sa.bindparam("at"))
         )
 
     def put(
-        self, tx: Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
+        self, tx: sa.Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
         """Extend the account's sanction to these networks, instead of the previous ones."""
         self.drop(tx, account_id)
@@ -121,12 +108,12 @@ class HeldNetworks:
         if rows:
             tx.execute(self._add, rows)
 
-    def drop(self, tx: Connection, account_id: AccountId) -> None:
+    def drop(self, tx: sa.Connection, account_id: AccountId) -> None:
         """Stop extending the account's sanction to any network."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(
-        self, tx: Connection, account_ids: Iterable[AccountId]
+        self, tx: sa.Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
         """Return the networks to which the sanction of each of these accounts extends."""
         by_account: dict[AccountId, tuple[str, ...]] = {}
@@ -134,7 +121,7 @@ class HeldNetworks:
             by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
         return by_account
 
-    def among(self, tx: Connection, networks: Iterable[str], now: float) -> frozenset[str]:
+    def among(self, tx: sa.Connection, networks: Iterable[str], now: float) -> frozenset[str]:
         """Return those of the given networks to which a current sanction extends."""
         values = {"wanted": [*networks], "at": int(now)}
         return frozenset(tx.execute(self._among, values).scalars())
@@ -148,7 +135,7 @@ MUTED = HeldNetworks("muted_networks", "mute")  # nobody can write in chat from 
 class SqlNetworks:
     """The networks of log-ins, in an open transaction; times in epoch seconds."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
         """Record a log-in from the network; delete old networks and those beyond ``MOST``."""

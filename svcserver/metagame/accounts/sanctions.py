@@ -6,21 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    ForeignKey,
-    String,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-)
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
@@ -62,38 +49,42 @@ class Sanction:
 Held = tuple[AccountId, SanctionKind, Sanction]
 """A sanctioned account, the kind of sanction, and the sanction."""
 
-SANCTIONS = Table(
+SANCTIONS = sa.Table(
     "sanctions",
     METADATA,
-    Column("account_id", String(64), ForeignKey("accounts.id"), primary_key=True),
-    Column("kind", String(8), primary_key=True),
-    Column("reason", String(MAX_REASON), nullable=False),
-    Column("note", String(MAX_NOTE), nullable=False),
-    Column("made_by", String(96), nullable=False),
-    Column("made_at", BigInteger, nullable=False),
-    Column("ends_at", BigInteger, nullable=False),
+    sa.Column("account_id", sa.String(64), sa.ForeignKey("accounts.id"), primary_key=True),
+    sa.Column("kind", sa.String(8), primary_key=True),
+    sa.Column("reason", sa.String(MAX_REASON), nullable=False),
+    sa.Column("note", sa.String(MAX_NOTE), nullable=False),
+    sa.Column("made_by", sa.String(96), nullable=False),
+    sa.Column("made_at", sa.BigInteger, nullable=False),
+    sa.Column("ends_at", sa.BigInteger, nullable=False),
 )
 _S = SANCTIONS.c
-_ONE = select(SANCTIONS).where(_S.account_id == bindparam("holder"), _S.kind == bindparam("wanted"))
+_ONE = sa.select(SANCTIONS).where(
+    _S.account_id == sa.bindparam("holder"), _S.kind == sa.bindparam("wanted")
+)
 _ALL = (
-    select(SANCTIONS)
-    .where(_S.ends_at > bindparam("now"))
+    sa.select(SANCTIONS)
+    .where(_S.ends_at > sa.bindparam("now"))
     .where(
-        or_(
-            _S.made_at < bindparam("made"),
-            (_S.made_at == bindparam("made")) & (_S.account_id > bindparam("holder")),
-            (_S.made_at == bindparam("made"))
-            & (_S.account_id == bindparam("holder"))
-            & (_S.kind > bindparam("wanted")),
+        sa.or_(
+            _S.made_at < sa.bindparam("made"),
+            (_S.made_at == sa.bindparam("made")) & (_S.account_id > sa.bindparam("holder")),
+            (_S.made_at == sa.bindparam("made"))
+            & (_S.account_id == sa.bindparam("holder"))
+            & (_S.kind > sa.bindparam("wanted")),
         )
     )
     .order_by(_S.made_at.desc(), _S.account_id, _S.kind)
-    .limit(bindparam("count"))
+    .limit(sa.bindparam("count"))
 )
-_HOW_MANY = select(func.count()).select_from(SANCTIONS).where(_S.ends_at > bindparam("now"))
-_ADD = insert(SANCTIONS)
-_DROP = delete(SANCTIONS).where(
-    _S.account_id == bindparam("holder"), _S.kind == bindparam("wanted")
+_HOW_MANY = (
+    sa.select(sa.func.count()).select_from(SANCTIONS).where(_S.ends_at > sa.bindparam("now"))
+)
+_ADD = sa.insert(SANCTIONS)
+_DROP = sa.delete(SANCTIONS).where(
+    _S.account_id == sa.bindparam("holder"), _S.kind == sa.bindparam("wanted")
 )
 
 
@@ -101,7 +92,7 @@ _DROP = delete(SANCTIONS).where(
 class SqlSanctions:
     """The sanctions in an open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None:
         """Return the account's latest sanction of that kind, even if it has ended."""

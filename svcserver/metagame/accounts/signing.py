@@ -6,32 +6,22 @@ are valid for a day. So the old key can be retired a day after that start.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
+import sqlalchemy as sa
 
 from svcserver.db.tables import METADATA
 
-SIGNING_KEYS = Table(
+SIGNING_KEYS = sa.Table(
     "signing_keys",
     METADATA,
-    Column("kid", String(64), primary_key=True),
-    Column("signs_since", BigInteger, nullable=False),  # epoch seconds
+    sa.Column("kid", sa.String(64), primary_key=True),
+    sa.Column("signs_since", sa.BigInteger, nullable=False),  # epoch seconds
 )
-_NEWEST = select(SIGNING_KEYS).order_by(SIGNING_KEYS.c.signs_since.desc()).limit(1)
-_DROP = delete(SIGNING_KEYS).where(SIGNING_KEYS.c.kid == bindparam("wanted"))
-_ADD = insert(SIGNING_KEYS)
+_NEWEST = sa.select(SIGNING_KEYS).order_by(SIGNING_KEYS.c.signs_since.desc()).limit(1)
+_DROP = sa.delete(SIGNING_KEYS).where(SIGNING_KEYS.c.kid == sa.bindparam("wanted"))
+_ADD = sa.insert(SIGNING_KEYS)
 
 
-def note_signing(tx: Connection, kid: str, at: float) -> None:
+def note_signing(tx: sa.Connection, kid: str, at: float) -> None:
     """Record that the metagame starts with this key.
 
     Nothing is recorded if the last start used the same key.
@@ -44,7 +34,7 @@ def note_signing(tx: Connection, kid: str, at: float) -> None:
     tx.execute(_ADD, {"kid": kid, "signs_since": since})
 
 
-def signs_since(tx: Connection, kid: str) -> int | None:
+def signs_since(tx: sa.Connection, kid: str) -> int | None:
     """Return the time (epoch seconds) since which the metagame signs with this key.
 
     The result is None if this is not the key of the last start.

@@ -5,26 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import evolve, field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    ForeignKey,
-    Integer,
-    String,
-    Table,
-    UniqueConstraint,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    inspect,
-    or_,
-    select,
-    update,
-)
 
 from svcserver.db.tables import METADATA, chunks
 from svcserver.kernel.ids import AccountId, is_account_shaped
@@ -35,58 +17,60 @@ from svcserver.metagame.accounts.sanctions import SANCTIONS, SanctionKind
 
 MAX_MADE_BY = 96  # characters, as in the audit log
 
-ACCOUNTS = Table(
+ACCOUNTS = sa.Table(
     "accounts",
     METADATA,
-    Column("id", String(64), primary_key=True),
-    Column("username", String(64), nullable=False),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("username", sa.String(64), nullable=False),
     # lower case; NULL for old accounts whose names differ only in case: they match nothing
-    Column("username_folded", String(64), nullable=True),
-    Column("is_admin", Integer, nullable=False, server_default="0"),
-    Column("notes", BigInteger, nullable=False, server_default="0"),
-    Column("created_at", BigInteger, nullable=False),
+    sa.Column("username_folded", sa.String(64), nullable=True),
+    sa.Column("is_admin", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("notes", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
     # epoch seconds; a token issued earlier is refused
-    Column("tokens_not_before", BigInteger, nullable=False, server_default="0", index=True),
-    Column("staff_role", String(16), nullable=True),  # for owners, is_admin is set instead
-    UniqueConstraint("username_folded"),
+    sa.Column("tokens_not_before", sa.BigInteger, nullable=False, server_default="0", index=True),
+    sa.Column("staff_role", sa.String(16), nullable=True),  # for owners, is_admin is set instead
+    sa.UniqueConstraint("username_folded"),
 )
-ACCOUNT_KEYS = Table(
+ACCOUNT_KEYS = sa.Table(
     "account_keys",
     METADATA,
-    Column("key_hash", String(64), primary_key=True),
-    Column("account_id", String(64), ForeignKey("accounts.id"), nullable=False, index=True),
+    sa.Column("key_hash", sa.String(64), primary_key=True),
+    sa.Column(
+        "account_id", sa.String(64), sa.ForeignKey("accounts.id"), nullable=False, index=True
+    ),
 )
-INVITE_CODES = Table(
+INVITE_CODES = sa.Table(
     "invite_codes",
     METADATA,
-    Column("code", String(128), primary_key=True),
-    Column("uses_remaining", Integer, nullable=False),
-    Column("infinite_uses", Integer, nullable=False, server_default="0"),
-    Column("note", String(64), nullable=False, server_default=""),
-    Column("made_by", String(MAX_MADE_BY), nullable=False, server_default=""),
-    Column("made_at", BigInteger, nullable=True),  # epoch seconds, like the next
-    Column("expires_at", BigInteger, nullable=True),
+    sa.Column("code", sa.String(128), primary_key=True),
+    sa.Column("uses_remaining", sa.Integer, nullable=False),
+    sa.Column("infinite_uses", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("note", sa.String(64), nullable=False, server_default=""),
+    sa.Column("made_by", sa.String(MAX_MADE_BY), nullable=False, server_default=""),
+    sa.Column("made_at", sa.BigInteger, nullable=True),  # epoch seconds, like the next
+    sa.Column("expires_at", sa.BigInteger, nullable=True),
 )
-INVITE_USES = Table(  # the accounts that were registered with a code
+INVITE_USES = sa.Table(  # the accounts that were registered with a code
     "invite_uses",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("code", String(128), nullable=False, index=True),
-    Column("at", BigInteger, nullable=False),  # epoch seconds
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("code", sa.String(128), nullable=False, index=True),
+    sa.Column("at", sa.BigInteger, nullable=False),  # epoch seconds
 )
-GAMESERVER_KEYS = Table(
-    "gameserver_keys", METADATA, Column("key_hash", String(64), primary_key=True)
+GAMESERVER_KEYS = sa.Table(
+    "gameserver_keys", METADATA, sa.Column("key_hash", sa.String(64), primary_key=True)
 )
-QUEUED_KEYS = Table(
-    "gameserver_keys_to_register", METADATA, Column("key", String(256), primary_key=True)
+QUEUED_KEYS = sa.Table(
+    "gameserver_keys_to_register", METADATA, sa.Column("key", sa.String(256), primary_key=True)
 )
 
 
-DELETED_ACCOUNTS = Table(  # deleted accounts whose tokens may not have expired yet
+DELETED_ACCOUNTS = sa.Table(  # deleted accounts whose tokens may not have expired yet
     "deleted_accounts",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("not_before", BigInteger, nullable=False, index=True),  # epoch seconds
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("not_before", sa.BigInteger, nullable=False, index=True),  # epoch seconds
 )
 _A = (
     ACCOUNTS.c.id,
@@ -96,125 +80,127 @@ _A = (
     ACCOUNTS.c.tokens_not_before,
     ACCOUNTS.c.staff_role,
 )
-_BY_ID = select(*_A).where(ACCOUNTS.c.id == bindparam("account_id"))
-_BY_IDS = select(*_A).where(ACCOUNTS.c.id.in_(bindparam("ids", expanding=True)))
-_BY_NAME = select(*_A).where(ACCOUNTS.c.username_folded == bindparam("folded"))
-_BY_LOWER = select(ACCOUNTS.c.id).where(
-    or_(
-        ACCOUNTS.c.username_folded == bindparam("folded"),
+_BY_ID = sa.select(*_A).where(ACCOUNTS.c.id == sa.bindparam("account_id"))
+_BY_IDS = sa.select(*_A).where(ACCOUNTS.c.id.in_(sa.bindparam("ids", expanding=True)))
+_BY_NAME = sa.select(*_A).where(ACCOUNTS.c.username_folded == sa.bindparam("folded"))
+_BY_LOWER = sa.select(ACCOUNTS.c.id).where(
+    sa.or_(
+        ACCOUNTS.c.username_folded == sa.bindparam("folded"),
         (ACCOUNTS.c.username_folded.is_(None))
-        & (func.lower(ACCOUNTS.c.username) == bindparam("folded")),
+        & (sa.func.lower(ACCOUNTS.c.username) == sa.bindparam("folded")),
     )
 )
 _BY_KEY = (
-    select(*_A, ACCOUNT_KEYS.c.key_hash, SANCTIONS.c.ends_at)
+    sa.select(*_A, ACCOUNT_KEYS.c.key_hash, SANCTIONS.c.ends_at)
     .join(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
     .outerjoin(
         SANCTIONS,
         (SANCTIONS.c.account_id == ACCOUNTS.c.id) & (SANCTIONS.c.kind == SanctionKind.BAN.value),
     )
-    .where(ACCOUNT_KEYS.c.key_hash == bindparam("key_hash"))
+    .where(ACCOUNT_KEYS.c.key_hash == sa.bindparam("key_hash"))
 )
-_ADD = insert(ACCOUNTS)
-_ADD_KEY = insert(ACCOUNT_KEYS)
-_DROP_KEYS = delete(ACCOUNT_KEYS).where(ACCOUNT_KEYS.c.account_id == bindparam("holder"))
+_ADD = sa.insert(ACCOUNTS)
+_ADD_KEY = sa.insert(ACCOUNT_KEYS)
+_DROP_KEYS = sa.delete(ACCOUNT_KEYS).where(ACCOUNT_KEYS.c.account_id == sa.bindparam("holder"))
 _RENAME = (
-    update(ACCOUNTS)
-    .where(ACCOUNTS.c.id == bindparam("account_id"))
-    .values(username=bindparam("name"), username_folded=bindparam("folded"))
+    sa.update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == sa.bindparam("account_id"))
+    .values(username=sa.bindparam("name"), username_folded=sa.bindparam("folded"))
 )
 _SET_ROLE = (
-    update(ACCOUNTS)
-    .where(ACCOUNTS.c.id == bindparam("account_id"))
-    .values(is_admin=bindparam("flag"), staff_role=bindparam("word"))
+    sa.update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == sa.bindparam("account_id"))
+    .values(is_admin=sa.bindparam("flag"), staff_role=sa.bindparam("word"))
 )
-_OWNERS = select(func.count()).select_from(ACCOUNTS).where(ACCOUNTS.c.is_admin != 0)
+_OWNERS = sa.select(sa.func.count()).select_from(ACCOUNTS).where(ACCOUNTS.c.is_admin != 0)
 _FIRST_OWNER = (
-    select(*_A)
+    sa.select(*_A)
     .where(ACCOUNTS.c.is_admin != 0)
     .order_by(ACCOUNTS.c.created_at, ACCOUNTS.c.id)
     .limit(1)
 )
 _SET_NOT_BEFORE = (
-    update(ACCOUNTS)
-    .where(ACCOUNTS.c.id == bindparam("account_id"))
-    .values(tokens_not_before=bindparam("since"))
+    sa.update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == sa.bindparam("account_id"))
+    .values(tokens_not_before=sa.bindparam("since"))
 )
 _MOVE_NOT_BEFORE = (
-    update(ACCOUNTS)
+    sa.update(ACCOUNTS)
     .where(
-        ACCOUNTS.c.id == bindparam("account_id"),
-        ACCOUNTS.c.tokens_not_before == bindparam("before"),
+        ACCOUNTS.c.id == sa.bindparam("account_id"),
+        ACCOUNTS.c.tokens_not_before == sa.bindparam("before"),
     )
-    .values(tokens_not_before=bindparam("after"))
+    .values(tokens_not_before=sa.bindparam("after"))
 )
-_EPOCHS = select(ACCOUNTS.c.id, ACCOUNTS.c.tokens_not_before).where(
-    ACCOUNTS.c.tokens_not_before > bindparam("since")
+_EPOCHS = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.tokens_not_before).where(
+    ACCOUNTS.c.tokens_not_before > sa.bindparam("since")
 )
-_ADD_DELETED = insert(DELETED_ACCOUNTS)
-_DELETED_EPOCHS = select(DELETED_ACCOUNTS).where(DELETED_ACCOUNTS.c.not_before > bindparam("since"))
-_ALL = select(*_A).order_by(ACCOUNTS.c.username)
+_ADD_DELETED = sa.insert(DELETED_ACCOUNTS)
+_DELETED_EPOCHS = sa.select(DELETED_ACCOUNTS).where(
+    DELETED_ACCOUNTS.c.not_before > sa.bindparam("since")
+)
+_ALL = sa.select(*_A).order_by(ACCOUNTS.c.username)
 _PAGE = (
-    select(
+    sa.select(
         *_A,
-        select(func.min(ACCOUNT_KEYS.c.key_hash))
+        sa.select(sa.func.min(ACCOUNT_KEYS.c.key_hash))
         .where(ACCOUNT_KEYS.c.account_id == ACCOUNTS.c.id)
         .scalar_subquery()
         .label("key_hash"),
     )
     .order_by(ACCOUNTS.c.id)
-    .limit(bindparam("count"))
-    .offset(bindparam("skip"))
+    .limit(sa.bindparam("count"))
+    .offset(sa.bindparam("skip"))
 )
-_INVITE = select(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
-_INVITES = select(INVITE_CODES).order_by(INVITE_CODES.c.code)
+_INVITE = sa.select(INVITE_CODES).where(INVITE_CODES.c.code == sa.bindparam("wanted"))
+_INVITES = sa.select(INVITE_CODES).order_by(INVITE_CODES.c.code)
 _SPEND = (
-    update(INVITE_CODES)
-    .where(INVITE_CODES.c.code == bindparam("wanted"))
-    .where(or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0))
+    sa.update(INVITE_CODES)
+    .where(INVITE_CODES.c.code == sa.bindparam("wanted"))
+    .where(sa.or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0))
     .values(uses_remaining=INVITE_CODES.c.uses_remaining - (1 - INVITE_CODES.c.infinite_uses))
 )
-_ADD_INVITE = insert(INVITE_CODES)
-_DROP_INVITE = delete(INVITE_CODES).where(INVITE_CODES.c.code == bindparam("wanted"))
-_USABLE = or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0) & or_(
-    INVITE_CODES.c.expires_at.is_(None), INVITE_CODES.c.expires_at > bindparam("now")
+_ADD_INVITE = sa.insert(INVITE_CODES)
+_DROP_INVITE = sa.delete(INVITE_CODES).where(INVITE_CODES.c.code == sa.bindparam("wanted"))
+_USABLE = sa.or_(INVITE_CODES.c.infinite_uses == 1, INVITE_CODES.c.uses_remaining > 0) & sa.or_(
+    INVITE_CODES.c.expires_at.is_(None), INVITE_CODES.c.expires_at > sa.bindparam("now")
 )
 _NEWEST_INVITES = (
-    select(INVITE_CODES)
+    sa.select(INVITE_CODES)
     .order_by(
-        case((_USABLE, 0), else_=1),
-        func.coalesce(INVITE_CODES.c.made_at, 0).desc(),
+        sa.case((_USABLE, 0), else_=1),
+        sa.func.coalesce(INVITE_CODES.c.made_at, 0).desc(),
         INVITE_CODES.c.code,
     )
-    .limit(bindparam("count"))
+    .limit(sa.bindparam("count"))
 )
-_ADD_USE = insert(INVITE_USES)
-_DROP_USES = delete(INVITE_USES).where(INVITE_USES.c.code == bindparam("wanted"))
+_ADD_USE = sa.insert(INVITE_USES)
+_DROP_USES = sa.delete(INVITE_USES).where(INVITE_USES.c.code == sa.bindparam("wanted"))
 _RANKED = (
-    select(
+    sa.select(
         INVITE_USES,
-        func.count().over(partition_by=INVITE_USES.c.code).label("uses"),
-        func.row_number()
+        sa.func.count().over(partition_by=INVITE_USES.c.code).label("uses"),
+        sa.func.row_number()
         .over(
             partition_by=INVITE_USES.c.code,
             order_by=(INVITE_USES.c.at.desc(), INVITE_USES.c.account_id),
         )
         .label("number"),
     )
-    .where(INVITE_USES.c.code.in_(bindparam("codes", expanding=True)))
+    .where(INVITE_USES.c.code.in_(sa.bindparam("codes", expanding=True)))
     .subquery()
 )
 _USES = (
-    select(_RANKED)
-    .where(_RANKED.c.number <= bindparam("most"))
+    sa.select(_RANKED)
+    .where(_RANKED.c.number <= sa.bindparam("most"))
     .order_by(_RANKED.c.code, _RANKED.c.number)
 )
-_GAMESERVER_KEY = select(GAMESERVER_KEYS.c.key_hash).where(
-    GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
+_GAMESERVER_KEY = sa.select(GAMESERVER_KEYS.c.key_hash).where(
+    GAMESERVER_KEYS.c.key_hash == sa.bindparam("key_hash")
 )
-_UNQUEUE = delete(QUEUED_KEYS).where(QUEUED_KEYS.c.key == bindparam("wanted"))
-_DROP_GAMESERVER_KEY = delete(GAMESERVER_KEYS).where(
-    GAMESERVER_KEYS.c.key_hash == bindparam("key_hash")
+_UNQUEUE = sa.delete(QUEUED_KEYS).where(QUEUED_KEYS.c.key == sa.bindparam("wanted"))
+_DROP_GAMESERVER_KEY = sa.delete(GAMESERVER_KEYS).where(
+    GAMESERVER_KEYS.c.key_hash == sa.bindparam("key_hash")
 )
 
 
@@ -230,7 +216,7 @@ class InviteUses:
 class SqlAccounts:
     """The accounts in an open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def find(self, account_id: object) -> Account | None:
         """Return the account with this id; None if there is none or the id is malformed."""
@@ -389,55 +375,55 @@ class SqlAccounts:
         return self.tx.execute(_DROP_INVITE, {"wanted": code}).rowcount == 1
 
 
-def bury(tx: Connection, account_id: AccountId, not_before: int) -> None:
+def bury(tx: sa.Connection, account_id: AccountId, not_before: int) -> None:
     """Record that all tokens of a deleted account are invalid; ``not_before``: epoch seconds."""
     tx.execute(_ADD_DELETED, {"account_id": account_id, "not_before": not_before})
 
 
-def knows_game_server(tx: Connection, key: str) -> bool:
+def knows_game_server(tx: sa.Connection, key: str) -> bool:
     """Return whether the game-server key is registered."""
     offered = fingerprint(key)
     row = tx.execute(_GAMESERVER_KEY, {"key_hash": offered}).first()
     return row is not None and constant_time_equal(row.key_hash, offered)
 
 
-def is_anothers(tx: Connection, key: str) -> bool:
+def is_anothers(tx: sa.Connection, key: str) -> bool:
     """Return whether the database has accounts, but none with this key.
 
     If so, it belongs to somebody else. The database may have the tables of any version.
     """
     if not _has_accounts(tx):
         return False
-    anybody = tx.execute(select(ACCOUNTS.c.id).limit(1)).first()
+    anybody = tx.execute(sa.select(ACCOUNTS.c.id).limit(1)).first()
     return anybody is not None and not knows_key(tx, key)
 
 
-def knows_key(tx: Connection, key: str) -> bool:
+def knows_key(tx: sa.Connection, key: str) -> bool:
     """Return whether the database, of any version, has an account with this key."""
-    mine = select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
+    mine = sa.select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 
 
-def _has_accounts(tx: Connection) -> bool:
+def _has_accounts(tx: sa.Connection) -> bool:
     """Return whether the account tables exist; a new database has no tables."""
-    return {ACCOUNTS.name, ACCOUNT_KEYS.name} <= set(inspect(tx).get_table_names())
+    return {ACCOUNTS.name, ACCOUNT_KEYS.name} <= set(sa.inspect(tx).get_table_names())
 
 
-def add_game_server_key(tx: Connection, key: str) -> None:
+def add_game_server_key(tx: sa.Connection, key: str) -> None:
     """Store a game-server key as a hash; nothing changes if it is already registered."""
     if not knows_game_server(tx, key):
-        tx.execute(insert(GAMESERVER_KEYS), {"key_hash": fingerprint(key)})
+        tx.execute(sa.insert(GAMESERVER_KEYS), {"key_hash": fingerprint(key)})
 
 
-def drop_game_server_key(tx: Connection, key: str) -> bool:
+def drop_game_server_key(tx: sa.Connection, key: str) -> bool:
     """Delete a game-server key; return whether it was registered."""
     gone = tx.execute(_DROP_GAMESERVER_KEY, {"key_hash": fingerprint(key)})
     return gone.rowcount == 1
 
 
-def move_queued_keys(tx: Connection) -> int:
+def move_queued_keys(tx: sa.Connection) -> int:
     """Register keys that the owner put into the queue table; return how many. Spec: 1 §2."""
-    keys = list(tx.execute(select(QUEUED_KEYS.c.key)).scalars())
+    keys = list(tx.execute(sa.select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
         tx.execute(_UNQUEUE, {"wanted": key})  # only this key: another may be new

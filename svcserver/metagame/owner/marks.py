@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import json
@@ -30,27 +30,31 @@ from svcserver.metagame.social.guilds.store import SqlGuilds
 EVERY_S = 2.0  # a mark is computed, and a list read, at most once in this time
 SIZE = 8  # bytes of a mark
 
-_NEWEST_ACT = select(func.max(AUDIT_LOG.c.id))
-_INVITES = select(
-    func.count(), func.sum(INVITE_CODES.c.uses_remaining), func.sum(INVITE_CODES.c.infinite_uses)
+_NEWEST_ACT = sa.select(sa.func.max(AUDIT_LOG.c.id))
+_INVITES = sa.select(
+    sa.func.count(),
+    sa.func.sum(INVITE_CODES.c.uses_remaining),
+    sa.func.sum(INVITE_CODES.c.infinite_uses),
 ).select_from(INVITE_CODES)
-_ACCOUNTS = select(func.count(), func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
-_SEEN = select(func.max(ACCOUNT_SEEN.c.at))
-_ACCOUNT: BindParameter[str] = bindparam("account")
+_ACCOUNTS = sa.select(sa.func.count(), sa.func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
+_SEEN = sa.select(sa.func.max(ACCOUNT_SEEN.c.at))
+_ACCOUNT: sa.BindParameter[str] = sa.bindparam("account")
 _OF_ACCOUNT = (  # includes changes not made by staff; bans and mutes expire
-    select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
-    select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
-    .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > bindparam("now"))
+    sa.select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
+    sa.select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
+    .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > sa.bindparam("now"))
     .order_by(SANCTIONS.c.kind),
-    select(ACCOUNT_SEEN.c.at).where(ACCOUNT_SEEN.c.account_id == _ACCOUNT),
-    select(CHARACTERS.c.id, CHARACTERS.c.name, CHARACTERS.c.save_id, LOADOUTS.c.version)
+    sa.select(ACCOUNT_SEEN.c.at).where(ACCOUNT_SEEN.c.account_id == _ACCOUNT),
+    sa.select(CHARACTERS.c.id, CHARACTERS.c.name, CHARACTERS.c.save_id, LOADOUTS.c.version)
     .outerjoin(LOADOUTS, LOADOUTS.c.character_id == CHARACTERS.c.id)
     .where(CHARACTERS.c.account_id == _ACCOUNT)
     .order_by(CHARACTERS.c.id),
-    select(func.max(PROGRESSION_EVENTS.c.id)).where(PROGRESSION_EVENTS.c.account_id == _ACCOUNT),
+    sa.select(sa.func.max(PROGRESSION_EVENTS.c.id)).where(
+        PROGRESSION_EVENTS.c.account_id == _ACCOUNT
+    ),
 )
 
-Read = Callable[[Connection], Any]
+Read = Callable[[sa.Connection], Any]
 Look = Callable[[], Awaitable[Any]]
 
 
@@ -96,7 +100,7 @@ class Marks:
 
         return look
 
-    def _moderation(self, tx: Connection) -> Any:
+    def _moderation(self, tx: sa.Connection) -> Any:
         now = self.wall_clock()
         announcement = SqlAnnouncement(tx).get(now)
         return [
@@ -106,7 +110,7 @@ class Marks:
         ]
 
     async def _accounts(self) -> Any:
-        def work(tx: Connection) -> Any:
+        def work(tx: sa.Connection) -> Any:
             last_seen = tx.execute(_SEEN).scalar()
             return [
                 _newest_act(tx),
@@ -122,7 +126,7 @@ class Marks:
         ]
 
     async def _account(self, who: str) -> Any:
-        def work(tx: Connection) -> Any:
+        def work(tx: sa.Connection) -> Any:
             accounts = SqlAccounts(tx)
             account = accounts.named(who) or accounts.find(who)
             if account is None:
@@ -141,25 +145,27 @@ def digest(data: Any) -> str:
     return blake2b(json.dump(data), digest_size=SIZE).hexdigest()
 
 
-def _newest_act(tx: Connection) -> int:
+def _newest_act(tx: sa.Connection) -> int:
     return tx.execute(_NEWEST_ACT).scalar() or 0
 
 
-def _sanctions(tx: Connection, now: float) -> int:
-    holding = select(func.count()).select_from(SANCTIONS).where(SANCTIONS.c.ends_at > int(now))
+def _sanctions(tx: sa.Connection, now: float) -> int:
+    holding = (
+        sa.select(sa.func.count()).select_from(SANCTIONS).where(SANCTIONS.c.ends_at > int(now))
+    )
     return int(tx.execute(holding).scalar_one())
 
 
-def _invites(tx: Connection) -> Any:
+def _invites(tx: sa.Connection) -> Any:
     return [_newest_act(tx), _row(tx, _INVITES)]
 
 
-def _guilds(tx: Connection) -> Any:
+def _guilds(tx: sa.Connection) -> Any:
     return [
         [guild.id, guild.name, guild.nameplate, guild.leader, guild.members]
         for guild in SqlGuilds(tx).summaries()
     ]
 
 
-def _row(tx: Connection, statement: Any) -> list[int]:
+def _row(tx: sa.Connection, statement: Any) -> list[int]:
     return [int(value or 0) for value in tx.execute(statement).one()]

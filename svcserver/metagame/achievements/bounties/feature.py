@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NotRequired, TypedDict
 
+import sqlalchemy as sa
 from attrs import field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    delete,
-    select,
-)
 
 from svcserver.db.ledger import Ledger
 from svcserver.db.tables import METADATA
@@ -197,7 +187,7 @@ class BountyActs:
         """Add bounties, or replace bounties of the board; also replace the draft, if sent."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> AccountBoard:
+        def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:
             sent, now = late.read(), iso(self.wall_clock())
             store, draft = SqlBounties(tx), sent.draft()
             before = store.bounties(account_id)
@@ -212,40 +202,40 @@ class BountyActs:
         return await self.events.write(entry, work)
 
     async def delete(self, entry: EventEntry[AccountBoard], late: Late[BountyIds]) -> AccountBoard:
-        def work(tx: Connection, notes: list[str]) -> AccountBoard:
+        def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:
             SqlBounties(tx).drop(entry.account_id, late.read().bounty_ids)
             return _board(tx, entry.account_id)
 
         return await self.events.write(entry, work)
 
 
-def _board(tx: Connection, account_id: AccountId) -> AccountBoard:
+def _board(tx: sa.Connection, account_id: AccountId) -> AccountBoard:
     board = SqlBounties(tx)
     return AccountBoard([*board.bounties(account_id).values()], board.draft(account_id))
 
 
-BOUNTIES = Table(
+BOUNTIES = sa.Table(
     "bounties",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("bounty_id", String(128), primary_key=True),
-    Column("slot_index", BigInteger, nullable=True),
-    Column("version", BigInteger, nullable=False),
-    Column("data", LargeBinary, nullable=False),  # the element as sent
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("bounty_id", sa.String(128), primary_key=True),
+    sa.Column("slot_index", sa.BigInteger, nullable=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),  # the element as sent
 )
-BOUNTY_DRAFTS = Table(
+BOUNTY_DRAFTS = sa.Table(
     "bounty_drafts",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("data", LargeBinary, nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 _B, _D = BOUNTIES.c, BOUNTY_DRAFTS.c
-_ALL = select(BOUNTIES).where(_B.account_id == bindparam("account"))
+_ALL = sa.select(BOUNTIES).where(_B.account_id == sa.bindparam("account"))
 _PUT = Upsert(BOUNTIES)
-_DROP = delete(BOUNTIES).where(
-    _B.account_id == bindparam("account"), _B.bounty_id == bindparam("wanted")
+_DROP = sa.delete(BOUNTIES).where(
+    _B.account_id == sa.bindparam("account"), _B.bounty_id == sa.bindparam("wanted")
 )
-_DRAFT = select(_D.data).where(_D.account_id == bindparam("account"))
+_DRAFT = sa.select(_D.data).where(_D.account_id == sa.bindparam("account"))
 _PUT_DRAFT = Upsert(BOUNTY_DRAFTS)
 
 
@@ -253,7 +243,7 @@ _PUT_DRAFT = Upsert(BOUNTY_DRAFTS)
 class SqlBounties:
     """The tables of bounty boards, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def bounties(self, account_id: AccountId) -> dict[str, Bounty]:
         rows = self.tx.execute(_ALL, {"account": account_id})

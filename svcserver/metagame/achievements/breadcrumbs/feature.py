@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import BigInteger, Column, Connection, LargeBinary, String, Table, bindparam, select
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
@@ -56,7 +56,7 @@ class BreadcrumbActs:
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
         """Return the list's version and JSON text; version 0 and an empty list if never saved."""
 
-        def work(tx: Connection) -> tuple[int, bytes]:
+        def work(tx: sa.Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)
             return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
 
@@ -74,7 +74,7 @@ class BreadcrumbActs:
         """Replace the whole list; raises Conflict unless the version increases."""
         rules.check_size(len(listed), self.most_bytes)
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             check_own(owner_of(tx, character_id), me)
             store = SqlBreadcrumbs(tx)
             stored = store.find(character_id)
@@ -84,15 +84,15 @@ class BreadcrumbActs:
         await self.data.write(me, len(listed), attempt.once(work))
 
 
-BREADCRUMBS = Table(
+BREADCRUMBS = sa.Table(
     "breadcrumbs",
     METADATA,
-    Column("character_id", String(64), primary_key=True),
-    Column("version", BigInteger, nullable=False),
-    Column("data", LargeBinary, nullable=False),
+    sa.Column("character_id", sa.String(64), primary_key=True),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
 _B = BREADCRUMBS.c
-_FIND = select(_B.version, _B.data).where(_B.character_id == bindparam("character"))
+_FIND = sa.select(_B.version, _B.data).where(_B.character_id == sa.bindparam("character"))
 _PUT = Upsert(BREADCRUMBS)
 
 
@@ -100,7 +100,7 @@ _PUT = Upsert(BREADCRUMBS)
 class SqlBreadcrumbs:
     """The table of breadcrumbs, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def find(self, character_id: CharacterId) -> tuple[int, bytes] | None:
         """Return the version and the JSON text of a character's list."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import Column, Connection, String, Table, bindparam, delete, select
 
 from svcserver.db.ledger import Ledger
 from svcserver.db.tables import METADATA
@@ -93,7 +93,7 @@ class CooldownActs:
     ) -> dict[str, str]:
         """Start several cooldowns; return all cooldowns of the account."""
 
-        def work(tx: Connection, notes: list[str]) -> dict[str, str]:
+        def work(tx: sa.Connection, notes: list[str]) -> dict[str, str]:
             cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
             check_capacity(cooldowns.all(entry.account_id), started, self.most)
             cooldowns.put(entry.account_id, started)
@@ -104,7 +104,7 @@ class CooldownActs:
     async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
         """Start one cooldown now, and delete one-time cooldowns that have expired."""
 
-        def work(tx: Connection, notes: list[str]) -> None:
+        def work(tx: sa.Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()
             cooldowns = SqlCooldowns(tx)
             started = cooldowns.all(entry.account_id)
@@ -116,17 +116,17 @@ class CooldownActs:
         await self.events.write(entry, work)
 
 
-COOLDOWNS = Table(
+COOLDOWNS = sa.Table(
     "cooldowns",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("cooldown_id", String(128), primary_key=True),
-    Column("started", String(64), nullable=False),  # an ISO 8601 string
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("cooldown_id", sa.String(128), primary_key=True),
+    sa.Column("started", sa.String(64), nullable=False),  # an ISO 8601 string
 )
 _C = COOLDOWNS.c
-_ALL = select(_C.cooldown_id, _C.started).where(_C.account_id == bindparam("account"))
-_DROP = delete(COOLDOWNS).where(
-    _C.account_id == bindparam("account"), _C.cooldown_id == bindparam("wanted")
+_ALL = sa.select(_C.cooldown_id, _C.started).where(_C.account_id == sa.bindparam("account"))
+_DROP = sa.delete(COOLDOWNS).where(
+    _C.account_id == sa.bindparam("account"), _C.cooldown_id == sa.bindparam("wanted")
 )
 _PUT = Upsert(COOLDOWNS)
 
@@ -135,7 +135,7 @@ _PUT = Upsert(COOLDOWNS)
 class SqlCooldowns:
     """The table of cooldowns, within one transaction; times are ISO 8601 strings as sent."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def all(self, account_id: AccountId) -> dict[str, str]:
         """Return the start date of each cooldown by id, sorted by id."""

@@ -6,19 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    Column,
-    Connection,
-    Integer,
-    String,
-    Table,
-    UniqueConstraint,
-    bindparam,
-    func,
-    insert,
-    select,
-)
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.envelope import NOTHING, Envelope, envelope
@@ -101,7 +90,7 @@ class EncounterActs:
         Raises Malformed if the reply would be too large (``rules.check_reply``).
         """
 
-        def work(tx: Connection) -> dict[int, list[str]]:
+        def work(tx: sa.Connection) -> dict[int, list[str]]:
             rules.check_own(owner_of(tx, character_id), me)
             return SqlEncounters(tx).content_by_type(character_id)
 
@@ -114,7 +103,7 @@ class EncounterActs:
     ) -> None:
         """Record content, unless it is recorded already; ``size`` bytes count towards the quota."""
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)
             encounters = SqlEncounters(tx)
             if encounters.has(character_id, kind, name):
@@ -126,35 +115,35 @@ class EncounterActs:
         await self.data.write(me, size, work)
 
 
-ENCOUNTERED_CONTENT = Table(
+ENCOUNTERED_CONTENT = sa.Table(
     "encountered_content",
     METADATA,
-    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
-    Column("character_id", String(64), nullable=False),
-    Column("content_type", Integer, nullable=False),
-    Column("content_id", String(128), nullable=False),
-    UniqueConstraint("character_id", "content_type", "content_id"),
+    sa.Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("character_id", sa.String(64), nullable=False),
+    sa.Column("content_type", sa.Integer, nullable=False),
+    sa.Column("content_id", sa.String(128), nullable=False),
+    sa.UniqueConstraint("character_id", "content_type", "content_id"),
 )
 _E = ENCOUNTERED_CONTENT.c
 _CONTENT = (
-    select(_E.content_type, _E.content_id)
-    .where(_E.character_id == bindparam("character"))
+    sa.select(_E.content_type, _E.content_id)
+    .where(_E.character_id == sa.bindparam("character"))
     .order_by(_E.seq)
 )
-_HAS = select(_E.seq).where(
-    _E.character_id == bindparam("character"),
-    _E.content_type == bindparam("kind"),
-    _E.content_id == bindparam("name"),
+_HAS = sa.select(_E.seq).where(
+    _E.character_id == sa.bindparam("character"),
+    _E.content_type == sa.bindparam("kind"),
+    _E.content_id == sa.bindparam("name"),
 )
-_COUNT = select(func.count()).where(_E.character_id == bindparam("character"))
-_ADD = insert(ENCOUNTERED_CONTENT)
+_COUNT = sa.select(sa.func.count()).where(_E.character_id == sa.bindparam("character"))
+_ADD = sa.insert(ENCOUNTERED_CONTENT)
 
 
 @frozen
 class SqlEncounters:
     """The tables of encounters, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def content_by_type(self, character_id: CharacterId) -> dict[int, list[str]]:
         """Return the content ids of each type, oldest first."""

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import evolve, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Float,
-    Integer,
-    String,
-    Table,
-    bindparam,
-    select,
-)
 
 from svcserver.db.ledger import Ledger, OneAccount
 from svcserver.db.tables import METADATA
@@ -98,7 +88,7 @@ class EntitlementActs:
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
 
-        def first_use(tx: Connection) -> Sequence[Entitlement]:
+        def first_use(tx: sa.Connection) -> Sequence[Entitlement]:
             if is_known(tx, account_id):
                 return listing(tx, account_id, self.defaults, self.wall_clock())
             # a token may outlive its account, and AUTH_MODE=NONE needs no account
@@ -113,7 +103,7 @@ class EntitlementActs:
         """Grant an entitlement; return the list of entitlements in force."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> Sequence[Entitlement]:
+        def work(tx: sa.Connection, notes: list[str]) -> Sequence[Entitlement]:
             sent, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
             check_capacity(store.all(account_id), [sent.wanted], self.most)
             listing(tx, account_id, self.defaults, now)
@@ -126,7 +116,7 @@ class EntitlementActs:
         """Revoke an entitlement, if the account has it."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> None:
+        def work(tx: sa.Connection, notes: list[str]) -> None:
             entitlements, at = SqlEntitlements(tx), self._at()
             held = entitlements.with_defaults(account_id, self.defaults, at)
             entitlements.revoke(account_id, held.get(name), at)
@@ -137,18 +127,18 @@ class EntitlementActs:
         return round(self.wall_clock() * 1000)
 
 
-ENTITLEMENTS = Table(
+ENTITLEMENTS = sa.Table(
     "entitlements",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("name", String(128), primary_key=True),
-    Column("duration", Float(53), nullable=False),  # hours
-    Column("activated_at", BigInteger, nullable=False),  # epoch milliseconds
-    Column("revoked", Integer, nullable=False),
-    Column("source", String(256), nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(128), primary_key=True),
+    sa.Column("duration", sa.Float(53), nullable=False),  # hours
+    sa.Column("activated_at", sa.BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("revoked", sa.Integer, nullable=False),
+    sa.Column("source", sa.String(256), nullable=False),
 )
 _E = ENTITLEMENTS.c
-_ALL = select(ENTITLEMENTS).where(_E.account_id == bindparam("account"))
+_ALL = sa.select(ENTITLEMENTS).where(_E.account_id == sa.bindparam("account"))
 _PUT = Upsert(ENTITLEMENTS)
 
 
@@ -156,7 +146,7 @@ _PUT = Upsert(ENTITLEMENTS)
 class SqlEntitlements:
     """The table of entitlements, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
@@ -221,7 +211,7 @@ class SqlEntitlements:
 
 
 def listing(
-    tx: Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
+    tx: sa.Connection, account_id: AccountId, defaults: tuple[str, ...], now: float
 ) -> list[Entitlement]:
     """Return the entitlements in force at ``now`` (epoch seconds).
 

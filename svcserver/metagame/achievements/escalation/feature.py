@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, TypedDict
 
 import orjson
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import BigInteger, Column, Connection, LargeBinary, String, Table, bindparam, select
 from twisted.logger import Logger
 
 from svcserver.db.ledger import Ledger
@@ -199,7 +199,7 @@ class EscalationActs:
         """Store the season; if the season is closed for saves, the body is not parsed."""
         account_id = entry.account_id
 
-        def work(tx: Connection, notes: list[str]) -> SeasonState:
+        def work(tx: sa.Connection, notes: list[str]) -> SeasonState:
             season = rules.open_season(self.registry, season_id)
             sent = rules.canonical(season, self.registry, late.read().values())
             store = SqlSeasons(tx)
@@ -214,19 +214,19 @@ class EscalationActs:
         return state
 
 
-ESCALATION_SEASONS = Table(
+ESCALATION_SEASONS = sa.Table(
     "escalation_seasons",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("season_id", String(64), primary_key=True),
-    Column("level", BigInteger, nullable=False),
-    Column("xp", BigInteger, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("data", LargeBinary, nullable=False),  # {"talents": [[id, rank]], "rewards": [id]}
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("season_id", sa.String(64), primary_key=True),
+    sa.Column("level", sa.BigInteger, nullable=False),
+    sa.Column("xp", sa.BigInteger, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),  # {"talents": [[id, rank]], "rewards": [id]}
 )
 _S = ESCALATION_SEASONS.c
-_FIND = select(ESCALATION_SEASONS).where(
-    _S.account_id == bindparam("account"), _S.season_id == bindparam("season")
+_FIND = sa.select(ESCALATION_SEASONS).where(
+    _S.account_id == sa.bindparam("account"), _S.season_id == sa.bindparam("season")
 )
 _PUT = Upsert(ESCALATION_SEASONS)
 
@@ -235,7 +235,7 @@ _PUT = Upsert(ESCALATION_SEASONS)
 class SqlSeasons:
     """The table of escalation seasons, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def find(self, account_id: AccountId, season_id: str) -> SeasonState | None:
         row = self.tx.execute(_FIND, {"account": account_id, "season": season_id}).first()

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    delete,
-    select,
-)
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
@@ -24,58 +14,58 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.achievements.progression.config import load
 from svcserver.metagame.achievements.progression.rules import Objective, Paths, Track
 
-TRACKS = Table(
+TRACKS = sa.Table(
     "progression_tracks",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("progression_id", String(128), primary_key=True),
-    Column("progress", BigInteger, nullable=False),
-    Column("confirmed_free", BigInteger, nullable=False),
-    Column("confirmed_premium", BigInteger, nullable=False),
-    Column("confirmed_at", BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("progression_id", sa.String(128), primary_key=True),
+    sa.Column("progress", sa.BigInteger, nullable=False),
+    sa.Column("confirmed_free", sa.BigInteger, nullable=False),
+    sa.Column("confirmed_premium", sa.BigInteger, nullable=False),
+    sa.Column("confirmed_at", sa.BigInteger, nullable=False),  # epoch milliseconds
 )
-OBJECTIVES = Table(
+OBJECTIVES = sa.Table(
     "progression_objectives",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("objective_id", String(128), primary_key=True),
-    Column("progress", BigInteger, nullable=False),
-    Column("completed_count", BigInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("modified_at", BigInteger, nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("objective_id", sa.String(128), primary_key=True),
+    sa.Column("progress", sa.BigInteger, nullable=False),
+    sa.Column("completed_count", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("modified_at", sa.BigInteger, nullable=False),
 )
-LAST_GRANTS = Table(
+LAST_GRANTS = sa.Table(
     "progression_last_grants",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("body_hash", String(64), nullable=False),
-    Column("reply", LargeBinary, nullable=False),
-    Column("at", BigInteger, nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("body_hash", sa.String(64), nullable=False),
+    sa.Column("reply", sa.LargeBinary, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
 )
-HUNT_PASSES = Table(
+HUNT_PASSES = sa.Table(
     "hunt_passes",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("progression_id", String(128), nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("progression_id", sa.String(128), nullable=False),
 )
 _T, _O, _L, _H = TRACKS.c, OBJECTIVES.c, LAST_GRANTS.c, HUNT_PASSES.c
-_TRACKS = select(TRACKS).where(_T.account_id == bindparam("account"))
+_TRACKS = sa.select(TRACKS).where(_T.account_id == sa.bindparam("account"))
 _PUT_TRACK = Upsert(TRACKS)
-_DROP_TRACK = delete(TRACKS).where(
-    _T.account_id == bindparam("account"), _T.progression_id == bindparam("wanted")
+_DROP_TRACK = sa.delete(TRACKS).where(
+    _T.account_id == sa.bindparam("account"), _T.progression_id == sa.bindparam("wanted")
 )
 _OBJECTIVES = (
-    select(OBJECTIVES).where(_O.account_id == bindparam("account")).order_by(_O.objective_id)
+    sa.select(OBJECTIVES).where(_O.account_id == sa.bindparam("account")).order_by(_O.objective_id)
 )
-_ONE_OBJECTIVE = select(OBJECTIVES).where(
-    _O.account_id == bindparam("account"), _O.objective_id == bindparam("wanted")
+_ONE_OBJECTIVE = sa.select(OBJECTIVES).where(
+    _O.account_id == sa.bindparam("account"), _O.objective_id == sa.bindparam("wanted")
 )
 _PUT_OBJECTIVE = Upsert(OBJECTIVES, retained=("created_at",))
-_DROP_OBJECTIVES = delete(OBJECTIVES).where(_O.account_id == bindparam("account"))
-_LAST = select(_L.body_hash, _L.reply, _L.at).where(_L.account_id == bindparam("account"))
+_DROP_OBJECTIVES = sa.delete(OBJECTIVES).where(_O.account_id == sa.bindparam("account"))
+_LAST = sa.select(_L.body_hash, _L.reply, _L.at).where(_L.account_id == sa.bindparam("account"))
 _PUT_LAST = Upsert(LAST_GRANTS)
-_DROP_LAST = delete(LAST_GRANTS).where(_L.account_id == bindparam("account"))
-_CHOSEN = select(_H.progression_id).where(_H.account_id == bindparam("account"))
+_DROP_LAST = sa.delete(LAST_GRANTS).where(_L.account_id == sa.bindparam("account"))
+_CHOSEN = sa.select(_H.progression_id).where(_H.account_id == sa.bindparam("account"))
 _CHOOSE = Upsert(HUNT_PASSES)
 
 
@@ -88,7 +78,7 @@ def configured_paths(folder: str | None, active: str) -> Paths:
 class SqlProgress:
     """The tables of progression, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def tracks(self, account_id: AccountId) -> dict[str, Track]:
         rows = self.tx.execute(_TRACKS, {"account": account_id})

@@ -9,22 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    func,
-    insert,
-    select,
-    update,
-)
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
@@ -41,37 +27,37 @@ from svcserver.metagame.belongings.characters.rules import (
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import of_requests
 
-AfterSave = Callable[[Connection, CharacterId, float], None]
+AfterSave = Callable[[sa.Connection, CharacterId, float], None]
 """Runs in the transaction of every save, with character and time (to thin the history)."""
 
-CHARACTERS = Table(
+CHARACTERS = sa.Table(
     "characters",
     METADATA,
-    Column("id", String(64), primary_key=True),
-    Column("account_id", String(64), nullable=False, index=True),
-    Column("name", String(64), nullable=False),
-    Column("update_version", BigInteger, nullable=False),
-    Column("created_at", BigInteger, nullable=False),  # epoch seconds, like the columns below
-    Column("modified_at", BigInteger, nullable=False),
-    Column("save_id", BigInteger, nullable=False),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.String(64), nullable=False, index=True),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("update_version", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),  # epoch seconds, like the columns below
+    sa.Column("modified_at", sa.BigInteger, nullable=False),
+    sa.Column("save_id", sa.BigInteger, nullable=False),
 )
-CHARACTER_SAVES = Table(
+CHARACTER_SAVES = sa.Table(
     "character_saves",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("character_id", String(64), nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
-    Column("reason", String(64), nullable=False),
-    Column("size", Integer, nullable=False),
-    Column("data", LargeBinary, nullable=False),  # a JSON string: ``rules.Document.literal``
-    Column("request_id", String(32), nullable=True),  # see ``once``
-    Index("ix_character_saves_character_id", "character_id", "id"),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("character_id", sa.String(64), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("saved_at", sa.BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("reason", sa.String(64), nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),  # a JSON string: ``rules.Document.literal``
+    sa.Column("request_id", sa.String(32), nullable=True),  # see ``once``
+    sa.Index("ix_character_saves_character_id", "character_id", "id"),
     of_requests("ux_character_saves_request_id"),
 )
 
 _C = CHARACTERS.c
-_WHOLE = select(
+_WHOLE = sa.select(
     _C.id,
     _C.account_id,
     _C.name,
@@ -81,9 +67,9 @@ _WHOLE = select(
     CHARACTER_SAVES.c.data,
     CHARACTER_SAVES.c.size,
 ).join(CHARACTER_SAVES, CHARACTER_SAVES.c.id == _C.save_id)
-_OF_ACCOUNT = _WHOLE.where(_C.account_id == bindparam("account")).order_by(_C.created_at, _C.id)
+_OF_ACCOUNT = _WHOLE.where(_C.account_id == sa.bindparam("account")).order_by(_C.created_at, _C.id)
 _SAVED_BY = (
-    select(
+    sa.select(
         _C.id,
         _C.account_id,
         _C.name,
@@ -94,31 +80,35 @@ _SAVED_BY = (
         CHARACTER_SAVES.c.size,
     )
     .join(CHARACTER_SAVES, CHARACTER_SAVES.c.character_id == _C.id)
-    .where(CHARACTER_SAVES.c.request_id == bindparam("request"))
+    .where(CHARACTER_SAVES.c.request_id == sa.bindparam("request"))
 )
-_COUNT = select(func.count()).select_from(CHARACTERS).where(_C.account_id == bindparam("account"))
-_HEAD = select(
+_COUNT = (
+    sa.select(sa.func.count())
+    .select_from(CHARACTERS)
+    .where(_C.account_id == sa.bindparam("account"))
+)
+_HEAD = sa.select(
     _C.id, _C.account_id, _C.name, _C.update_version, _C.created_at, _C.modified_at
-).where(_C.id == bindparam("wanted"))
-_HIGHEST = select(func.max(CHARACTER_SAVES.c.version)).where(
-    CHARACTER_SAVES.c.character_id == bindparam("character"),
-    CHARACTER_SAVES.c.version < bindparam("below"),
+).where(_C.id == sa.bindparam("wanted"))
+_HIGHEST = sa.select(sa.func.max(CHARACTER_SAVES.c.version)).where(
+    CHARACTER_SAVES.c.character_id == sa.bindparam("character"),
+    CHARACTER_SAVES.c.version < sa.bindparam("below"),
 )
-_ADD = insert(CHARACTERS)
-_ADD_SAVE = insert(CHARACTER_SAVES).returning(CHARACTER_SAVES.c.id)
+_ADD = sa.insert(CHARACTERS)
+_ADD_SAVE = sa.insert(CHARACTER_SAVES).returning(CHARACTER_SAVES.c.id)
 _POINT = (
-    update(CHARACTERS)
-    .where(_C.id == bindparam("wanted"))
+    sa.update(CHARACTERS)
+    .where(_C.id == sa.bindparam("wanted"))
     .values(
-        update_version=bindparam("version"),
-        modified_at=bindparam("at"),
-        save_id=bindparam("save"),
+        update_version=sa.bindparam("version"),
+        modified_at=sa.bindparam("at"),
+        save_id=sa.bindparam("save"),
     )
 )
 _RENAME = (
-    update(CHARACTERS)
-    .where(_C.account_id == bindparam("account"))
-    .values(name=bindparam("new_name"))
+    sa.update(CHARACTERS)
+    .where(_C.account_id == sa.bindparam("account"))
+    .values(name=sa.bindparam("new_name"))
 )
 
 
@@ -126,7 +116,7 @@ _RENAME = (
 class SqlCharacters:
     """The tables of characters, within one transaction; saves are stored with ``request_id``."""
 
-    tx: Connection
+    tx: sa.Connection
     request_id: str = ""
 
     def of_account(self, account_id: AccountId) -> list[Character]:
@@ -217,6 +207,6 @@ class SqlCharacters:
         return self.tx.execute(_ADD_SAVE, row).scalar_one()
 
 
-def rename_characters(tx: Connection, account_id: AccountId, name: str) -> None:
+def rename_characters(tx: sa.Connection, account_id: AccountId, name: str) -> None:
     """Give all characters of the account this name."""
     tx.execute(_RENAME, {"account": account_id, "new_name": name})

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import Connection, and_, bindparam, literal_column, select
 
 from svcserver.db.ledger import Ledger
 from svcserver.kernel import datafiles
@@ -67,7 +67,7 @@ class CurrencyActs:
     """Returns balances: a fixed value per currency, unless the account has a value of its own."""
 
     currencies: Currencies
-    read_balance: Callable[[Connection, AccountId], Balance]
+    read_balance: Callable[[sa.Connection, AccountId], Balance]
     ledger: Ledger
 
     @classmethod
@@ -89,31 +89,31 @@ class CurrencyActs:
 
 
 _A, _S = ACCOUNTS.c, ITEM_STACKS.c
-_NOTES = select(_A.notes).where(_A.id == bindparam("account"))
+_NOTES = sa.select(_A.notes).where(_A.id == sa.bindparam("account"))
 
 Balance = tuple[int, list[tuple[str, int]]]
 """The account's ``notes`` column, and its active character's currency stacks."""
 
 
-def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountId], Balance]:
+def balance_reader(catalog_ids: Iterable[str]) -> Callable[[sa.Connection, AccountId], Balance]:
     """Return a function that reads an account's balances in these currencies with one query."""
     # literals, not parameters: there are few names, and all are validated names of our data file
-    names: list[Any] = [literal_column(f"'{name}'") for name in sorted(catalog_ids)]
+    names: list[Any] = [sa.literal_column(f"'{name}'") for name in sorted(catalog_ids)]
     statement = (
-        select(_A.notes, _S.catalog_id, _S.quantity)
+        sa.select(_A.notes, _S.catalog_id, _S.quantity)
         .select_from(
             ACCOUNTS.outerjoin(
                 ITEM_STACKS,
-                and_(
+                sa.and_(
                     _S.character_id == ACTIVE_CHARACTER.scalar_subquery(),
                     _S.catalog_id.in_(names),
                 ),
             )
         )
-        .where(_A.id == bindparam("account"))
+        .where(_A.id == sa.bindparam("account"))
     )
 
-    def read(tx: Connection, account_id: AccountId) -> Balance:
+    def read(tx: sa.Connection, account_id: AccountId) -> Balance:
         rows = tx.execute(statement, {"account": account_id}).all()
         if not rows:
             return 0, []
@@ -122,7 +122,7 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[Connection, AccountI
     return read
 
 
-def notes_alone(tx: Connection, account_id: AccountId) -> Balance:
+def notes_alone(tx: sa.Connection, account_id: AccountId) -> Balance:
     """Return the account's ``notes`` column, without item stacks (BALANCE_FROM_INVENTORY=0)."""
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
 

@@ -9,26 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import sqlalchemy as sa
 from attrs import define
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Index,
-    LargeBinary,
-    String,
-    Table,
-    and_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    null,
-    select,
-    union_all,
-)
 
 from svcserver.db.tables import METADATA, ROW_ID, chunks
 from svcserver.db.upsert import Upsert
@@ -47,44 +29,44 @@ from svcserver.metagame.belongings.inventory.rules import (
 )
 from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked, Transaction
 
-ITEM_STACKS = Table(
+ITEM_STACKS = sa.Table(
     "item_stacks",
     METADATA,
-    Column("character_id", String(64), primary_key=True),
-    Column("catalog_id", String(256), primary_key=True),
-    Column("quantity", BigInteger, nullable=False),
-    Column("extra", LargeBinary, nullable=True),  # a JSON object with the unknown keys
+    sa.Column("character_id", sa.String(64), primary_key=True),
+    sa.Column("catalog_id", sa.String(256), primary_key=True),
+    sa.Column("quantity", sa.BigInteger, nullable=False),
+    sa.Column("extra", sa.LargeBinary, nullable=True),  # a JSON object with the unknown keys
     sqlite_with_rowid=False,
 )
-ITEM_INSTANCES = Table(
+ITEM_INSTANCES = sa.Table(
     "item_instances",
     METADATA,
-    Column("character_id", String(64), primary_key=True),
-    Column("instance_id", String(256), primary_key=True),
-    Column("catalog_id", String(256), nullable=False),
-    Column("update_version", BigInteger, nullable=True),
-    Column("stateless", Boolean, nullable=False),
-    Column("body", LargeBinary, nullable=False),  # the item as sent, as JSON
+    sa.Column("character_id", sa.String(64), primary_key=True),
+    sa.Column("instance_id", sa.String(256), primary_key=True),
+    sa.Column("catalog_id", sa.String(256), nullable=False),
+    sa.Column("update_version", sa.BigInteger, nullable=True),
+    sa.Column("stateless", sa.Boolean, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),  # the item as sent, as JSON
 )
-INVENTORY_SIZES = Table(
+INVENTORY_SIZES = sa.Table(
     "inventory_sizes",
     METADATA,
-    Column("character_id", String(64), primary_key=True),
-    Column("items", BigInteger, nullable=False),
-    Column("bytes", BigInteger, nullable=False),
+    sa.Column("character_id", sa.String(64), primary_key=True),
+    sa.Column("items", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
 )
-ITEM_LOG = Table(
+ITEM_LOG = sa.Table(
     "item_log",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("character_id", String(64), nullable=False),
-    Column("transaction_id", String(80), nullable=True),
-    Column("at", BigInteger, nullable=False, index=True),  # epoch milliseconds
-    Column("caller", String(16), nullable=False),
-    Column("source", String(256), nullable=False),
-    Column("changes", LargeBinary, nullable=False),
-    Column("answer", LargeBinary, nullable=True),
-    Index("ux_item_log_transaction", "character_id", "transaction_id", unique=True),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("character_id", sa.String(64), nullable=False),
+    sa.Column("transaction_id", sa.String(80), nullable=True),
+    sa.Column("at", sa.BigInteger, nullable=False, index=True),  # epoch milliseconds
+    sa.Column("caller", sa.String(16), nullable=False),
+    sa.Column("source", sa.String(256), nullable=False),
+    sa.Column("changes", sa.LargeBinary, nullable=False),
+    sa.Column("answer", sa.LargeBinary, nullable=True),
+    sa.Index("ux_item_log_transaction", "character_id", "transaction_id", unique=True),
 )
 
 LOG_DAYS = 90
@@ -93,78 +75,85 @@ LOG_PARTS = 8  # average number of cuts while an account adds as much as its log
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
 _Z = INVENTORY_SIZES.c
-_OWNER = select(_C.account_id).where(_C.id == bindparam("character"))
+_OWNER = sa.select(_C.account_id).where(_C.id == sa.bindparam("character"))
 _SIZED = CHARACTERS.outerjoin(INVENTORY_SIZES, _Z.character_id == _C.id)
 _HOLDER = (
-    select(_C.account_id, null(), _Z["items"], _Z.bytes)
+    sa.select(_C.account_id, sa.null(), _Z["items"], _Z.bytes)
     .select_from(_SIZED)
-    .where(_C.id == bindparam("character"))
+    .where(_C.id == sa.bindparam("character"))
 )
 _HOLDER_AND_ANSWER = (
-    select(_C.account_id, _L.answer, _Z["items"], _Z.bytes)
+    sa.select(_C.account_id, _L.answer, _Z["items"], _Z.bytes)
     .select_from(
         _SIZED.outerjoin(
             ITEM_LOG,
-            and_(_L.character_id == _C.id, _L.transaction_id == bindparam("transaction")),
+            sa.and_(_L.character_id == _C.id, _L.transaction_id == sa.bindparam("transaction")),
         )
     )
-    .where(_C.id == bindparam("character"))
+    .where(_C.id == sa.bindparam("character"))
 )
-_STACK = select(_S.catalog_id, _S.quantity, _S.extra).where(
-    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("catalog")
+_STACK = sa.select(_S.catalog_id, _S.quantity, _S.extra).where(
+    _S.character_id == sa.bindparam("character"), _S.catalog_id == sa.bindparam("catalog")
 )
-_STACKS = select(_S.catalog_id, _S.quantity, _S.extra).where(
-    _S.character_id == bindparam("character"), _S.catalog_id.in_(bindparam("ids", expanding=True))
+_STACKS = sa.select(_S.catalog_id, _S.quantity, _S.extra).where(
+    _S.character_id == sa.bindparam("character"),
+    _S.catalog_id.in_(sa.bindparam("ids", expanding=True)),
 )
-_INSTANCES = select(_I.instance_id, _I.catalog_id, _I.update_version, _I.stateless, _I.body).where(
-    _I.character_id == bindparam("character"),
-    _I.instance_id.in_(bindparam("ids", expanding=True)),
+_INSTANCES = sa.select(
+    _I.instance_id, _I.catalog_id, _I.update_version, _I.stateless, _I.body
+).where(
+    _I.character_id == sa.bindparam("character"),
+    _I.instance_id.in_(sa.bindparam("ids", expanding=True)),
 )
-_DROP_STACK = delete(ITEM_STACKS).where(
-    _S.character_id == bindparam("character"), _S.catalog_id == bindparam("id")
+_DROP_STACK = sa.delete(ITEM_STACKS).where(
+    _S.character_id == sa.bindparam("character"), _S.catalog_id == sa.bindparam("id")
 )
-_DROP_INSTANCE = delete(ITEM_INSTANCES).where(
-    _I.character_id == bindparam("character"), _I.instance_id == bindparam("id")
+_DROP_INSTANCE = sa.delete(ITEM_INSTANCES).where(
+    _I.character_id == sa.bindparam("character"), _I.instance_id == sa.bindparam("id")
 )
-_NOTE = insert(ITEM_LOG)
+_NOTE = sa.insert(ITEM_LOG)
 _ALL_STACKS = (
-    select(_S.catalog_id, _S.quantity, _S.extra)
-    .where(_S.character_id == bindparam("character"))
+    sa.select(_S.catalog_id, _S.quantity, _S.extra)
+    .where(_S.character_id == sa.bindparam("character"))
     .order_by(_S.catalog_id)
 )
 _ALL_INSTANCES = (
-    select(_I.body).where(_I.character_id == bindparam("character")).order_by(_I.instance_id)
+    sa.select(_I.body).where(_I.character_id == sa.bindparam("character")).order_by(_I.instance_id)
 )
-_HELD = union_all(
-    select(_S.catalog_id).where(_S.character_id == bindparam("character")),
-    select(_I.catalog_id).where(_I.character_id == bindparam("character")),
+_HELD = sa.union_all(
+    sa.select(_S.catalog_id).where(_S.character_id == sa.bindparam("character")),
+    sa.select(_I.catalog_id).where(_I.character_id == sa.bindparam("character")),
 )
 _ITS = _OWNER.scalar_subquery()
-_OF_OWNER = _L.character_id.in_(select(_C.id).where(_C.account_id == _ITS))
+_OF_OWNER = _L.character_id.in_(sa.select(_C.id).where(_C.account_id == _ITS))
 _LOGGED = (  # each row of the account's log, with the bytes of this row and of all newer rows
-    select(
+    sa.select(
         _L.id,
-        func.sum(LOG_ROW + func.length(_L.changes) + func.coalesce(func.length(_L.answer), 0))
+        sa.func.sum(
+            LOG_ROW + sa.func.length(_L.changes) + sa.func.coalesce(sa.func.length(_L.answer), 0)
+        )
         .over(order_by=_L.id.desc())
         .label("bytes"),
     )
     .where(_OF_OWNER)
     .subquery()
 )
-_CUT = delete(ITEM_LOG).where(
+_CUT = sa.delete(ITEM_LOG).where(
     _OF_OWNER,
     _L.id
-    <= select(func.max(_LOGGED.c.id)).where(_LOGGED.c.bytes > bindparam("most")).scalar_subquery(),
+    <= sa.select(sa.func.max(_LOGGED.c.id))
+    .where(_LOGGED.c.bytes > sa.bindparam("most"))
+    .scalar_subquery(),
 )
-_FORGET = delete(ITEM_LOG).where(_L.at < bindparam("before"))
+_FORGET = sa.delete(ITEM_LOG).where(_L.at < sa.bindparam("before"))
 
 # A character at version 0 was never saved. Of the others, the one with the highest history row was
 # saved last.
 ACTIVE_CHARACTER = (
-    select(_C.id)
-    .where(_C.account_id == bindparam("account"))
+    sa.select(_C.id)
+    .where(_C.account_id == sa.bindparam("account"))
     .order_by(
-        case((_C.update_version > 0, _C.save_id), else_=0).desc(),
+        sa.case((_C.update_version > 0, _C.save_id), else_=0).desc(),
         _C.modified_at.desc(),
         _C.update_version.desc(),
         _C.id,
@@ -183,7 +172,7 @@ _PUT_SIZE = Upsert(INVENTORY_SIZES)
 class SqlInventory:
     """The tables of inventories, within one transaction; account logs are cut to ``log_bytes``."""
 
-    tx: Connection
+    tx: sa.Connection
     log_bytes: int = LOG_BYTES
 
     def transact(
@@ -322,7 +311,7 @@ class SqlInventory:
             cut_log(self.tx, note.character_id, self.log_bytes)
 
 
-def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
+def inventory_of(tx: sa.Connection, character_id: CharacterId) -> bytes:
     """Return the whole inventory as the JSON of the reply; items are copied as stored."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
@@ -340,12 +329,12 @@ def inventory_of(tx: Connection, character_id: CharacterId) -> bytes:
     )
 
 
-def held_by(tx: Connection, character_id: CharacterId) -> set[str]:
+def held_by(tx: sa.Connection, character_id: CharacterId) -> set[str]:
     """Return the catalogue ids of the stacks and instanced items that a character holds."""
     return set(tx.execute(_HELD, {"character": character_id}).scalars())
 
 
-def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
+def owner_of(tx: sa.Connection, character_id: CharacterId) -> AccountId | None:
     """Return the character's account, or None for an unknown character."""
     if "\0" in character_id:
         return None
@@ -353,18 +342,18 @@ def owner_of(tx: Connection, character_id: CharacterId) -> AccountId | None:
     return owner
 
 
-def active_character(tx: Connection, account_id: AccountId) -> CharacterId | None:
+def active_character(tx: sa.Connection, account_id: AccountId) -> CharacterId | None:
     """Return the account's most recently saved character."""
     active: CharacterId | None = tx.execute(ACTIVE_CHARACTER, {"account": account_id}).scalar()
     return active
 
 
-def cut_log(tx: Connection, character_id: CharacterId, most: int) -> int:
+def cut_log(tx: sa.Connection, character_id: CharacterId, most: int) -> int:
     """Delete an account's oldest log rows, so that at most ``most`` bytes remain."""
     return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 
-def forget_old(tx: Connection, now: float) -> int:
+def forget_old(tx: sa.Connection, now: float) -> int:
     """Delete log rows (with the stored replies) older than ``LOG_DAYS``; return how many."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount

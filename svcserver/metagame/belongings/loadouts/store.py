@@ -8,21 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import orjson
+import sqlalchemy as sa
 from attrs import evolve, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    bindparam,
-    insert,
-    select,
-    update,
-)
 
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.db.upsert import Upsert
@@ -32,59 +19,59 @@ from svcserver.metagame.belongings.inventory.store import owner_of
 from svcserver.metagame.belongings.loadouts.rules import Loadout
 from svcserver.metagame.once import of_requests
 
-LOADOUTS = Table(
+LOADOUTS = sa.Table(
     "loadouts",
     METADATA,
-    Column("character_id", String(64), primary_key=True),
-    Column("character_slots", Integer, nullable=False),
-    Column("active_index", Integer, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("save_id", BigInteger, nullable=True),  # the newest history row
+    sa.Column("character_id", sa.String(64), primary_key=True),
+    sa.Column("character_slots", sa.Integer, nullable=False),
+    sa.Column("active_index", sa.Integer, nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("save_id", sa.BigInteger, nullable=True),  # the newest history row
 )
-LOADOUT_ELEMENTS = Table(
+LOADOUT_ELEMENTS = sa.Table(
     "loadout_elements",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("character_id", String(64), nullable=False, index=True),
-    Column("data", LargeBinary, nullable=False),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("character_id", sa.String(64), nullable=False, index=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
 )
-LOADOUT_SAVES = Table(
+LOADOUT_SAVES = sa.Table(
     "loadout_saves",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("character_id", String(64), nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("saved_at", BigInteger, nullable=False),  # epoch milliseconds
-    Column("reason", String(64), nullable=False),
-    Column("elements", String(512), nullable=False),  # JSON: element name to id
-    Column("request_id", String(32), nullable=True),  # see ``once``
-    Index("ux_loadout_saves_version", "character_id", "version", unique=True),
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("character_id", sa.String(64), nullable=False),
+    sa.Column("version", sa.BigInteger, nullable=False),
+    sa.Column("saved_at", sa.BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("reason", sa.String(64), nullable=False),
+    sa.Column("elements", sa.String(512), nullable=False),  # JSON: element name to id
+    sa.Column("request_id", sa.String(32), nullable=True),  # see ``once``
+    sa.Index("ux_loadout_saves_version", "character_id", "version", unique=True),
     of_requests("ux_loadout_saves_request_id"),
 )
 
 _L, _E, _S = LOADOUTS.c, LOADOUT_ELEMENTS.c, LOADOUT_SAVES.c
-_FIND = select(_L.character_id, _L.character_slots, _L.active_index, _L.version).where(
-    _L.character_id == bindparam("character")
+_FIND = sa.select(_L.character_id, _L.character_slots, _L.active_index, _L.version).where(
+    _L.character_id == sa.bindparam("character")
 )
 _PUT = Upsert(LOADOUTS, retained=("save_id",))
 _POINT = (
-    update(LOADOUTS)
-    .where(_L.character_id == bindparam("character"))
-    .values(save_id=bindparam("save"))
+    sa.update(LOADOUTS)
+    .where(_L.character_id == sa.bindparam("character"))
+    .values(save_id=sa.bindparam("save"))
 )
-_ADD_ELEMENT = insert(LOADOUT_ELEMENTS).returning(_E.id)
-_ADD_SAVE = insert(LOADOUT_SAVES).returning(_S.id)
+_ADD_ELEMENT = sa.insert(LOADOUT_ELEMENTS).returning(_E.id)
+_ADD_SAVE = sa.insert(LOADOUT_SAVES).returning(_S.id)
 _NEWEST = (
-    select(_S.elements)
+    sa.select(_S.elements)
     .join(LOADOUTS, _S.id == _L.save_id)
-    .where(_L.character_id == bindparam("character"))
+    .where(_L.character_id == sa.bindparam("character"))
 )
-_ELEMENTS = select(_E.id, _E.data).where(_E.id.in_(bindparam("ids", expanding=True)))
-_SAVED = select(_S.elements).where(
-    _S.character_id == bindparam("character"), _S.version == bindparam("version")
+_ELEMENTS = sa.select(_E.id, _E.data).where(_E.id.in_(sa.bindparam("ids", expanding=True)))
+_SAVED = sa.select(_S.elements).where(
+    _S.character_id == sa.bindparam("character"), _S.version == sa.bindparam("version")
 )
-_SAVED_BY = select(_S.version, _S.elements).where(
-    _S.character_id == bindparam("character"), _S.request_id == bindparam("request")
+_SAVED_BY = sa.select(_S.version, _S.elements).where(
+    _S.character_id == sa.bindparam("character"), _S.request_id == sa.bindparam("request")
 )
 
 
@@ -92,7 +79,7 @@ _SAVED_BY = select(_S.version, _S.elements).where(
 class SqlLoadouts:
     """The tables of loadouts, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def own(self, account_id: AccountId, character_id: CharacterId) -> Loadout:
         """Return the loadout of one of this account's characters; raises Missing."""

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 from attrs import asdict, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    String,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.belongings.shop.rules import Purchase
 
-PURCHASE_TOKENS = Table(
+PURCHASE_TOKENS = sa.Table(
     "purchase_tokens",
     METADATA,
-    Column("token_hash", String(64), primary_key=True),
-    Column("account_id", String(64), nullable=False),
-    Column("character_id", String(64), nullable=False),
-    Column("sku", String(128), nullable=False),
-    Column("offer_hash", String(64), nullable=False),
-    Column("created_at", BigInteger, nullable=False),  # epoch milliseconds, like the columns below
-    Column("expires_at", BigInteger, nullable=False),
-    Column("redeemed_at", BigInteger, nullable=True),
-    Index("ix_purchase_tokens_account_id", "account_id", "created_at"),
-    Index("ix_purchase_tokens_redeemed_at", "redeemed_at", "expires_at"),
+    sa.Column("token_hash", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.String(64), nullable=False),
+    sa.Column("character_id", sa.String(64), nullable=False),
+    sa.Column("sku", sa.String(128), nullable=False),
+    sa.Column("offer_hash", sa.String(64), nullable=False),
+    sa.Column(
+        "created_at", sa.BigInteger, nullable=False
+    ),  # epoch milliseconds, like the columns below
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+    sa.Column("redeemed_at", sa.BigInteger, nullable=True),
+    sa.Index("ix_purchase_tokens_account_id", "account_id", "created_at"),
+    sa.Index("ix_purchase_tokens_redeemed_at", "redeemed_at", "expires_at"),
 )
 RECEIPT_DAYS = 30
 
 _P = PURCHASE_TOKENS.c
-_ADD = insert(PURCHASE_TOKENS)
-_FIND = select(
+_ADD = sa.insert(PURCHASE_TOKENS)
+_FIND = sa.select(
     _P.token_hash,
     _P.account_id,
     _P.character_id,
@@ -49,25 +38,27 @@ _FIND = select(
     _P.created_at,
     _P.expires_at,
     _P.redeemed_at,
-).where(_P.token_hash == bindparam("wanted"))
-_COUNT = select(func.count()).where(
-    _P.account_id == bindparam("account"), _P.created_at > bindparam("since")
+).where(_P.token_hash == sa.bindparam("wanted"))
+_COUNT = sa.select(sa.func.count()).where(
+    _P.account_id == sa.bindparam("account"), _P.created_at > sa.bindparam("since")
 )
 _REDEEM = (
-    update(PURCHASE_TOKENS)
-    .where(_P.token_hash == bindparam("wanted"), _P.redeemed_at.is_(None))
-    .values(redeemed_at=bindparam("at"))
+    sa.update(PURCHASE_TOKENS)
+    .where(_P.token_hash == sa.bindparam("wanted"), _P.redeemed_at.is_(None))
+    .values(redeemed_at=sa.bindparam("at"))
 )
-_EXPIRED = delete(PURCHASE_TOKENS).where(_P.redeemed_at.is_(None), _P.expires_at < bindparam("at"))
-_EXPIRED_OF = _EXPIRED.where(_P.account_id == bindparam("account"))
-_OLD_RECEIPTS = delete(PURCHASE_TOKENS).where(_P.redeemed_at < bindparam("before"))
+_EXPIRED = sa.delete(PURCHASE_TOKENS).where(
+    _P.redeemed_at.is_(None), _P.expires_at < sa.bindparam("at")
+)
+_EXPIRED_OF = _EXPIRED.where(_P.account_id == sa.bindparam("account"))
+_OLD_RECEIPTS = sa.delete(PURCHASE_TOKENS).where(_P.redeemed_at < sa.bindparam("before"))
 
 
 @frozen
 class SqlPurchases:
     """The table of purchases, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
         """Return the number of tokens issued to the account, whether redeemed or not."""
@@ -89,7 +80,7 @@ class SqlPurchases:
         self.tx.execute(_REDEEM, {"wanted": purchase.token_hash, "at": at_ms})
 
 
-def forget_purchases(tx: Connection, now: float) -> int:
+def forget_purchases(tx: sa.Connection, now: float) -> int:
     """Delete expired tokens that were never redeemed, and receipts older than ``RECEIPT_DAYS``."""
     before = int((now - RECEIPT_DAYS * 86_400) * 1000)
     expired = tx.execute(_EXPIRED, {"at": int(now * 1000)}).rowcount

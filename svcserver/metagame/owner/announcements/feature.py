@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import asdict, define, field, frozen
-from sqlalchemy import BigInteger, Column, Connection, String, Table
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
@@ -108,7 +108,7 @@ class Announcements:
         """Publish an announcement, or end the current one if the request is None."""
         entry = AuditEntry(by, "announce" if request is not None else "announce end", "", reason)
 
-        def act(tx: Connection, trace: Trace) -> Announcement | None:
+        def act(tx: sa.Connection, trace: Trace) -> Announcement | None:
             at, store = self.audit.wall_clock(), SqlAnnouncement(tx)
             trace.before = described(store.get(at))
             made = None if request is None else rules.announced(request, by, at)
@@ -141,15 +141,17 @@ def announcement_watch(announcements: Announcements, clock: IReactorTime) -> Eve
     return Every(clock, EVERY_S, announcements.refresh, "the check for announcements")
 
 
-ANNOUNCEMENTS = Table(
+ANNOUNCEMENTS = sa.Table(
     "announcements",
     METADATA,
     the_one(),
-    Column("text", String(256), nullable=False),
-    Column("made_by", String(96), nullable=False),
-    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds, like the next two columns
-    Column("ends_at", BigInteger, nullable=False),
-    Column("restart_at", BigInteger, nullable=True),
+    sa.Column("text", sa.String(256), nullable=False),
+    sa.Column("made_by", sa.String(96), nullable=False),
+    sa.Column(
+        "made_at", sa.BigInteger, nullable=False
+    ),  # epoch milliseconds, like the next two columns
+    sa.Column("ends_at", sa.BigInteger, nullable=False),
+    sa.Column("restart_at", sa.BigInteger, nullable=True),
 )
 _KEPT = OneRow(ANNOUNCEMENTS)
 
@@ -158,7 +160,7 @@ _KEPT = OneRow(ANNOUNCEMENTS)
 class SqlAnnouncement:
     """The announcement table, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def get(self, now: float) -> Announcement | None:
         """Return the announcement to show at ``now`` (epoch seconds), or None if there is none."""

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import asdict, define, field, frozen
-from sqlalchemy import Connection, extract, func, literal_column, select
 from twisted.logger import Logger
 
 from svcserver.board.board import Board
@@ -25,12 +25,12 @@ from svcserver.metagame.owner.dashboard.wire import HistoryRange, HostHistoryRep
 log = Logger()
 CHECKED_S = 10.0  # between two checks of the database and of the live-state engine
 
-_POSTGRESQL = select(
-    func.current_setting("server_version"),
-    extract("epoch", func.pg_postmaster_start_time()),
+_POSTGRESQL = sa.select(
+    sa.func.current_setting("server_version"),
+    sa.extract("epoch", sa.func.pg_postmaster_start_time()),
 )
-_SQLITE = select(func.sqlite_version(), literal_column("NULL"))
-_ACCOUNTS = select(func.count()).select_from(ACCOUNTS)
+_SQLITE = sa.select(sa.func.sqlite_version(), sa.literal_column("NULL"))
+_ACCOUNTS = sa.select(sa.func.count()).select_from(ACCOUNTS)
 
 
 @define(eq=False)
@@ -52,7 +52,7 @@ class Engines:
         return self._states
 
     async def _database(self) -> dict[str, Any]:
-        def work(tx: Connection) -> tuple[str, Any]:
+        def work(tx: sa.Connection) -> tuple[str, Any]:
             if tx.dialect.name == "sqlite":
                 return "SQLite", tx.execute(_SQLITE).first()
             return "PostgreSQL", tx.execute(_POSTGRESQL).first()

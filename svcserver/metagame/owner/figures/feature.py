@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypedDict
 
+import sqlalchemy as sa
 from attrs import define, field, frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Float,
-    Integer,
-    Row,
-    Table,
-    bindparam,
-    delete,
-    or_,
-    select,
-)
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
@@ -121,7 +109,7 @@ class Figures:
             return succeed(None)
         tidies, self._tidied = hour != self._tidied, hour
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             store = SqlFigures(tx)
             store.add(gathered)
             if tidies:
@@ -132,7 +120,7 @@ class Figures:
     async def read(self, scope: Range) -> list[StoredSpan]:
         """Return the spans of a range, including the current span."""
 
-        def work(tx: Connection) -> list[StoredSpan]:
+        def work(tx: sa.Connection) -> list[StoredSpan]:
             now = int(self.wall_clock())
             since = start(now - scope.seconds, scope.step_s)
             return SqlFigures(tx).since(scope.step_s, since, now)
@@ -155,23 +143,28 @@ ADDED = (
     "players_sum",
 )
 HIGHEST = ("players_most", "loop_p95_ms", "loop_longest_ms", "rss_mb")
-FIGURES = Table(
+FIGURES = sa.Table(
     "figures",
     METADATA,
-    Column("step_s", Integer, primary_key=True, autoincrement=False),
-    Column("at", BigInteger, primary_key=True, autoincrement=False),  # epoch seconds
-    *(Column(name, BigInteger, nullable=False) for name in ADDED),
-    Column("players_most", Integer, nullable=False),
-    *(Column(name, Float, nullable=False) for name in HIGHEST[1:]),
+    sa.Column("step_s", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.BigInteger, primary_key=True, autoincrement=False),  # epoch seconds
+    *(sa.Column(name, sa.BigInteger, nullable=False) for name in ADDED),
+    sa.Column("players_most", sa.Integer, nullable=False),
+    *(sa.Column(name, sa.Float, nullable=False) for name in HIGHEST[1:]),
 )
 _F = FIGURES.c
 _ADD = Upsert(FIGURES, added=ADDED, highest=HIGHEST)
-_OLD = delete(FIGURES).where(
-    _F.step_s == bindparam("step"), or_(_F.at < bindparam("before"), _F.at > bindparam("later"))
+_OLD = sa.delete(FIGURES).where(
+    _F.step_s == sa.bindparam("step"),
+    sa.or_(_F.at < sa.bindparam("before"), _F.at > sa.bindparam("later")),
 )
 _SINCE = (
-    select(FIGURES)
-    .where(_F.step_s == bindparam("step"), _F.at >= bindparam("since"), _F.at <= bindparam("until"))
+    sa.select(FIGURES)
+    .where(
+        _F.step_s == sa.bindparam("step"),
+        _F.at >= sa.bindparam("since"),
+        _F.at <= sa.bindparam("until"),
+    )
     .order_by(_F.at)
 )
 
@@ -180,7 +173,7 @@ _SINCE = (
 class SqlFigures:
     """The table of figures, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def add(self, gathered: Sequence[StoredSpan]) -> None:
         """Add the figures to the stored spans, which contain the figures of all processes."""
@@ -217,7 +210,7 @@ def _row(stored: StoredSpan) -> dict[str, int | float]:
     }
 
 
-def _kept(row: Row[Any]) -> StoredSpan:
+def _kept(row: sa.Row[Any]) -> StoredSpan:
     latencies = [getattr(row, name) for name in columns()]
     counts = Counts(row.completed, row.client_errors, row.server_errors, row.aborted, latencies)
     worst = row.players_most, row.loop_p95_ms, row.loop_longest_ms, row.rss_mb

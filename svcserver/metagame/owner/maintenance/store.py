@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import BigInteger, Column, Connection, String, Table
 
 from svcserver.db.one_row import OneRow, the_one
 from svcserver.db.tables import METADATA
 from svcserver.metagame.play.drain import Drain, Then, Until
 
-MAINTENANCE = Table(
+MAINTENANCE = sa.Table(
     "maintenance",
     METADATA,
     the_one(),
-    Column("made_by", String(96), nullable=False),
-    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds
-    Column("then_act", String(16), nullable=False),
-    Column("wait_until", String(16), nullable=False),
-    Column("reason", String(256), nullable=False),
+    sa.Column("made_by", sa.String(96), nullable=False),
+    sa.Column("made_at", sa.BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("then_act", sa.String(16), nullable=False),
+    sa.Column("wait_until", sa.String(16), nullable=False),
+    sa.Column("reason", sa.String(256), nullable=False),
 )
 _KEPT = OneRow(MAINTENANCE)
 
@@ -26,7 +26,7 @@ _KEPT = OneRow(MAINTENANCE)
 class SqlMaintenance:
     """The table of maintenance mode, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def get(self) -> Drain | None:
         """Return the stored mode, or None if it is off."""

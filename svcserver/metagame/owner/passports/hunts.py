@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    select,
-)
 from twisted.internet.defer import Deferred
 
 from svcserver.db.ledger import Ledger, OneAccount
@@ -24,34 +14,34 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import SentToHunt
 
 KEPT = 10  # hunts per player
-HUNTS = Table(
+HUNTS = sa.Table(
     "latest_hunts",
     METADATA,
-    Column("id", ROW_ID, primary_key=True, autoincrement=True),
-    Column("account_id", String(64), nullable=False, index=True),
-    Column("hunt_id", String(128), nullable=False),
-    Column("at", BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("account_id", sa.String(64), nullable=False, index=True),
+    sa.Column("hunt_id", sa.String(128), nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),  # epoch milliseconds
 )
 _H = HUNTS.c
-_ADD = insert(HUNTS)
+_ADD = sa.insert(HUNTS)
 _LATEST = (
-    select(_H.hunt_id, _H.at)
-    .where(_H.account_id == bindparam("account"))
+    sa.select(_H.hunt_id, _H.at)
+    .where(_H.account_id == sa.bindparam("account"))
     .order_by(_H.id.desc())
     .limit(KEPT)
 )
 _OLDEST_KEPT = (
-    select(_H.id)
-    .where(_H.account_id == bindparam("account"))
+    sa.select(_H.id)
+    .where(_H.account_id == sa.bindparam("account"))
     .order_by(_H.id.desc())
     .limit(1)
     .offset(KEPT - 1)
     .scalar_subquery()
 )
-_CUT = delete(HUNTS).where(_H.account_id == bindparam("account"), _H.id < _OLDEST_KEPT)
+_CUT = sa.delete(HUNTS).where(_H.account_id == sa.bindparam("account"), _H.id < _OLDEST_KEPT)
 
 
-def latest(tx: Connection, account_id: AccountId) -> list[tuple[str, int]]:
+def latest(tx: sa.Connection, account_id: AccountId) -> list[tuple[str, int]]:
     """Return the ids and times of the player's latest hunts, newest first."""
     return [(row[0], row[1]) for row in tx.execute(_LATEST, {"account": account_id})]
 
@@ -67,7 +57,7 @@ class HuntLog:
         """Record a player's hunt, and delete the player's hunts beyond the newest ``KEPT``."""
         account_id = sent.account_id
 
-        def work(tx: Connection) -> None:
+        def work(tx: sa.Connection) -> None:
             row = {"account_id": account_id, "hunt_id": sent.hunt_id}
             tx.execute(_ADD, {**row, "at": round(self.wall_clock() * 1000)})
             tx.execute(_CUT, {"account": account_id})

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
 
 from svcserver.db.tables import METADATA
 from svcserver.kernel import json
@@ -38,43 +26,45 @@ from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 SHOWN_SAVES = 10  # per character
-HOSTS = Table(
+HOSTS = sa.Table(
     "passport_hosts",
     METADATA,
-    Column("key", String(64), primary_key=True),
-    Column("name", String(64), nullable=False),
-    Column("trusted_at", BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("trusted_at", sa.BigInteger, nullable=False),  # epoch milliseconds
 )
-IMPORTS = Table(
+IMPORTS = sa.Table(
     "passport_imports",
     METADATA,
-    Column("key", String(64), primary_key=True),
-    Column("subject", String(64), primary_key=True),
-    Column("account_id", String(64), nullable=False),
-    Column("imported_at", BigInteger, nullable=False),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("subject", sa.String(64), primary_key=True),
+    sa.Column("account_id", sa.String(64), nullable=False),
+    sa.Column("imported_at", sa.BigInteger, nullable=False),
 )
-_TRUSTED = select(HOSTS.c.name).where(HOSTS.c.key == bindparam("wanted"))
+_TRUSTED = sa.select(HOSTS.c.name).where(HOSTS.c.key == sa.bindparam("wanted"))
 _ALL_TRUSTED = (
-    select(HOSTS.c.key, HOSTS.c.name, HOSTS.c.trusted_at, func.count(IMPORTS.c.subject))
+    sa.select(HOSTS.c.key, HOSTS.c.name, HOSTS.c.trusted_at, sa.func.count(IMPORTS.c.subject))
     .select_from(HOSTS.outerjoin(IMPORTS, IMPORTS.c.key == HOSTS.c.key))
     .group_by(HOSTS.c.key, HOSTS.c.name, HOSTS.c.trusted_at)
     .order_by(HOSTS.c.trusted_at.desc(), HOSTS.c.key)
 )
-_DISTRUST = delete(HOSTS).where(HOSTS.c.key == bindparam("wanted"))
-_TRUST = insert(HOSTS)
-_IMPORTED = select(IMPORTS.c.account_id).where(
-    IMPORTS.c.key == bindparam("signer"), IMPORTS.c.subject == bindparam("whose")
+_DISTRUST = sa.delete(HOSTS).where(HOSTS.c.key == sa.bindparam("wanted"))
+_TRUST = sa.insert(HOSTS)
+_IMPORTED = sa.select(IMPORTS.c.account_id).where(
+    IMPORTS.c.key == sa.bindparam("signer"), IMPORTS.c.subject == sa.bindparam("whose")
 )
-_NOTE = insert(IMPORTS)
+_NOTE = sa.insert(IMPORTS)
 # the player may be online, and writes of one account exclude each other
 # (docs/contributors/transactions.md)
 _LOCK = (
-    select(ACCOUNTS.c.id)
-    .where(ACCOUNTS.c.id == bindparam("account"))
+    sa.select(ACCOUNTS.c.id)
+    .where(ACCOUNTS.c.id == sa.bindparam("account"))
     .with_for_update(key_share=True)
 )
 _SET_NOTES = (
-    update(ACCOUNTS).where(ACCOUNTS.c.id == bindparam("account")).values(notes=bindparam("wanted"))
+    sa.update(ACCOUNTS)
+    .where(ACCOUNTS.c.id == sa.bindparam("account"))
+    .values(notes=sa.bindparam("wanted"))
 )
 
 
@@ -92,7 +82,7 @@ class TrustedHost:
 class SqlHosts:
     """The tables of trusted hosts and of imported passports."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def trust(self, key: str, name: str, at: float) -> None:
         """Store a trusted host by its public key; ``at`` is in epoch seconds."""
@@ -123,12 +113,12 @@ class SqlHosts:
         self.tx.execute(_NOTE, {**note, "imported_at": round(at * 1000)})
 
 
-def lock(tx: Connection, account_id: AccountId) -> None:
+def lock(tx: sa.Connection, account_id: AccountId) -> None:
     """Lock the account's row, so that the account's other writes wait for this transaction."""
     tx.execute(_LOCK, {"account": account_id})
 
 
-def set_notes(tx: Connection, account_id: AccountId, notes: int) -> None:
+def set_notes(tx: sa.Connection, account_id: AccountId, notes: int) -> None:
     """Set the account's stored amount of the main currency."""
     tx.execute(_SET_NOTES, {"account": account_id, "wanted": notes})
 
@@ -137,7 +127,7 @@ def set_notes(tx: Connection, account_id: AccountId, notes: int) -> None:
 class HunterData:
     """The queries for a player's data on this host, within one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
     paths: Mapping[str, Path]
     titles: Titles
 

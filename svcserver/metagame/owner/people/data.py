@@ -6,18 +6,7 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    LargeBinary,
-    String,
-    Table,
-    delete,
-    func,
-    literal,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from svcserver.db.tables import ACCOUNT, METADATA
 from svcserver.kernel.ids import AccountId
@@ -51,7 +40,7 @@ MAX_EXPORT = 64 * 1024 * 1024  # bytes of text, plus ROW_BYTES per row
 ROW_BYTES = 100
 
 
-def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
+def exported(tx: sa.Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
     """Return the account's rows by table, without secrets, and the number of omitted rows by table.
 
     The exported rows have at most MAX_EXPORT bytes. Small tables are exported completely, large
@@ -64,7 +53,7 @@ def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, i
     for table, rows in mine:
         count = taken[str(table.name)]
         if count:
-            newest = select(table).where(rows).order_by(*_newest_first(table)).limit(count)
+            newest = sa.select(table).where(rows).order_by(*_newest_first(table)).limit(count)
             newest_rows = [
                 {str(name): _shown(value) for name, value in row._asdict().items()}
                 for row in tx.execute(newest)
@@ -73,16 +62,16 @@ def exported(tx: Connection, account_id: AccountId) -> tuple[Tables, dict[str, i
     return tables, left
 
 
-def _sizes(tx: Connection, table: Table, rows: ColumnElement[bool]) -> list[int]:
+def _sizes(tx: sa.Connection, table: sa.Table, rows: sa.ColumnElement[bool]) -> list[int]:
     """Return the size of each row in bytes, the newest row first."""
-    size: ColumnElement[int] = literal(ROW_BYTES)
+    size: sa.ColumnElement[int] = sa.literal(ROW_BYTES)
     for column in table.c:
-        if isinstance(column.type, String | LargeBinary):
-            size = size + func.coalesce(func.length(column), 0)
-    return list(tx.execute(select(size).where(rows).order_by(*_newest_first(table))).scalars())
+        if isinstance(column.type, sa.String | sa.LargeBinary):
+            size = size + sa.func.coalesce(sa.func.length(column), 0)
+    return list(tx.execute(sa.select(size).where(rows).order_by(*_newest_first(table))).scalars())
 
 
-def _newest_first(table: Table) -> list[ColumnElement[Any]]:
+def _newest_first(table: sa.Table) -> list[sa.ColumnElement[Any]]:
     return [column.desc() for column in table.primary_key]
 
 
@@ -105,14 +94,14 @@ def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], 
     return taken, left
 
 
-def erase(tx: Connection, account_id: AccountId) -> int:
+def erase(tx: sa.Connection, account_id: AccountId) -> int:
     """Delete all rows of the account; return how many there were."""
     return sum(
-        tx.execute(delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
+        tx.execute(sa.delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
     )
 
 
-def account_columns(table: Table) -> tuple[str, ...]:
+def account_columns(table: sa.Table) -> tuple[str, ...]:
     """Return the columns that hold account ids; none for a table without accounts."""
     if table.name in OF_NOBODY:
         return ()
@@ -123,12 +112,14 @@ def account_columns(table: Table) -> tuple[str, ...]:
     )
 
 
-def is_of_character(table: Table) -> bool:
+def is_of_character(table: sa.Table) -> bool:
     """Return whether each row of the table belongs to a character and has no account id."""
     return "character_id" in table.c and not account_columns(table)
 
 
-def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, ColumnElement[bool]]]:
+def _rows(
+    tx: sa.Connection, account_id: AccountId
+) -> Iterator[tuple[sa.Table, sa.ColumnElement[bool]]]:
     """Yield each table with the SQL condition for the account's rows.
 
     Tables that others refer to come last.
@@ -136,14 +127,16 @@ def _rows(tx: Connection, account_id: AccountId) -> Iterator[tuple[Table, Column
     tables = METADATA.tables
     characters = tables["characters"]
     mine = list(
-        tx.execute(select(characters.c.id).where(characters.c.account_id == account_id)).scalars()
+        tx.execute(
+            sa.select(characters.c.id).where(characters.c.account_id == account_id)
+        ).scalars()
     )
     for table in tables.values():
         columns = account_columns(table)
         if is_of_character(table):
             yield table, table.c.character_id.in_(mine)
         elif columns and table is not characters:
-            yield table, or_(*(table.c[name] == account_id for name in columns))
+            yield table, sa.or_(*(table.c[name] == account_id for name in columns))
     yield characters, characters.c.account_id == account_id
     yield tables["accounts"], tables["accounts"].c.id == account_id
 

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    Select,
-    String,
-    Table,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
@@ -36,22 +21,22 @@ from svcserver.metagame.owner.people.rules import (
     SortOrder,
 )
 
-ACCOUNT_SEEN = Table(
+ACCOUNT_SEEN = sa.Table(
     "account_seen",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("at", BigInteger, nullable=False, index=True),  # epoch seconds
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False, index=True),  # epoch seconds
 )
 _PUT_SEEN = Upsert(ACCOUNT_SEEN)
 _PATTERN, _SKIP, _COUNT = "pattern", "skip", "count"
 _A, _SEEN = ACCOUNTS.c, ACCOUNT_SEEN.c.at
-_ROLE = case(
+_ROLE = sa.case(
     (_A.is_admin != 0, 0),
     (_A.staff_role == "moderator", 1),
     (_A.staff_role == "helper", 2),
     else_=3,
 )
-_NAME = func.lower(_A.username)
+_NAME = sa.func.lower(_A.username)
 _ORDERS = {
     SortOrder.NAME: (_NAME, _A.id),
     SortOrder.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
@@ -59,48 +44,50 @@ _ORDERS = {
 }
 
 
-def _sanctioned_with(kind: SanctionKind) -> ColumnElement[bool]:
-    held = (SANCTIONS.c.kind == kind.value, SANCTIONS.c.ends_at > bindparam("now"))
-    return _A.id.in_(select(SANCTIONS.c.account_id).where(*held))
+def _sanctioned_with(kind: SanctionKind) -> sa.ColumnElement[bool]:
+    held = (SANCTIONS.c.kind == kind.value, SANCTIONS.c.ends_at > sa.bindparam("now"))
+    return _A.id.in_(sa.select(SANCTIONS.c.account_id).where(*held))
 
 
-_FILTERS: Mapping[AccountFilter, ColumnElement[bool]] = {
-    AccountFilter.ALL: true(),
+_FILTERS: Mapping[AccountFilter, sa.ColumnElement[bool]] = {
+    AccountFilter.ALL: sa.true(),
     AccountFilter.STAFF: _ROLE < 3,
     AccountFilter.BANNED: _sanctioned_with(SanctionKind.BAN),
     AccountFilter.MUTED: _sanctioned_with(SanctionKind.MUTE),
 }
 
 
-def _list(order: SortOrder, only: AccountFilter) -> Select[tuple[str, int | None]]:
-    accounts = select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
+def _list(order: SortOrder, only: AccountFilter) -> sa.Select[tuple[str, int | None]]:
+    accounts = sa.select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     like = {"escape": "\\"}
-    wanted = or_(
-        bindparam(_PATTERN, type_=String) == "",
-        _NAME.like(bindparam(_PATTERN, type_=String), **like),
-        func.lower(_A.id).like(bindparam(_PATTERN, type_=String), **like),
+    wanted = sa.or_(
+        sa.bindparam(_PATTERN, type_=sa.String) == "",
+        _NAME.like(sa.bindparam(_PATTERN, type_=sa.String), **like),
+        sa.func.lower(_A.id).like(sa.bindparam(_PATTERN, type_=sa.String), **like),
     )
     return (
         accounts.where(wanted, _FILTERS[only])
         .order_by(*_ORDERS[order])
-        .limit(bindparam(_COUNT))
-        .offset(bindparam(_SKIP))
+        .limit(sa.bindparam(_COUNT))
+        .offset(sa.bindparam(_SKIP))
     )
 
 
 _LISTS = {(order, only): _list(order, only) for order in SortOrder for only in AccountFilter}
-_SANCTIONED = select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
-    SANCTIONS.c.account_id.in_(bindparam("ids", expanding=True)),
-    SANCTIONS.c.ends_at > bindparam("now"),
+_SANCTIONED = sa.select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
+    SANCTIONS.c.account_id.in_(sa.bindparam("ids", expanding=True)),
+    SANCTIONS.c.ends_at > sa.bindparam("now"),
 )
 _ADD_NOTES = (
-    update(ACCOUNTS).where(_A.id == bindparam("wanted")).values(notes=_A.notes + bindparam("more"))
+    sa.update(ACCOUNTS)
+    .where(_A.id == sa.bindparam("wanted"))
+    .values(notes=_A.notes + sa.bindparam("more"))
 )
 _ONE = (
-    select(_A.created_at, _SEEN, func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
+    sa.select(_A.created_at, _SEEN, sa.func.min(ACCOUNT_KEYS.c.key_hash).label("key_hash"))
     .outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     .outerjoin(ACCOUNT_KEYS, ACCOUNT_KEYS.c.account_id == _A.id)
-    .where(_A.id == bindparam("wanted"))
+    .where(_A.id == sa.bindparam("wanted"))
     .group_by(_A.id, _A.created_at, _SEEN)
 )
 
@@ -109,7 +96,7 @@ _ONE = (
 class SqlPeople:
     """The queries of the pages about accounts, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def keep_seen(self, times: Mapping[AccountId, int]) -> None:
         """Store when these accounts were last seen (epoch seconds), except deleted accounts."""
@@ -178,7 +165,7 @@ class SqlPeople:
         return kinds
 
 
-def remove(tx: Connection, ended: EndedSessions) -> int:
+def remove(tx: sa.Connection, ended: EndedSessions) -> int:
     """Delete all rows of an account, and invalidate its tokens; return the number of rows.
 
     End the account's sessions before you call this.

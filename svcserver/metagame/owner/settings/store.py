@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import BigInteger, Column, Connection, String, Table, bindparam, delete, select
 
 from svcserver.db.tables import METADATA
 from svcserver.db.upsert import Upsert
 
-SETTING_CHANGES = Table(
+SETTING_CHANGES = sa.Table(
     "setting_changes",
     METADATA,
-    Column("name", String(64), primary_key=True),
-    Column("value", String(1024), nullable=False),
-    Column("made_by", String(96), nullable=False),
-    Column("made_at", BigInteger, nullable=False),  # epoch milliseconds
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.String(1024), nullable=False),
+    sa.Column("made_by", sa.String(96), nullable=False),
+    sa.Column("made_at", sa.BigInteger, nullable=False),  # epoch milliseconds
 )
-_ALL = select(SETTING_CHANGES.c.name, SETTING_CHANGES.c.value)
+_ALL = sa.select(SETTING_CHANGES.c.name, SETTING_CHANGES.c.value)
 _PUT = Upsert(SETTING_CHANGES)
-_DROP = delete(SETTING_CHANGES).where(SETTING_CHANGES.c.name == bindparam("wanted"))
+_DROP = sa.delete(SETTING_CHANGES).where(SETTING_CHANGES.c.name == sa.bindparam("wanted"))
 
 
 @frozen
 class SqlSettings:
     """The table of changed settings, within one open transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def all(self) -> Mapping[str, str]:
         """Return the changed values by variable."""

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    union_all,
-    update,
-)
 from twisted.internet.defer import Deferred
 
 from svcserver.db.ledger import Ledger
@@ -29,60 +15,64 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING, Friendship, Load
 
-Also = Callable[[Connection, AccountId, AccountId], None]
+Also = Callable[[sa.Connection, AccountId, AccountId], None]
 """A function of another feature, which runs in the transaction that blocks or unfriends."""
 
-FRIENDSHIPS = Table(
+FRIENDSHIPS = sa.Table(
     "friendships",
     METADATA,
-    Column("account_low", String(64), primary_key=True, info=ACCOUNT),
-    Column("account_high", String(64), primary_key=True, index=True, info=ACCOUNT),
-    Column("asked_by", String(64), nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("accepted_at", BigInteger, nullable=True),  # not stored before migration 0019
+    sa.Column("account_low", sa.String(64), primary_key=True, info=ACCOUNT),
+    sa.Column("account_high", sa.String(64), primary_key=True, index=True, info=ACCOUNT),
+    sa.Column("asked_by", sa.String(64), nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("accepted_at", sa.BigInteger, nullable=True),  # not stored before migration 0019
 )
-BLOCKS = Table(
+BLOCKS = sa.Table(
     "blocks",
     METADATA,
-    Column("blocker", String(64), primary_key=True, info=ACCOUNT),
-    Column("blocked", String(64), primary_key=True, index=True, info=ACCOUNT),
-    Column("created_at", BigInteger, nullable=False),
+    sa.Column("blocker", sa.String(64), primary_key=True, info=ACCOUNT),
+    sa.Column("blocked", sa.String(64), primary_key=True, index=True, info=ACCOUNT),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
 )
 
 _F, _B = FRIENDSHIPS.c, BLOCKS.c
-_PAIR = (_F.account_low == bindparam("low"), _F.account_high == bindparam("high"))
-_BETWEEN = select(FRIENDSHIPS).where(*_PAIR)
-_OF = union_all(
-    select(FRIENDSHIPS).where(_F.account_low == bindparam("me")),
-    select(FRIENDSHIPS).where(_F.account_high == bindparam("me")),
+_PAIR = (_F.account_low == sa.bindparam("low"), _F.account_high == sa.bindparam("high"))
+_BETWEEN = sa.select(FRIENDSHIPS).where(*_PAIR)
+_OF = sa.union_all(
+    sa.select(FRIENDSHIPS).where(_F.account_low == sa.bindparam("me")),
+    sa.select(FRIENDSHIPS).where(_F.account_high == sa.bindparam("me")),
 )
-_ADD = insert(FRIENDSHIPS)
-_ACCEPT = update(FRIENDSHIPS).where(*_PAIR).values(status=ACCEPTED, accepted_at=bindparam("at"))
-_REMOVE = delete(FRIENDSHIPS).where(*_PAIR)
-_MINE = (_B.blocker == bindparam("me")) & (_B.blocked == bindparam("other"))
-_THEIRS = (_B.blocker == bindparam("other")) & (_B.blocked == bindparam("me"))
-_BLOCKED_BETWEEN = select(func.count()).select_from(BLOCKS).where(or_(_MINE, _THEIRS))
+_ADD = sa.insert(FRIENDSHIPS)
+_ACCEPT = (
+    sa.update(FRIENDSHIPS).where(*_PAIR).values(status=ACCEPTED, accepted_at=sa.bindparam("at"))
+)
+_REMOVE = sa.delete(FRIENDSHIPS).where(*_PAIR)
+_MINE = (_B.blocker == sa.bindparam("me")) & (_B.blocked == sa.bindparam("other"))
+_THEIRS = (_B.blocker == sa.bindparam("other")) & (_B.blocked == sa.bindparam("me"))
+_BLOCKED_BETWEEN = sa.select(sa.func.count()).select_from(BLOCKS).where(sa.or_(_MINE, _THEIRS))
 _BLOCKS_OF = (
-    select(_B.blocked).where(_B.blocker == bindparam("me")).order_by(_B.created_at, _B.blocked)
+    sa.select(_B.blocked)
+    .where(_B.blocker == sa.bindparam("me"))
+    .order_by(_B.created_at, _B.blocked)
 )
-_BLOCKED_EITHER_WAY = union_all(
-    select(_B.blocked.label("other")).where(
-        _B.blocker == bindparam("me"), _B.blocked.in_(bindparam("others", expanding=True))
+_BLOCKED_EITHER_WAY = sa.union_all(
+    sa.select(_B.blocked.label("other")).where(
+        _B.blocker == sa.bindparam("me"), _B.blocked.in_(sa.bindparam("others", expanding=True))
     ),
-    select(_B.blocker.label("other")).where(
-        _B.blocked == bindparam("me"), _B.blocker.in_(bindparam("others", expanding=True))
+    sa.select(_B.blocker.label("other")).where(
+        _B.blocked == sa.bindparam("me"), _B.blocker.in_(sa.bindparam("others", expanding=True))
     ),
 )
-_BLOCK = insert(BLOCKS)
-_UNBLOCK = delete(BLOCKS).where(_MINE)
+_BLOCK = sa.insert(BLOCKS)
+_UNBLOCK = sa.delete(BLOCKS).where(_MINE)
 
 
 @frozen
 class SqlFriends:
     """The friendships and blocks in an open transaction; implements ``rules.Friends``."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def exists(self, account_id: AccountId) -> bool:
         return SqlAccounts(self.tx).find(account_id) is not None

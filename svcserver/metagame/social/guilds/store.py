@@ -8,22 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    String,
-    Table,
-    UniqueConstraint,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
 
 from svcserver.board.board import BoardTransaction
 from svcserver.board.kinds import Kind
@@ -35,97 +21,105 @@ from svcserver.metagame.social.friends.store import SqlFriends
 from svcserver.metagame.social.guilds import rules
 from svcserver.metagame.social.guilds.rules import RANK_ORDER, Guild, GuildInvitation, Member, Rank
 
-GUILDS = Table(
+GUILDS = sa.Table(
     "guilds",
     METADATA,
-    Column("id", String(64), primary_key=True),
-    Column("name", String(32), nullable=False),
-    Column("name_key", String(32), nullable=False),
-    Column("nameplate", String(16), nullable=False),
-    Column("nameplate_key", String(16), nullable=True),  # NULL if empty: never taken
-    Column("leader_id", String(64), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("name_key"),
-    UniqueConstraint("nameplate_key"),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("name", sa.String(32), nullable=False),
+    sa.Column("name_key", sa.String(32), nullable=False),
+    sa.Column("nameplate", sa.String(16), nullable=False),
+    sa.Column("nameplate_key", sa.String(16), nullable=True),  # NULL if empty: never taken
+    sa.Column("leader_id", sa.String(64), nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("name_key"),
+    sa.UniqueConstraint("nameplate_key"),
 )
-GUILD_MEMBERS = Table(
+GUILD_MEMBERS = sa.Table(
     "guild_members",
     METADATA,
-    Column("account_id", String(64), primary_key=True),  # an account is in at most one guild
-    Column("guild_id", String(64), nullable=False, index=True),
-    Column("rank", String(16), nullable=False),
-    Column("joined_at", BigInteger, nullable=False),
+    sa.Column("account_id", sa.String(64), primary_key=True),  # an account is in at most one guild
+    sa.Column("guild_id", sa.String(64), nullable=False, index=True),
+    sa.Column("rank", sa.String(16), nullable=False),
+    sa.Column("joined_at", sa.BigInteger, nullable=False),
 )
-GUILD_INVITES = Table(
+GUILD_INVITES = sa.Table(
     "guild_invites",
     METADATA,
-    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
-    Column("id", String(64), nullable=False),
-    Column("guild_id", String(64), nullable=False),
-    Column("account_id", String(64), nullable=False, index=True),
-    Column("inviter_id", String(64), nullable=False, info=ACCOUNT),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False, index=True),
-    Column("declined_at", BigInteger, nullable=True),
-    UniqueConstraint("id"),
-    UniqueConstraint("guild_id", "account_id"),
+    sa.Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(64), nullable=False),
+    sa.Column("guild_id", sa.String(64), nullable=False),
+    sa.Column("account_id", sa.String(64), nullable=False, index=True),
+    sa.Column("inviter_id", sa.String(64), nullable=False, info=ACCOUNT),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False, index=True),
+    sa.Column("declined_at", sa.BigInteger, nullable=True),
+    sa.UniqueConstraint("id"),
+    sa.UniqueConstraint("guild_id", "account_id"),
 )
 
 _G, _M, _I = GUILDS.c, GUILD_MEMBERS.c, GUILD_INVITES.c
-_GUILD = select(GUILDS).where(_G.id == bindparam("wanted"))
-_NAMED = select(GUILDS).where(_G.name_key == bindparam("wanted"))
-_NAMEPLATE = select(_G.id).where(_G.nameplate_key == bindparam("wanted"))
-_FOUND = insert(GUILDS)
-_SET_LEADER = update(GUILDS).where(_G.id == bindparam("wanted")).values(leader_id=bindparam("who"))
+_GUILD = sa.select(GUILDS).where(_G.id == sa.bindparam("wanted"))
+_NAMED = sa.select(GUILDS).where(_G.name_key == sa.bindparam("wanted"))
+_NAMEPLATE = sa.select(_G.id).where(_G.nameplate_key == sa.bindparam("wanted"))
+_FOUND = sa.insert(GUILDS)
+_SET_LEADER = (
+    sa.update(GUILDS).where(_G.id == sa.bindparam("wanted")).values(leader_id=sa.bindparam("who"))
+)
 _DISBAND = (
-    delete(GUILD_INVITES).where(_I.guild_id == bindparam("wanted")),
-    delete(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted")),
-    delete(GUILDS).where(_G.id == bindparam("wanted")),
+    sa.delete(GUILD_INVITES).where(_I.guild_id == sa.bindparam("wanted")),
+    sa.delete(GUILD_MEMBERS).where(_M.guild_id == sa.bindparam("wanted")),
+    sa.delete(GUILDS).where(_G.id == sa.bindparam("wanted")),
 )
-_MEMBER = select(GUILD_MEMBERS).where(_M.account_id == bindparam("who"))
-_MEMBERS = select(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted"))
-_SIZE = select(func.count()).select_from(GUILD_MEMBERS).where(_M.guild_id == bindparam("wanted"))
-_JOIN = insert(GUILD_MEMBERS)
-_LEAVE = delete(GUILD_MEMBERS).where(_M.account_id == bindparam("who"))
+_MEMBER = sa.select(GUILD_MEMBERS).where(_M.account_id == sa.bindparam("who"))
+_MEMBERS = sa.select(GUILD_MEMBERS).where(_M.guild_id == sa.bindparam("wanted"))
+_SIZE = (
+    sa.select(sa.func.count())
+    .select_from(GUILD_MEMBERS)
+    .where(_M.guild_id == sa.bindparam("wanted"))
+)
+_JOIN = sa.insert(GUILD_MEMBERS)
+_LEAVE = sa.delete(GUILD_MEMBERS).where(_M.account_id == sa.bindparam("who"))
 _SET_RANK = (
-    update(GUILD_MEMBERS)
-    .where(_M.account_id == bindparam("who"), _M.guild_id == bindparam("wanted"))
-    .values(rank=bindparam("word"))
+    sa.update(GUILD_MEMBERS)
+    .where(_M.account_id == sa.bindparam("who"), _M.guild_id == sa.bindparam("wanted"))
+    .values(rank=sa.bindparam("word"))
 )
-_INVITE = select(GUILD_INVITES).where(_I.id == bindparam("wanted"))
-_INVITE_TO = select(GUILD_INVITES).where(
-    _I.guild_id == bindparam("wanted"), _I.account_id == bindparam("who")
+_INVITE = sa.select(GUILD_INVITES).where(_I.id == sa.bindparam("wanted"))
+_INVITE_TO = sa.select(GUILD_INVITES).where(
+    _I.guild_id == sa.bindparam("wanted"), _I.account_id == sa.bindparam("who")
 )
-_OF_GUILD = select(GUILD_INVITES).where(_I.guild_id == bindparam("wanted"))
+_OF_GUILD = sa.select(GUILD_INVITES).where(_I.guild_id == sa.bindparam("wanted"))
 _OF_PLAYER = (
-    select(GUILD_INVITES).where(_I.account_id == bindparam("who")).order_by(_I.created_at, _I.seq)
+    sa.select(GUILD_INVITES)
+    .where(_I.account_id == sa.bindparam("who"))
+    .order_by(_I.created_at, _I.seq)
 )
-_ADD_INVITE = insert(GUILD_INVITES)
-_DROP_INVITE = delete(GUILD_INVITES).where(_I.id == bindparam("wanted"))
+_ADD_INVITE = sa.insert(GUILD_INVITES)
+_DROP_INVITE = sa.delete(GUILD_INVITES).where(_I.id == sa.bindparam("wanted"))
 _DECLINE = (
-    update(GUILD_INVITES)
-    .where(_I.id == bindparam("wanted"))
-    .values(declined_at=bindparam("at"), expires_at=bindparam("until"))
+    sa.update(GUILD_INVITES)
+    .where(_I.id == sa.bindparam("wanted"))
+    .values(declined_at=sa.bindparam("at"), expires_at=sa.bindparam("until"))
 )
 _OPEN = _I.declined_at.is_(None)
-_DROP_BY = delete(GUILD_INVITES).where(
-    _OPEN, _I.guild_id == bindparam("wanted"), _I.inviter_id == bindparam("who")
+_DROP_BY = sa.delete(GUILD_INVITES).where(
+    _OPEN, _I.guild_id == sa.bindparam("wanted"), _I.inviter_id == sa.bindparam("who")
 )
-_DROP_BETWEEN = delete(GUILD_INVITES).where(
+_DROP_BETWEEN = sa.delete(GUILD_INVITES).where(
     _OPEN,
-    or_(
-        (_I.inviter_id == bindparam("one")) & (_I.account_id == bindparam("other")),
-        (_I.inviter_id == bindparam("other")) & (_I.account_id == bindparam("one")),
+    sa.or_(
+        (_I.inviter_id == sa.bindparam("one")) & (_I.account_id == sa.bindparam("other")),
+        (_I.inviter_id == sa.bindparam("other")) & (_I.account_id == sa.bindparam("one")),
     ),
 )
-_SWEEP = delete(GUILD_INVITES).where(_I.expires_at <= bindparam("at"))
+_SWEEP = sa.delete(GUILD_INVITES).where(_I.expires_at <= sa.bindparam("at"))
 _SUMMARIES = (
-    select(
+    sa.select(
         _G.id,
         _G.name,
         _G.nameplate,
         ACCOUNTS.c.username,
-        select(func.count())
+        sa.select(sa.func.count())
         .select_from(GUILD_MEMBERS)
         .where(_M.guild_id == _G.id)
         .scalar_subquery()
@@ -152,7 +146,7 @@ class Summary:
 class SqlGuilds:
     """The stored guilds, members and invites, inside one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def exists(self, account_id: AccountId) -> bool:
         return SqlFriends(self.tx).exists(account_id)
@@ -294,7 +288,7 @@ class SqlGuilds:
         ]
 
 
-def drop_invites_between(tx: Connection, first: AccountId, second: AccountId) -> None:
+def drop_invites_between(tx: sa.Connection, first: AccountId, second: AccountId) -> None:
     """Delete the open invites between two accounts, after one has blocked the other."""
     tx.execute(_DROP_BETWEEN, {"one": first, "other": second})
 

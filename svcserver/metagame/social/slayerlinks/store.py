@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from attrs import frozen
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    String,
-    Table,
-    UniqueConstraint,
-    bindparam,
-    delete,
-    insert,
-    or_,
-    select,
-    update,
-)
 
 from svcserver.db.tables import ACCOUNT, METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId
@@ -31,66 +17,68 @@ from svcserver.metagame.social.slayerlinks.rules import InviteStatus, Link, Link
 
 KEEP_ANSWERED_MS = 7 * DAY_MS  # the time in which an answer may be repeated
 
-SLAYER_INVITES = Table(
+SLAYER_INVITES = sa.Table(
     "slayer_invites",
     METADATA,
-    Column("seq", ROW_ID, primary_key=True, autoincrement=True),
-    Column("link_id", String(64), nullable=False),
-    Column("sender_id", String(64), nullable=False, index=True, info=ACCOUNT),
-    Column("recipient_id", String(64), nullable=False, index=True, info=ACCOUNT),
-    Column("slot", Integer, nullable=False),
-    Column("status", String(16), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("expires_at", BigInteger, nullable=False, index=True),
-    UniqueConstraint("link_id"),
+    sa.Column("seq", ROW_ID, primary_key=True, autoincrement=True),
+    sa.Column("link_id", sa.String(64), nullable=False),
+    sa.Column("sender_id", sa.String(64), nullable=False, index=True, info=ACCOUNT),
+    sa.Column("recipient_id", sa.String(64), nullable=False, index=True, info=ACCOUNT),
+    sa.Column("slot", sa.Integer, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False, index=True),
+    sa.UniqueConstraint("link_id"),
 )
-SLAYER_LINKS = Table(
+SLAYER_LINKS = sa.Table(
     "slayer_links",
     METADATA,
-    Column("account_id", String(64), primary_key=True),
-    Column("slot", Integer, primary_key=True, autoincrement=False),  # one link per slot
-    Column("other_id", String(64), nullable=False, info=ACCOUNT),
-    Column("link_id", String(64), nullable=False, index=True),
-    Column("ends_at", BigInteger, nullable=False, index=True),
-    UniqueConstraint("account_id", "other_id"),
+    sa.Column("account_id", sa.String(64), primary_key=True),
+    sa.Column("slot", sa.Integer, primary_key=True, autoincrement=False),  # one link per slot
+    sa.Column("other_id", sa.String(64), nullable=False, info=ACCOUNT),
+    sa.Column("link_id", sa.String(64), nullable=False, index=True),
+    sa.Column("ends_at", sa.BigInteger, nullable=False, index=True),
+    sa.UniqueConstraint("account_id", "other_id"),
 )
 
 _I, _L = SLAYER_INVITES.c, SLAYER_LINKS.c
 _LINKS = (
-    select(SLAYER_LINKS)
-    .where(_L.account_id == bindparam("who"), _L.ends_at > bindparam("at"))
+    sa.select(SLAYER_LINKS)
+    .where(_L.account_id == sa.bindparam("who"), _L.ends_at > sa.bindparam("at"))
     .order_by(_L.slot)
 )
-_LINKED_SLOTS = select(_L.account_id, _L.slot).where(
-    _L.account_id.in_(bindparam("who", expanding=True)), _L.ends_at > bindparam("at")
+_LINKED_SLOTS = sa.select(_L.account_id, _L.slot).where(
+    _L.account_id.in_(sa.bindparam("who", expanding=True)), _L.ends_at > sa.bindparam("at")
 )
-_HELD_SLOTS = select(_I.sender_id, _I.slot).where(
-    _I.sender_id.in_(bindparam("who", expanding=True)),
+_HELD_SLOTS = sa.select(_I.sender_id, _I.slot).where(
+    _I.sender_id.in_(sa.bindparam("who", expanding=True)),
     _I.status == InviteStatus.PENDING.value,
-    _I.expires_at > bindparam("at"),
+    _I.expires_at > sa.bindparam("at"),
 )
-_SENT = select(SLAYER_INVITES).where(_I.sender_id == bindparam("who")).order_by(_I.seq)
-_RECEIVED = select(SLAYER_INVITES).where(_I.recipient_id == bindparam("who")).order_by(_I.seq)
-_ADD_INVITE = insert(SLAYER_INVITES)
+_SENT = sa.select(SLAYER_INVITES).where(_I.sender_id == sa.bindparam("who")).order_by(_I.seq)
+_RECEIVED = sa.select(SLAYER_INVITES).where(_I.recipient_id == sa.bindparam("who")).order_by(_I.seq)
+_ADD_INVITE = sa.insert(SLAYER_INVITES)
 _ANSWER = (
-    update(SLAYER_INVITES).where(_I.link_id == bindparam("wanted")).values(status=bindparam("word"))
+    sa.update(SLAYER_INVITES)
+    .where(_I.link_id == sa.bindparam("wanted"))
+    .values(status=sa.bindparam("word"))
 )
-_ADD_LINK = insert(SLAYER_LINKS)
-_END_LINK = delete(SLAYER_LINKS).where(_L.link_id == bindparam("wanted"))
-_FORGET = delete(SLAYER_INVITES).where(
-    _I.sender_id == bindparam("sender"),
-    _I.recipient_id == bindparam("recipient"),
-    _I.created_at <= bindparam("before"),
+_ADD_LINK = sa.insert(SLAYER_LINKS)
+_END_LINK = sa.delete(SLAYER_LINKS).where(_L.link_id == sa.bindparam("wanted"))
+_FORGET = sa.delete(SLAYER_INVITES).where(
+    _I.sender_id == sa.bindparam("sender"),
+    _I.recipient_id == sa.bindparam("recipient"),
+    _I.created_at <= sa.bindparam("before"),
 )
-_SWEEP_LINKS = delete(SLAYER_LINKS).where(_L.ends_at <= bindparam("at"))
-_SWEEP_INVITES = delete(SLAYER_INVITES).where(_I.expires_at <= bindparam("at"))
+_SWEEP_LINKS = sa.delete(SLAYER_LINKS).where(_L.ends_at <= sa.bindparam("at"))
+_SWEEP_INVITES = sa.delete(SLAYER_INVITES).where(_I.expires_at <= sa.bindparam("at"))
 _CANCEL_BETWEEN = (
-    update(SLAYER_INVITES)
+    sa.update(SLAYER_INVITES)
     .where(
         _I.status == InviteStatus.PENDING.value,
-        or_(
-            (_I.sender_id == bindparam("one")) & (_I.recipient_id == bindparam("other")),
-            (_I.sender_id == bindparam("other")) & (_I.recipient_id == bindparam("one")),
+        sa.or_(
+            (_I.sender_id == sa.bindparam("one")) & (_I.recipient_id == sa.bindparam("other")),
+            (_I.sender_id == sa.bindparam("other")) & (_I.recipient_id == sa.bindparam("one")),
         ),
     )
     .values(status=InviteStatus.CANCELED.value)
@@ -101,7 +89,7 @@ _CANCEL_BETWEEN = (
 class SqlSlayerLinks:
     """The stored links and invites, inside one transaction."""
 
-    tx: Connection
+    tx: sa.Connection
 
     def exists(self, account_id: AccountId) -> bool:
         return SqlFriends(self.tx).exists(account_id)
@@ -187,7 +175,7 @@ class SqlSlayerLinks:
         self.tx.execute(_SWEEP_INVITES, {"at": at - KEEP_ANSWERED_MS})
 
 
-def cancel_between(tx: Connection, first: AccountId, second: AccountId) -> None:
+def cancel_between(tx: sa.Connection, first: AccountId, second: AccountId) -> None:
     """Cancel the pending invites between two accounts, after an unfriend or a block.
 
     Links are not ended.
