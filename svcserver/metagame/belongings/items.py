@@ -13,9 +13,10 @@ ROW = 32  # bytes added to the data's size for each stack or item
 
 @define(unsafe_hash=True)  # not frozen, for speed: each transaction creates several
 class Size:
-    """A number of stacks and instanced items, and their bytes; negative for a decrease.
+    """The number of stacks, the number of instanced items, and their bytes.
 
-    An inventory's size is stored, because computing it takes time linear in the inventory.
+    The numbers of a change may be negative. The size of an inventory is stored, because computing
+    it from the items would take too long.
     """
 
     items: int = 0
@@ -33,7 +34,7 @@ NOTHING = Size()
 
 @define  # not frozen: creating a frozen object takes twice as long
 class Stacked:
-    """A stack of one kind of item; ``extra`` is the JSON of unknown keys, returned as sent."""
+    """A stack of items of one kind; ``extra`` is the JSON of unknown keys, returned as sent."""
 
     catalog_id: str
     quantity: int
@@ -75,8 +76,9 @@ class Transaction:
     """A change of one character's inventory.
 
     ``added`` and ``removed`` are quantities by catalogue id; ``extras`` holds the JSON of unknown
-    keys of added stacks. ``answer`` makes the reply from the stacks' final totals; the reply is
-    stored for repeats. If ``transaction_id`` is None, repeats cannot be recognised.
+    keys of added stacks. ``answer`` makes the reply from the final totals of the stacks; the reply
+    is stored for repeats of the transaction. If ``transaction_id`` is None, repeats cannot be
+    recognised.
     """
 
     transaction_id: str | None

@@ -51,7 +51,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 @frozen
 class BountyWish:
-    """A bounty to store with all keys as sent; if the drafting date is missing, it is added."""
+    """A bounty to store with all the keys that were sent; a missing drafting date is added."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
@@ -130,7 +130,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The bounty board; only with stub progression does it have daily and weekly drafts."""
+    """The bounty board; it has daily and weekly drafts only with stub progression."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
@@ -168,7 +168,7 @@ def _checked(data: dict[str, Any]) -> Mapping[str, Json]:
 
 @frozen
 class BountyActs:
-    """Reads and updates a bounty board, and deletes bounties; each operation returns the board.
+    """The operations on a bounty board; each returns the board.
 
     Bodies are parsed within the transaction, so that the event log also records malformed bodies.
     """
@@ -184,7 +184,7 @@ class BountyActs:
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[BountyUpdate]
     ) -> AccountBoard:
-        """Add bounties, or replace bounties of the board; also replace the draft, if sent."""
+        """Add bounties to the board or replace them; replace the draft, too, if one was sent."""
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:

@@ -23,7 +23,7 @@ class Bounty:
 
 @frozen
 class AccountBoard:
-    """An account's bounty board; ``bounties`` has no particular order, ``draft`` is JSON."""
+    """An account's bounty board; ``draft`` is JSON, and ``bounties`` has no particular order."""
 
     bounties: Sequence[Bounty]
     draft: bytes | None
@@ -59,7 +59,10 @@ def check_size(
     draft: bytes | None,
     most: int = MAX_BYTES,
 ) -> None:
-    """Raise Conflict if the draft exceeds ``most`` bytes, or if the board grows beyond ``most``."""
+    """Raise Conflict if the draft or the board exceeds ``most`` bytes.
+
+    A board above the limit is accepted if it does not grow.
+    """
     size = _size(after)
     if (size > most and size > _size(before)) or len(draft or b"") > most:
         raise Conflict("the bounty board is full")

@@ -1,4 +1,4 @@
-"""Breadcrumbs: markers for new entries in the client's menus, stored as the client sends them.
+"""Breadcrumbs: markers of new entries in the client's menus, stored as the client sends them.
 
 Spec: 1 §4 Progression.
 """

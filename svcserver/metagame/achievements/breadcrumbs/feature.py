@@ -54,7 +54,7 @@ class BreadcrumbActs:
     most_bytes: int
 
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
-        """Return the list's version and JSON text; version 0 and an empty list if never saved."""
+        """Return the version and the JSON text of the list; if never saved, 0 and an empty list."""
 
         def work(tx: sa.Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)

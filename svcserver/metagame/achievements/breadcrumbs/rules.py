@@ -15,8 +15,8 @@ def check_size(size: int, most: int) -> None:
 def check(stored: int | None, version: int) -> None:
     """Raise Conflict unless the version increases and is at most MAX_VERSION.
 
-    The first save may use any version up to MAX_VERSION. If the stored version has reached
-    MAX_VERSION, the next save may again use any version.
+    The first save may have any version up to MAX_VERSION. Once the stored version is MAX_VERSION,
+    the next save may have any version, too.
     """
     if stored is not None and version <= stored < MAX_VERSION:
         raise Conflict("this version of the breadcrumbs or a newer one is stored")

@@ -9,5 +9,5 @@ _ONE_TIME = re.compile(r"[0-9A-F]{32}\Z")  # game servers make these ids for one
 
 
 def expired(started: Mapping[str, str], yesterday: str) -> list[str]:
-    """Return those one-time cooldowns in ``started`` that started before ``yesterday``."""
+    """Return the ids of one-time cooldowns in ``started`` that started before ``yesterday``."""
     return [name for name, date in started.items() if _ONE_TIME.match(name) and date < yesterday]

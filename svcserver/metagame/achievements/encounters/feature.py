@@ -41,7 +41,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """Up to 1,000 content types to list; a type above 7 is allowed, but has no content."""
+    """Up to 1,000 content types for the reply; types above 7 are allowed, but have no content."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -56,7 +56,7 @@ class MetContent(TypedDict):
 
 
 class MetReply(TypedDict):
-    """A character's encountered content: one entry for each requested type, in request order."""
+    """A character's encountered content: an entry for each type, in the order of the request."""
 
     content_types: list[MetContent]
     success: bool
@@ -101,7 +101,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Record content, unless it is recorded already; ``size`` bytes count towards the quota."""
+        """Record content, unless it is recorded already; count ``size`` bytes towards the quota."""
 
         def work(tx: sa.Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)

@@ -19,7 +19,10 @@ def check_own(owner: AccountId | None, me: AccountId) -> None:
 
 
 def check_reply(kinds: Sequence[int], content: Mapping[int, Sequence[str]], most: int) -> None:
-    """Raise Malformed if a type is requested twice and the reply would exceed ``most`` ids."""
+    """Raise Malformed if the reply would exceed ``most`` ids, because types are repeated.
+
+    A reply without repeated types is never refused.
+    """
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(content.get(kind, ())) for kind in kinds) > most:
         raise Malformed("content_types repeats too many types")

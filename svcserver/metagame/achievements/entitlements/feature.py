@@ -83,7 +83,7 @@ class EntitlementActs:
     events: EventLog
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
-        """Return the entitlements in force; store the default entitlements at the first use."""
+        """Return the entitlements in force; the first call for an account stores the defaults."""
         held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
@@ -150,7 +150,7 @@ class SqlEntitlements:
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Return all stored entitlements of the account by name, whether in force or not."""
+        """Return all stored entitlements of the account by name, in force or not."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(
@@ -178,7 +178,7 @@ class SqlEntitlements:
         return held.holds(at)
 
     def put(self, account_id: AccountId, entitlement: Entitlement) -> None:
-        """Update the row of the entitlement with this name, or insert a row."""
+        """Store an entitlement; replace the account's entitlement of the same name."""
         row = {
             "account_id": account_id,
             "name": entitlement.name,
@@ -203,7 +203,7 @@ class SqlEntitlements:
     ) -> None:
         """Grant an entitlement for ``duration`` hours (0: forever) from ``now`` (epoch seconds).
 
-        The caller's transaction must be limited to that account (``OneAccount``).
+        The transaction must have the scope ``OneAccount`` of that account.
         """
         fresh = Entitlement(entitlement, duration, round(now * 1000), source)
         before = self.all(account_id).get(entitlement)
@@ -215,7 +215,7 @@ def listing(
 ) -> list[Entitlement]:
     """Return the entitlements in force at ``now`` (epoch seconds).
 
-    At the account's first use, the default entitlements are stored.
+    The first call for an account stores the default entitlements.
     """
     at = round(now * 1000)
     return rules.active(SqlEntitlements(tx).with_defaults(account_id, defaults, at), at)

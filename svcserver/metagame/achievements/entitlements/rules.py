@@ -30,10 +30,10 @@ class Entitlement:
 
 
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
-    """Return the entitlement of an account that has ``before`` and is granted ``fresh``.
+    """Return the result of granting ``fresh`` to an account that has the entitlement ``before``.
 
-    If ``before`` is no longer in force, ``fresh`` replaces it. Otherwise the result is permanent if
-    either of them is permanent; if neither is, their hours are added up.
+    If ``before`` is no longer in force, ``fresh`` replaces it. Otherwise, the result is permanent
+    if one of them is permanent; else, its duration is the sum of both.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh

@@ -196,7 +196,7 @@ class EscalationActs:
     async def save(
         self, entry: EventEntry[SeasonState], late: Late[SeasonSave], season_id: str
     ) -> SeasonState:
-        """Store the season; if the season is closed for saves, the body is not parsed."""
+        """Store the season; if it does not accept saves, the body is not even parsed."""
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> SeasonState:
@@ -273,7 +273,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class EscalationStubRoutes:
-    """The route with ESCALATION_MODE=stub: every account has the highest level."""
+    """The only route if ESCALATION_MODE=stub: every account has the highest level."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.escalation_mode != "real", body_log=True
@@ -286,7 +286,7 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the season at the highest level, the same for all accounts."""
+        """Return the season at the highest level, which is the same for all accounts."""
         return enveloped(STUB)
 
 

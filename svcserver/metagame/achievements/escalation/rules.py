@@ -25,7 +25,7 @@ class Talent:
 
 @frozen
 class Season:
-    """A season in the registry; replies list talents and rewards in the registry's order."""
+    """A season in the registry; replies list its talents and rewards in the same order."""
 
     id: str
     enabled: bool
@@ -116,7 +116,7 @@ def accept(
     *,
     strict: bool,
 ) -> bool:
-    """Return whether to store ``sent``: True unless ``sent`` repeats the stored save.
+    """Return True if ``sent`` is to be stored, and False if it repeats the stored save.
 
     Raises Conflict for an invalid save. If the save breaks soft rules (see ``soft_breaks``), it is
     refused with Conflict only if ``strict``; otherwise the broken rules are added to ``notes``.

@@ -1,7 +1,8 @@
 """Operations on tracks, objectives and hunt passes, one transaction each.
 
 The event log records writes. Bodies are parsed within the transaction, so that the event log also
-records malformed bodies. A repeated grant is recognised before that, by the bytes of its body.
+records malformed bodies. Before its body is parsed, a repeated grant is recognised by the body's
+bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return a dict from the entitlement's name to its record, or to null if not in ``held``."""
+    """Return a dict with the entitlement's name as key; the value is its record, or None.
+
+    It is None if the entitlement is not in ``held``.
+    """
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in held
@@ -128,7 +132,7 @@ class ProgressionActs:
         return done
 
     async def add(self, entry: EventEntry[Track], track_id: str, amount: str) -> Track:
-        """Add ``amount`` (digits from a path) to the progress of one track."""
+        """Add progress to one track; ``amount`` is the text from the path."""
         cap, most = self.settings.progression_grant_cap, self.settings.achievements_max
         account_id = entry.account_id
 
@@ -257,7 +261,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their maximum, or set all to 0 and delete the objectives."""
+        """Set all tracks to their maximum; or set all tracks to 0 and delete the objectives."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:

@@ -1,4 +1,4 @@
-"""The configured tracks: the built-in tracks, some of which the owner's season files replace.
+"""The configured tracks: the built-in ones, which the owner's season files may replace.
 
 Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR is a folder of ``*.json`` files, read in
 order of name. Each file contains one track, a list of tracks, or a whole configuration. A track
@@ -92,7 +92,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """Return a track, parsed and validated from its wire form; raises ValueError."""
+    """Parse and validate a track in its wire form; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track has no progression_id")
     name = sent["progression_id"]
@@ -159,7 +159,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a track's wire form, expanded from a compact row of the built-in data file."""
+    """Return the wire form of a track; the built-in data file has a more compact row."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

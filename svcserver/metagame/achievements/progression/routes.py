@@ -54,7 +54,7 @@ class RewardEntitlement(TypedDict):
 
 
 class RewardItem(TypedDict):
-    """A number of items of one kind; the client sorts by priority and does not show hidden ones."""
+    """A number of items of one kind; the client sorts by priority and omits hidden items."""
 
     catalog_id: str
     quantity: int
@@ -73,13 +73,13 @@ class RankReward(TypedDict):
 
 
 class PrestigeReward(TypedDict):
-    """The reward of each prestige level, that is, of each level above the last rank."""
+    """The reward of every prestige level (a level above the last rank)."""
 
     stacked_items: list[RewardItem]
 
 
 class PrestigeStep(TypedDict):
-    """The prestige levels above the last rank: the XP and the reward of each of them."""
+    """The XP and the reward of every prestige level (a level above the last rank)."""
 
     xp_per_level: float
     free_rewards: NotRequired[PrestigeReward]
@@ -156,7 +156,7 @@ class ProgressionRoutes:
 
     @routes.row("GET", "/progression/<user_id>", own=True, reply=Envelope[list[TrackRecord]])
     async def read_tracks(self, call: Call, user_id: str) -> Answer:
-        """Return all configured tracks; without progress, the values of a track are 0."""
+        """Return all configured tracks; the values of a track without progress are 0."""
         paths = self.tracks.paths
         if not self.settings.real_progression(user_id):
             return enveloped(wire.stub_tracks(shown(call, user_id), paths))
@@ -186,7 +186,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add XP to tracks and set objectives; an immediate repeat of a grant adds nothing."""
+        """Add XP to tracks and set objectives; a grant that is repeated at once adds nothing."""
         if not self.settings.real_progression(user_id):
             raise Malformed("this account has fixed progression")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)

@@ -76,7 +76,7 @@ class Objective:
 
 @frozen
 class Grant:
-    """A grant: XP by track id, and a pair (value, completed count or None) by objective id."""
+    """A grant: the XP of each track, and the (value, completed count or None) of each objective."""
 
     tracks: Mapping[str, int]
     objectives: Mapping[str, tuple[int, int | None]]
@@ -85,7 +85,7 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """Return the grant with one sum per track; negative amounts count as 0.
+    """Return the grant, with the amounts of each track added up; negative amounts count as 0.
 
     The numbers of objectives are clamped to 32 bits.
     """
@@ -237,8 +237,8 @@ class ProgressionOverview:
 class Seeding:
     """The result of a seed, which sets all tracks of an account to their maximum or to 0.
 
-    ``real`` is false if the game still shows stub progression: fixed values instead of the stored
-    ones.
+    ``real`` is false if the account has stub progression, so that the game shows fixed values
+    instead of the stored ones.
     """
 
     mode: Mode

@@ -94,7 +94,7 @@ class SqlProgress:
         }
 
     def put_tracks(self, account_id: AccountId, tracks: Iterable[Track]) -> None:
-        """Insert the row of each track, or update the existing row."""
+        """Store the tracks; replace their previous state."""
         rows = [
             {
                 "account_id": account_id,
@@ -122,7 +122,7 @@ class SqlProgress:
         return None if row is None else _objective(row)
 
     def put_objectives(self, account_id: AccountId, changed: Iterable[Objective]) -> None:
-        """Insert the row of each objective, or update the existing row."""
+        """Store the objectives; replace their previous state."""
         rows = [
             {
                 "account_id": account_id,
@@ -144,10 +144,10 @@ class SqlProgress:
     ) -> bytes | None:
         """Return the stored reply if this grant repeats the last track write within ``window_ms``.
 
-        The stored time may be slightly later than ``at``, if another process has stored the same
-        grant. A stored time that is later by more than the window means that the clock was set
-        back. Then the grant is not a repeat: otherwise equal grants would have no effect until the
-        clock reaches that time again.
+        The stored time may be slightly later than ``at`` if another process has stored the grant.
+        If it is later by more than the window, the clock was set back. Then the grant does not
+        count as a repeat: otherwise, equal grants would have no effect until the clock reaches that
+        time again.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:
@@ -160,7 +160,7 @@ class SqlProgress:
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Delete the stored last grant, because another track write has followed."""
+        """Delete the stored last grant, because it is no longer the account's last track write."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

@@ -183,7 +183,7 @@ class TrackReport(TrackRecord):
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective as the client reads it; its progress is a total, not an increment."""
+    """An objective as the client reads it; its progress is the total value."""
 
     phx_account_id: str
     objective_id: str
@@ -295,7 +295,7 @@ def show_report(account_id: AccountId, overview: ProgressionOverview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the reply to a seed; without ``RealMode``, the game still shows stub progression."""
+    """Return the reply to a seed; if ``RealMode`` is false, the game shows stub progression."""
     return {
         "UserId": account_id,
         "Mode": done.mode,
@@ -326,7 +326,7 @@ def _entitlements(held: Sequence[Entitlement]) -> list[EntitlementRecord]:
 
 
 def show_track(account_id: AccountId, track: Track) -> dict[str, Any]:
-    """Return one track in the envelope, with the string ``OK`` as code."""
+    """Return one track in an envelope whose code is the string ``OK``."""
     return envelope(track_record(account_id, track), code="OK")
 
 

@@ -20,10 +20,11 @@ from svcserver.metagame.once import ONLY, Attempt
 
 @frozen
 class CharacterActs:
-    """Reads, creates and saves characters; ``most_bytes`` is CHARACTER_MAX_BYTES.
+    """The operations that read, create and save characters.
 
-    ``size`` is the number of bytes of a request body. Each save calls ``after_save`` in its
-    transaction, with the character id and the time.
+    ``most_bytes`` is CHARACTER_MAX_BYTES. The methods' parameter ``size`` is the number of bytes of
+    the request body. Each save calls ``after_save`` in its transaction, with the character id and
+    the time.
     """
 
     data: AccountData

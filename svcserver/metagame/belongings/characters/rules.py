@@ -43,12 +43,12 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return a version for a document that the server, not a client, makes the newest.
+    """Return the version of a document that the server makes the newest one.
 
-    Usually it is one above the current version, so a save that a client sends at the same time
-    conflicts. If no higher version is left, it is one above the highest version in the lower half
-    of the range. Then the client can save again. ``highest`` returns the highest version below a
-    limit.
+    Usually, it is one above the current version, so that a client's save at the same time is
+    refused as a conflict. If no higher version is left, it is one above the highest version in the
+    lower half of the range, so that clients can save again. ``highest`` returns the highest stored
+    version below a limit.
     """
     if current + 1 < MAX_VERSION:
         return current + 1
@@ -66,7 +66,7 @@ def new_character(account_id: AccountId, name: str, now: float) -> Character:
 
 
 def check_save(before: Head | None, account_id: AccountId, version: int) -> Head:
-    """Return the stored character if a save with this version may replace it.
+    """Return the stored character ``before`` if a save with this version may replace it.
 
     Raises Missing if the account has no such character, and Conflict if the version is too high or
     not newer than the stored one. Versions may have gaps. If the stored version has reached

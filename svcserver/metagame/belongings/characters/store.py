@@ -1,7 +1,8 @@
 """The tables of characters and their saves.
 
-A document is stored once, in the row of its save. The character's row refers to the newest save.
-This allows twice as many saves per second as a copy of the document in the character's row would.
+A document is stored once, in the row of its save. The character's row refers to the newest save. If
+the character's row had a copy of the document, only half as many saves per second would be
+possible.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """The tables of characters, within one transaction; saves are stored with ``request_id``."""
+    """The tables of characters, within one transaction; each save has the id of its request."""
 
     tx: sa.Connection
     request_id: str = ""

@@ -30,7 +30,10 @@ class NewCharacter:
 @spelled(camel_case)
 @frozen
 class CharacterSave:
-    """The body of a save; ``data`` is the JSON text of an object, ``updateVersion`` must rise."""
+    """The body of a save; ``data`` is the JSON text of an object.
+
+    ``updateVersion`` must be higher than in the previous save.
+    """
 
     update_version: CountOrDigits
     data: Late[TextWithNul]

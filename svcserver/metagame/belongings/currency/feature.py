@@ -56,7 +56,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
 
 
 class ReconcileReply(TypedDict):
-    """The balance in the main currency; afterwards the client reads its inventory again."""
+    """The balance in the main currency; after this reply, the client reads its inventory again."""
 
     balances: dict[str, int]
     refreshInventory: bool
@@ -64,7 +64,7 @@ class ReconcileReply(TypedDict):
 
 @frozen
 class CurrencyActs:
-    """Returns balances: a fixed value per currency, unless the account has a value of its own."""
+    """The operations that return balances."""
 
     currencies: Currencies
     read_balance: Callable[[sa.Connection, AccountId], Balance]
@@ -82,7 +82,7 @@ class CurrencyActs:
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """Return the balance in the main currency twice: once under each of its two keys."""
+        """Return the balance in the main currency under each of its two keys."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )
@@ -123,7 +123,7 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[sa.Connection, Accou
 
 
 def notes_alone(tx: sa.Connection, account_id: AccountId) -> Balance:
-    """Return the account's ``notes`` column, without item stacks (BALANCE_FROM_INVENTORY=0)."""
+    """Return the account's notes without reading any stacks, for BALANCE_FROM_INVENTORY=0."""
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
 
 

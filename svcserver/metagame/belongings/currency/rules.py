@@ -1,4 +1,4 @@
-"""Balances: a fixed value for each currency, unless the account has a value of its own.
+"""The rules of balances: each currency has a fixed value, unless the account has its own value.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -17,7 +17,8 @@ class Currencies:
     """The currency keys in order, each with its fixed value.
 
     The fixed value is the balance of an account that has no stack of this currency. ``spellings``
-    maps a catalogue id to its keys; ``notes`` are the keys of the main currency.
+    maps the catalogue id of a currency to its keys: each currency has two. ``notes`` are the keys
+    of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -28,8 +29,8 @@ class Currencies:
         """Return the balance for every currency key.
 
         A balance is the quantity of the stack of that currency. Without a stack, the balance is
-        ``notes`` for the main currency, and the fixed value for all others. Keys are never added,
-        removed or reordered; a stack of something that is no currency is ignored.
+        ``notes`` for the main currency, and the fixed value for all others. The keys are always the
+        same, in the same order; stacks of other items are ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:

@@ -23,7 +23,10 @@ MAX_ODDITIES = 5  # logged oddities (see ``rules.Done``) per transaction
 
 @frozen
 class InventoryActs:
-    """Reads and changes characters' inventories; ``size`` is the bytes of the request body."""
+    """The operations that read and change inventories.
+
+    The methods' parameter ``size`` is the number of bytes of the request body.
+    """
 
     policy: Callable[[], Policy]
     data: AccountData
@@ -72,8 +75,8 @@ class InventoryActs:
         """Save one held item; return the item's stored JSON.
 
         Raises Missing if the character holds no item with this instance id and catalogue id, and
-        Conflict if the version is not greater or the inventory would be too large. Raises Forbidden
-        if the character does not belong to ``owner``.
+        Conflict if the item's version is not higher than the stored one or the inventory would be
+        too large. Raises Forbidden if the character does not belong to ``owner``.
         """
         policy = self.policy()
 

@@ -50,9 +50,10 @@ class Policy:
     log_bytes: int = LOG_BYTES
 
     def grown(self, held: Size, growth: Size) -> Size:
-        """Return the size after a change; raises Conflict if the inventory grows beyond the limits.
+        """Return the size after a change; raises Conflict if the inventory would exceed the limits.
 
-        If the inventory is above the limits already (they may have been lowered), it may shrink.
+        An inventory that exceeds the limits already may still shrink: the limits may have been
+        lowered.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -66,7 +67,7 @@ class Policy:
 class InventoryHolder:
     """A character with its account and inventory size.
 
-    If the transaction is a repeat, ``answer`` is the stored reply.
+    If the current transaction is a repeat, ``answer`` is the stored reply.
     """
 
     character_id: CharacterId
@@ -77,10 +78,10 @@ class InventoryHolder:
 
 @define  # not frozen, for speed: every transaction creates one
 class Note:
-    """A row of the item log; its ``answer`` is the reply to repeats of the transaction.
+    """A row of the item log; ``answer`` is the reply for repeats of the transaction.
 
-    ``changes`` are the ``added`` and ``taken`` stacks with their final ``totals``, and the ids of
-    items that were ``removed``, ``saved`` and ``made``.
+    ``changes`` has the stacks that were ``added`` to or ``taken`` from, their final ``totals``, and
+    the ids of the items that were ``removed``, ``saved`` or ``made``.
     """
 
     character_id: CharacterId
@@ -117,7 +118,7 @@ class InventoryPlan:
     oddities: list[str] = field(factory=list)
 
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
-        """Return the totals for the reply; policy may leave out stacks that were only reduced."""
+        """Return the stacks' totals for the reply; the policy may omit stacks that only shrank."""
         if policy.report_removals:
             return self.totals
         return {catalog_id: self.totals[catalog_id] for catalog_id in deal.added}
@@ -131,9 +132,9 @@ def plan(
 ) -> InventoryPlan:
     """Return the effect of ``deal`` on a character.
 
-    ``stacks`` and ``instances`` are what the character holds; only those that the transaction
-    touches are needed. Raises Conflict for an older version or (depending on policy) an overspend,
-    and Malformed for a total too large for the client.
+    ``stacks`` and ``instances`` are what the character holds; those that the transaction does not
+    touch may be left out. Raises Conflict for an outdated version and, if the policy says so, for
+    an overspent stack. Raises Malformed if a total would be too large for the client.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)
@@ -152,8 +153,8 @@ def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> Invent
 def is_newer(held: Instance, sent: Instance) -> bool:
     """Return whether ``sent`` replaces ``held``.
 
-    It does not if both have no data and the stored version is 0. Raises Conflict if the version is
-    too high or not greater than the stored one. If the stored version has reached MAX_VERSION, any
+    Returns False if both have no data and the stored version is 0. Raises Conflict if the version
+    is too high, or not higher than the stored one. Once the stored version is MAX_VERSION, any
     version replaces it.
     """
     if sent.version is not None and sent.version > MAX_VERSION:

@@ -1,6 +1,6 @@
 """The tables of inventories.
 
-A row of the item log is both the record of a transaction and the stored reply for its repeats. So a
+A row of the item log records a transaction, and also stores the reply for its repeats. So a
 transaction that changes only stacks needs just four SQL statements.
 """
 
@@ -170,7 +170,10 @@ _PUT_SIZE = Upsert(INVENTORY_SIZES)
 
 @define  # not frozen, for speed: every transaction creates one
 class SqlInventory:
-    """The tables of inventories, within one transaction; account logs are cut to ``log_bytes``."""
+    """The tables of inventories, within one transaction.
+
+    Each account's item log has at most about ``log_bytes`` bytes.
+    """
 
     tx: sa.Connection
     log_bytes: int = LOG_BYTES
@@ -188,7 +191,7 @@ class SqlInventory:
 
         If the transaction id is a repeat, the stored reply is returned and nothing changes, even if
         ``deal`` is different. Raises Forbidden if the character does not belong to the account,
-        Conflict if it would hold more than allowed, and the errors of ``rules.plan``.
+        Conflict if the character would hold more than allowed, and the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
         holder = check_owner(self.holder(character_id, transaction_id), account_id)
@@ -291,7 +294,7 @@ class SqlInventory:
             self.tx.execute(statement, [{"character": character_id, "id": name} for name in ids])
 
     def note(self, note: Note) -> None:
-        """Insert a row into the item log; now and then cut the log to its maximum size."""
+        """Insert a row into the item log; now and then, delete the log's oldest rows."""
         changes = orjson.dumps(note.changes)
         self.tx.execute(
             _NOTE,
@@ -312,7 +315,7 @@ class SqlInventory:
 
 
 def inventory_of(tx: sa.Connection, character_id: CharacterId) -> bytes:
-    """Return the whole inventory as the JSON of the reply; items are copied as stored."""
+    """Return the whole inventory as the JSON of the reply; items have their stored text."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}

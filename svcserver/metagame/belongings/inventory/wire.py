@@ -96,7 +96,7 @@ def _listed(name: str) -> Any:
 class TransactionWish:
     """One transaction; a repeated ``transactionId`` changes nothing.
 
-    ``accountId`` is used only in requests of game servers. A missing list is an empty list.
+    ``accountId`` is used only in requests of game servers. A missing list counts as empty.
     """
 
     character_id: Lenient[str | None] = None
@@ -162,7 +162,10 @@ class ItemWish:
 
 
 def account_named(sent: Json) -> AccountId | None:
-    """Return the account id in a game server's body, if any; Malformed if it is no object."""
+    """Return the account id in a game server's body, or None.
+
+    Raises Malformed if the body is no object.
+    """
     if not isinstance(sent, dict):
         raise Malformed("the body must be an object")
     named = sent.get("accountId")

@@ -41,10 +41,10 @@ Whole = tuple[Loadout, dict[str, bytes]]
 
 @frozen
 class LoadoutActs:
-    """Reads and saves loadouts, unlocks and activates slots.
+    """The operations that read and save loadouts, unlock slots, and choose the active slot.
 
-    ``most_bytes`` is LOADOUT_MAX_BYTES. ``size`` is the number of bytes of a request body. ``real``
-    returns whether an account has real progression.
+    ``most_bytes`` is LOADOUT_MAX_BYTES. The methods' parameter ``size`` is the number of bytes of
+    the request body. ``real`` returns whether an account has real progression.
     """
 
     defaults: Defaults
@@ -82,8 +82,8 @@ class LoadoutActs:
 
         With stub progression, only slot 0 and the persistent part can be saved. The first save also
         stores the defaults, as a separate version. Raises Missing for a character of another
-        account, and Malformed for an invalid slot and for invalid or too large data. The data are
-        parsed last.
+        account. Raises Malformed for an invalid slot, and for data that are invalid or too large.
+        The data are parsed last.
         """
 
         def find(tx: Connection) -> tuple[Whole] | None:
@@ -114,11 +114,11 @@ class LoadoutActs:
         return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
-        """Unlock more slots; ``more`` is the number of slots, as digits from a path."""
+        """Unlock more slots; ``more`` is their number, as text from the path."""
         return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
-        """Make a slot the active one; its index is given as digits from a path."""
+        """Make a slot the active one; ``index`` is text from the path."""
         await self._change(owner, character_id, lambda before: rules.activated(before, index))
 
     async def _change(

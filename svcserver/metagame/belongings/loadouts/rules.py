@@ -42,14 +42,14 @@ class Loadout:
 
     @property
     def slots(self) -> int:
-        """The number of usable slots, from the account and from the character."""
+        """The number of usable slots: those of the account and those of the character."""
         return ACCOUNT_SLOTS + self.character_slots
 
 
 def unlocked(before: Loadout, more: str) -> Loadout:
     """Return the loadout with more character slots, at most 5.
 
-    If all 5 are unlocked already, nothing changes.
+    With 5 character slots, nothing changes.
     """
     count = whole_in(more, MAX_DIGITS)
     if not count:

@@ -112,7 +112,7 @@ class SqlLoadouts:
         reason: str,
         request_id: str = "",
     ) -> None:
-        """Write the loadout, the changed elements, and a history row for all elements."""
+        """Write the loadout, the changed elements, and a history row that lists all elements."""
         held = self._held(loadout.character_id)
         for name, data in changed.items():
             row = {"character_id": loadout.character_id, "data": data}
@@ -131,7 +131,7 @@ class SqlLoadouts:
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and the elements in the state that this request saved, or None."""
+        """Return the loadout and its elements as this request saved them, or None."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:

@@ -46,7 +46,7 @@ class LoadoutSave:
     def element(self, name: str) -> bytes:
         """Return the element to store, which is the text as it was sent; raises Malformed.
 
-        If a slot has another ``slot_index`` than its name, the index is corrected.
+        If the ``slot_index`` in a slot differs from the slot's name, the index is corrected.
         """
         value = shallow_object(self.data)
         if name == PERSISTENT or value.get("slot_index") == int(name):
@@ -62,7 +62,7 @@ class Activated(TypedDict):
 
 
 def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
-    """Return the slot counts; with stub progression, one slot of each kind."""
+    """Return the slot counts; with stub progression, account and character have one slot each."""
     return {
         "num_account_slots": ACCOUNT_SLOTS,
         "max_account_slots": ACCOUNT_SLOTS,

@@ -223,7 +223,7 @@ class SaveHistoryActs:
         return after
 
     async def _scope(self, character_id: CharacterId) -> OneAccount:
-        """Return the write scope: the character's account, which never changes."""
+        """Return the scope of a write to the character: its account, which never changes."""
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
 
@@ -287,7 +287,7 @@ class SqlHistories:
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
     def kept(self, head: Any) -> SaveHistory:
-        """Return the history of a character; ``head`` is a row of ``heads``."""
+        """Return the history of a character; ``head`` is a row that ``heads`` returned."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)
         return SaveHistory(character_id, account_id, name, version, saves, loadout_saves)
@@ -303,13 +303,13 @@ class SqlHistories:
 
 @frozen
 class Thinning:
-    """The deletion of saves that need not be kept; it runs in the transaction of each save."""
+    """Deletes saves that need not be kept; this is part of the transaction of each save."""
 
     retention: Retention
 
     @classmethod
     def of(cls, settings: Settings) -> Thinning | None:
-        """Return the thinning that the settings describe; None if SAVE_HISTORY_KEEP is not set."""
+        """Return the Thinning for these settings; None if SAVE_HISTORY_KEEP is not set."""
         keep = settings.save_history_keep
         if keep is None:
             return None

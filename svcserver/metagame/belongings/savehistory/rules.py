@@ -39,8 +39,8 @@ class Save:
 class SaveHistory:
     """A character's save history without data, newest save first.
 
-    The version, time (epoch milliseconds) and reason of each save are listed. Saves of the
-    character, but not of its loadouts, are listed with their size, too.
+    For each save, it has the version, the time (epoch milliseconds) and the reason. For saves of
+    the character, but not for those of its loadouts, it also has the size.
     """
 
     character_id: CharacterId
@@ -54,9 +54,10 @@ class SaveHistory:
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
     """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
-    The newest ``keep`` saves stay. Of each of the newest ``hourly`` hours and ``daily`` days (UTC,
-    including the current ones), the last save stays. Saves also stay while their request may be
-    repeated, but at most ``MOST_REPEATABLE`` of these.
+    The newest ``keep`` saves stay. So does the last save of each of the newest ``hourly`` hours and
+    of each of the newest ``daily`` days (in UTC, including the current hour and day). While the
+    request of a save may be repeated, the save stays, too, but at most ``MOST_REPEATABLE`` such
+    saves.
     """
     if retention.keep is None:
         return []

@@ -1,1 +1,1 @@
-"""The store, where every offer is free: its offers, and the tokens that redeem an offer."""
+"""The store, in which every offer is free, and the tokens with which players redeem offers."""

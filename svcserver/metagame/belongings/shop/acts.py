@@ -61,7 +61,7 @@ class ShopActs:
     async def remaining(
         self, me: AccountId, offers: Iterable[Offer]
     ) -> Sequence[tuple[Offer, int]]:
-        """Return each offer with the number of purchases (0 or 1) that the account has left."""
+        """Return each offer with the number of purchases that the account has left, 0 or 1."""
 
         def work(tx: Connection) -> tuple[set[str], set[str]]:
             character_id = active_character(tx, me)
@@ -114,7 +114,7 @@ class ShopActs:
         return await self.data.write(me, 0, work)
 
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
-        """Grant what was purchased with the token; if it is already redeemed, do nothing.
+        """Grant what the token was issued for; if the token is redeemed already, do nothing.
 
         The errors, in the order of the checks: malformed token (400), token of another account or
         character (403), expired (410), offer changed (409).

@@ -25,7 +25,7 @@ DESCRIPTION = "Free."
 
 @frozen(slots=False)
 class Offer:
-    """An offer; ``kinds`` says which catalogue ids are ``stacked`` and which ``instanced``."""
+    """An offer; ``kinds`` says for each catalogue id whether it is ``stacked`` or ``instanced``."""
 
     sku: str
     name: str
@@ -81,7 +81,7 @@ class Offer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the offer, which changes with any field."""
+        """A hash of the offer, which differs if any field differs."""
         return sha256(self.encoded[1]).hexdigest()
 
 

@@ -31,7 +31,7 @@ PRICED = {"currency": Literal["platinum"]}
 
 @worded_as(CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code: '<status>', message}``; no body for a 401 or 403 of the access control."""
+    """Return ``{code: '<status>', message}``, or no body for a 401 or 403 of the access control."""
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)
 

@@ -51,8 +51,8 @@ class Purchase:
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
     """Return how many purchases of the offer are left, 0 or 1.
 
-    It is 0 if all items are held and all entitlements are in force. A repeatable offer always has
-    1.
+    The number is 0 if the character holds all items and all entitlements are in force. For a
+    repeatable offer, it is always 1.
     """
     owned = held.issuperset(offer.catalog_ids) and entitled.issuperset(offer.entitlements)
     return 0 if owned and not offer.repeatable else 1

@@ -56,5 +56,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """Return the offer's wire form; both of its versions are encoded only once."""
+    """Return the offer's wire form with 0 or 1 remaining purchases; each form is encoded once."""
     return Fragment(offer.encoded[remaining])
