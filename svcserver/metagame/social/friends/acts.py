@@ -25,7 +25,7 @@ ASKED = Quota.named("friend_requests_sent", rules.MAX_NEW_REQUESTS, rules.NEW_RE
 
 @define
 class FriendActs:
-    """The operations on friendships and blocks; each write is one transaction, then a signal.
+    """The operations on friendships and blocks; each write sends a signal after its transaction.
 
     The ``also_block`` and ``also_unfriend`` functions run in the transaction of the write.
     """

@@ -43,7 +43,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def listed(self, call: Call, user_id: str) -> Answer:
-        """List the caller's friends; for any other account, the list is empty."""
+        """List the caller's friends; the list is empty if the path names another account."""
         me = own_or_none(call, user_id)
         if me is None:
             return Answer(200, [])

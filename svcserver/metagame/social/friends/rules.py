@@ -36,8 +36,8 @@ class RequestResult(StrEnum):
 class Friendship:
     """A request (PENDING) or a friendship (ACCEPTED) between two accounts.
 
-    ``created_at`` is the time of the request, even after its acceptance. ``accepted_at`` is None
-    for a request, and for a friendship from an older version, which did not store it.
+    ``created_at`` is the time of the request, also for a friendship. ``accepted_at`` is None for a
+    request, and for a friendship that an older version stored without this time.
     """
 
     asked_by: AccountId
@@ -49,10 +49,10 @@ class Friendship:
 
 @frozen
 class Load:
-    """The number of an account's friendships and requests, counted for the limits.
+    """The numbers of an account's friendships and requests, which are limited.
 
-    ``rows`` counts all, ``accepted`` the friendships, and ``sent`` the unanswered requests that the
-    account has sent.
+    ``rows`` is the number of friendships and requests, ``accepted`` that of friendships, and
+    ``sent`` that of unanswered requests that the account has sent.
     """
 
     rows: int
@@ -96,8 +96,8 @@ def request(
 ) -> tuple[RequestResult, Friendship]:
     """Send a friend request to ``friend``, or accept the one that ``friend`` sent.
 
-    ``may_ask`` is False when the quota of new requests is used up. The quota is checked last. It
-    does not limit how many requests an account accepts.
+    ``may_ask`` is False when the quota of new requests is used up. The quota is checked last, and
+    not at all if a request is accepted.
     """
     _check_target(friends, me, friend)
     if friends.blocked_between(me, friend):

@@ -65,10 +65,10 @@ def validate(
 
 @frozen
 class NewGuild:
-    """A guild to found, as requested, and what the board says about its leader.
+    """A request to found a guild, and what the board says about the future leader.
 
-    ``validated``: the leader has recently validated this name and nameplate. ``may_found``: the
-    leader has founded no other guild in the last ten minutes.
+    ``validated`` says whether the leader has recently validated this name and nameplate.
+    ``may_found`` says whether the leader has founded no other guild in the last ten minutes.
     """
 
     leader: AccountId
@@ -96,7 +96,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
 
 
 def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
-    """Remove a guild member if ``me`` is the leader; with ``me`` as target, leave the guild."""
+    """Remove a guild member if ``me`` is the leader; if the target is ``me``, leave the guild."""
     mine = rules.require_member(guilds.member(me))
     member = rules.member_to_remove(mine, guilds.member(target))
     guilds.drop_invites_by(member.guild_id, member.account_id)
@@ -197,7 +197,7 @@ def _own_invite(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> Gu
 def accept(
     guilds: SqlGuilds, limits: GuildLimits, me: AccountId, invite_id: str, at: int
 ) -> Member:
-    """Accept an invite: join its guild with the rank Member.
+    """Accept an invite: join the guild with the rank Member.
 
     All other open invites of the caller end.
     """
@@ -223,7 +223,7 @@ def decline(guilds: SqlGuilds, me: AccountId, invite_id: str, at: int) -> None:
 
 @define
 class GuildActs:
-    """The operations on guilds; each write is one transaction, then a signal."""
+    """The operations on guilds; each write sends a signal after its transaction."""
 
     settings: Settings
     data: AccountData
@@ -237,14 +237,14 @@ class GuildActs:
 
     @property
     def words(self) -> Words:
-        """The words that names may not contain, by the current settings."""
+        """The words that names may not contain, according to the current settings."""
         if self._words[0] != self._word_settings():
             self._words = self._read_words()
         return self._words[1]
 
     @property
     def limits(self) -> GuildLimits:
-        """The limits by the current settings."""
+        """The limits according to the current settings."""
         settings = self.settings
         return GuildLimits(
             settings.guild_max_members, round(settings.guild_invite_ttl_days * DAY_MS)
@@ -258,7 +258,7 @@ class GuildActs:
         return self.settings.guild_name_denylist, self.settings.guild_reserved_names
 
     async def mine(self, me: AccountId) -> tuple[Guild, Sequence[Member]] | None:
-        """Return the account's guild and its members, or None."""
+        """Return the account's guild and the guild's members, or None."""
 
         def work(tx: Connection) -> tuple[Guild, Sequence[Member]] | None:
             guilds = SqlGuilds(tx)

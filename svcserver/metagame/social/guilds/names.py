@@ -33,9 +33,10 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return the words that ``text`` may mean, in lower case.
+    """Return the words, in lower case, that ``text`` may stand for.
 
-    Digits and signs are replaced by the letters that they stand for; ``1`` may be ``i`` or ``l``.
+    Digits and signs are replaced by the letters that they resemble; ``1`` is read as ``i`` and as
+    ``l``, which gives two words.
     """
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
@@ -48,7 +49,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 class Words:
     """The words that guilds may not use.
 
-    All sets except ``offensive_whole`` contain every reading (see ``readings``) of their words.
+    All sets except ``offensive_whole`` contain all ``readings`` of their words.
     """
 
     deny: frozenset[str]
@@ -61,7 +62,7 @@ class Words:
     def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
         """Return the built-in offensive words and the owner's words.
 
-        With ``reserved``, the built-in reserved words are included.
+        If ``reserved`` is true, the built-in reserved words are included.
         """
         return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
 
@@ -111,7 +112,7 @@ def name_of(words: Words, name: str) -> str:
 
 
 def nameplate_of(words: Words, nameplate: str | None) -> str:
-    """Return ``nameplate`` if it is allowed, "" for None; raises Malformed or Conflict."""
+    """Return ``nameplate`` if it is allowed, or "" if it is None; raises Malformed or Conflict."""
     if nameplate is None:
         return ""
     if not NAMEPLATE.match(nameplate):

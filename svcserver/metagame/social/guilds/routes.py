@@ -40,7 +40,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class GuildRoutes:
-    """The game's guild routes if GUILDS=1; for GUILDS=0 see ``GuildStubRoutes``."""
+    """The game's guild routes if GUILDS=1; see ``GuildStubRoutes`` for GUILDS=0."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,
@@ -126,7 +126,7 @@ class GuildRoutes:
 
     @routes.row("PUT", "/guild/rank/<account_id>/<rank>", path_types={"rank": Rank})
     async def set_rank(self, call: Call, account_id: str, rank: str) -> Answer:
-        """Change a member's rank; with the rank ``leader``, the member replaces the caller."""
+        """Change a member's rank; the rank ``leader`` makes the member the leader."""
         await self.acts.set_rank(call.player, account_id, rank, attempt=call.attempt)
         return ACK
 

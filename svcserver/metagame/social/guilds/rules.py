@@ -32,7 +32,7 @@ CHIEF = "ChiefAdorableQuillshot"
 
 
 class Rank(StrEnum):
-    """A member's rank; lists of members are in this order of ranks."""
+    """The rank of a guild member; lists of members are sorted by rank in this order."""
 
     LEADER = "Leader"
     OFFICER = "Officer"
@@ -109,10 +109,11 @@ def require_member(member: Member | None) -> Member:
 
 
 def member_to_remove(mine: Member, target: Member | None) -> Member:
-    """Return the member who leaves the guild: ``mine``, or another member if ``mine`` leads it.
+    """Return the member to remove from the guild.
 
-    Raises Conflict if the leader leaves, Forbidden if anybody else removes a member, and Missing if
-    the target is not in the guild.
+    Members may remove themselves, except the leader, who may remove all others. Raises Conflict if
+    the leader wants to leave, Forbidden if another member wants to remove somebody else, and
+    Missing if the target is not in the guild.
     """
     if target == mine and mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)
@@ -175,9 +176,9 @@ def check_invite_limits(
 ) -> None:
     """Raise an error if the guild may not invite the player now.
 
-    The error is Conflict if an invite is open already, and TooMany after a decline or at the
-    guild's limit. ``previous`` is the guild's last invite to the player; ``sent`` are all invites
-    of the guild.
+    The error is Conflict if an invite is open already. It is TooMany if the player has declined
+    recently, or if the guild has too many open invites. ``previous`` is the guild's last invite to
+    the player; ``sent`` are all invites of the guild.
     """
     if previous is not None and previous.is_open(at):
         raise Conflict("This player is already invited.", code=REDUNDANT)

@@ -1,6 +1,6 @@
 """The tables of guilds, members and invites, and board entries for players who found a guild.
 
-The database also ensures that names are unique, ignoring case. Spec: 1 §4 Guilds, Create.
+Unique indexes also ensure that names differ in more than letter case. Spec: 1 §4 Guilds, Create.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def fold(name: str) -> str:
 
 
 def _sane(text: str) -> bool:
-    """Return whether the text may be an id or a name; PostgreSQL rejects NUL characters."""
+    """Return whether the text can be an id or a name; a NUL would be an error in PostgreSQL."""
     return 0 < len(text) <= 64 and "\0" not in text
 
 
@@ -343,7 +343,7 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """Players who may found a guild, with the last five names that each has validated."""
+    """The last five names that each player has validated, and the players active lately."""
 
     transaction: BoardTransaction
 
@@ -367,7 +367,7 @@ class Founders:
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the names that the player validated; they are used up when a guild is founded."""
+        """Forget the names that the player has validated, because a guild was founded."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

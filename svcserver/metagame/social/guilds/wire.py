@@ -21,7 +21,7 @@ Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 
 @frozen
 class GuildWish:
-    """A guild to validate or found: its name, its nameplate (maybe empty) and its leader."""
+    """A guild to validate or to found: its name, its nameplate (may be empty) and its leader."""
 
     name: GuildName
     nameplate: Nameplate = None
@@ -55,7 +55,7 @@ class GuildShown(TypedDict):
 
 
 class GuildReply(GuildShown):
-    """A guild, which clients need twice: in ``payload`` and at the top level."""
+    """A guild; clients need it both in ``payload`` and at the top level."""
 
     code: str
     message: str
@@ -84,7 +84,7 @@ class GuildInvitesShown(TypedDict):
 
 
 class GuildInvites(GuildInvitesShown):
-    """The open invites, which clients need twice: in ``payload`` and at the top level."""
+    """The open invites; clients need them both in ``payload`` and at the top level."""
 
     code: str
     message: str

@@ -1,7 +1,7 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
-Parties are stored on the board. What the database knows (accounts and blocks) is read before the
-board transaction. If a block is added in between, the invite is still stored, but it cannot be
+Parties are stored on the board. Accounts and blocks are in the database, which is read before the
+board transaction. If a block is added in between, an invite is still stored, but it cannot be
 accepted and expires.
 """
 
@@ -79,7 +79,7 @@ class PartyActs:
             log.info("an invite by {account} names a party that is not theirs", account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
-        """Accept the invite to the party, or from the sender, with this id; return the party.
+        """Accept an invite and return the party; ``named`` is the id of the party or of the sender.
 
         A repeated request returns the party that the caller has already joined.
         """
@@ -105,9 +105,9 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline an invite that the caller received, named by its party's or sender's id.
+        """Decline an invite that the caller received; ``texts`` has its party's or sender's id.
 
-        If there is none, withdraw the caller's invite to ``recipient``, if there is any.
+        Without such an invite, withdraw the caller's own invite to ``recipient``, if there is any.
         """
         names = [name for name in texts if name is not None]
 
@@ -142,7 +142,7 @@ class PartyActs:
         await self._act(me, lambda parties: parties.promote(me, member), attempt)
 
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
-        """Run ``work``; if it is refused, the caller still counts as active."""
+        """Run ``work``; the caller counts as active even if ``work`` raises a refusal."""
         try:
             return await self.parties.act(work, near(me), attempt)
         except Refusal:

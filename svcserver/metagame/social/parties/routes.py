@@ -53,7 +53,10 @@ class PartyRoutes:
         "POST", "/party", body=OrEmpty[wire.PartyPoll], reply=wire.PartyReply, again=Again.NATURAL
     )
     async def poll(self, call: Call) -> Answer:
-        """Show the caller's party, or a new party of one; polling keeps the caller in the party."""
+        """Show the caller's party, or a new party of one.
+
+        Players who stop polling are removed from their party.
+        """
         return await self._party(await self.acts.poll(call.player))
 
     @routes.row("GET", "/party/invites", access=Access.OPTIONAL_TOKEN, reply=wire.PartyInvites)
@@ -77,7 +80,10 @@ class PartyRoutes:
         reply=wire.PartyReply,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Accept a party invite, named by the id of the party or of the sender; show the party."""
+        """Accept a party invite and show the party.
+
+        The invite is named by the id of the party or of the sender.
+        """
         return await self._party(
             await self.acts.accept(call.player, invite_id, attempt=call.attempt)
         )

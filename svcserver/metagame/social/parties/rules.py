@@ -1,7 +1,7 @@
 """The rules for parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Parties are board entries, which expire, so any of them may be missing. Whenever a party is read,
-members who have been silent for too long are removed.
+Parties and invites are board entries, which expire, so each of them may be missing. Whenever a
+party is read, members who have been silent for too long are removed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Parties:
         return None if party is None else self._settled(party)
 
     def _settled(self, party: Party) -> Party | None:
-        """Remove members who have been silent for over two minutes, the longest silent first."""
+        """Return the party after removing members who have been silent for over two minutes."""
         now = self.stored.now
         if not party.is_solo:
             last_seen = {member: self._last_seen(member) for member in party.members}
@@ -223,7 +223,7 @@ class Parties:
         return joined
 
     def joined(self, account_id: AccountId, named: str) -> Party:
-        """Return the player's party if ``named`` is its id or one of its other members.
+        """Return the player's party if ``named`` is the party's id or another member's id.
 
         Raises Missing otherwise, or if the player is alone in the party.
         """
@@ -235,7 +235,7 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline the invites of these parties or senders; return whether there was any.
+        """Decline the player's invites from these parties or senders; return whether there was any.
 
         Each sender may invite the recipient again after two minutes.
         """
@@ -257,7 +257,7 @@ class Parties:
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between two players; if they are in one party, both stay in it."""
+        """End the invites between two players; if they are in the same party, both stay there."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 
@@ -327,7 +327,7 @@ class Parties:
         )
 
     def _drop(self, invite: PartyInvitation) -> None:
-        """End the invite of this player to this party."""
+        """Delete the invite, so that its recipient can no longer accept it."""
         received = self.stored.received(invite.recipient)
         rest = tuple(current for current in received if current.party_id != invite.party_id)
         if rest != received:
@@ -341,7 +341,7 @@ class Parties:
         return [invite for invite in invites if self._is_live(invite)]
 
     def _is_live(self, invite: PartyInvitation) -> bool:
-        """Return whether the invite has not expired and its sender is still in the party."""
+        """Return whether the invite is valid: not expired, and its sender is still in the party."""
         if self.stored.now - invite.at >= INVITE_S:
             return False
         party = self.get(invite.party_id)

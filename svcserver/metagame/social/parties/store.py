@@ -137,7 +137,7 @@ class LiveParties:
     """Access to the parties, in an open board transaction or in a new one.
 
     The ``also_left`` functions run in the transaction in which a player leaves a party.
-    ``candidate`` returns the hunt that a party waits for.
+    ``candidate`` returns the hunt that a party waits for or was sent to.
     """
 
     board: Board

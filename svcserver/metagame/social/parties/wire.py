@@ -40,9 +40,10 @@ class PartyInviteWish:
 @spelled(camel_case)
 @frozen
 class PartyInviteEnd:
-    """The invite to end: the first two fields decline an invite, the third one withdraws it.
+    """The invite to decline or to withdraw.
 
-    When the client declines, it sends the party's id in ``sendingPlayerId``.
+    ``sendingPlayerId`` or ``partyId`` names a received invite to decline; clients send the party's
+    id in ``sendingPlayerId``. ``recipientPlayerId`` names a sent invite to withdraw.
     """
 
     sending_player_id: Lenient[str | None] = None
@@ -127,7 +128,8 @@ def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
 def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
     """Return a party of one, with exactly seven keys.
 
-    If ``stub`` is true, it has a placeholder for the hunt, so that the client can start alone.
+    If ``stub`` is true, the party has a placeholder for the hunt, so that the client can start a
+    hunt alone.
     """
     return {
         "candidateId": SOLO_CANDIDATE if stub else None,

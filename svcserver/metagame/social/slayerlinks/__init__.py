@@ -1,1 +1,1 @@
-"""Slayer links: each connects two friends for some days and takes a slot from both."""
+"""Slayer links: each link connects two friends for some days and takes one slot of each friend."""

@@ -70,7 +70,10 @@ def invite(
 
 
 def answer(links: SqlSlayerLinks, me: AccountId, reply: InviteAnswer, at: int) -> str:
-    """Accept, reject or cancel an invite; return the link's id. A repeated request is harmless."""
+    """Accept, reject or cancel an invite; return the link's id.
+
+    A repeated request changes nothing.
+    """
     action = rules.action_of(reply)
     invites = links.sent(me) if action is InviteAction.CANCEL else links.received(me)
     invite = rules.answered_invite(reply, me, invites)
@@ -95,7 +98,7 @@ def _check_may_link(links: SqlSlayerLinks, me: AccountId, target: AccountId, at:
 def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: int) -> None:
     """End the pending invites between ``me`` and ``partner``.
 
-    If ``partner`` is ``me``, end all pending invites of ``me``, both sent and received.
+    If ``partner`` is ``me``, end all pending invites that ``me`` has sent or received.
     """
     for invite in waiting(links, me, at):
         if partner in (me, invite.partner_of(me)):
@@ -106,9 +109,9 @@ def drop_invites(links: SqlSlayerLinks, me: AccountId, partner: AccountId, at: i
 def end_link(
     links: SqlSlayerLinks, me: AccountId, partner: AccountId | None, slot: int | None, at: int
 ) -> None:
-    """End, for both players, the caller's links with this partner and in this slot.
+    """End the caller's links that have this partner and this slot, for both players.
 
-    A partner or a slot of None matches every link; if both are None, no link ends.
+    A ``partner`` or ``slot`` of None matches every link; but if both are None, no link ends.
     """
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):

@@ -105,7 +105,7 @@ class SlayerLinkRoutes:
         reply=NOTHING,
     )
     async def end_link(self, call: Call[wire.SlayerLinkEnd]) -> Answer:
-        """End a slayer link for both players; it is named in the body or in the query."""
+        """End a slayer link for both players; the body or the query names the link."""
         partner, slot = wire.which_link(call.body, call.request.argument)
         await self.acts.end_link(call.player, partner, slot, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)
@@ -118,7 +118,10 @@ class SlayerLinkRoutes:
         again=Again.NATURAL,
     )
     async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
-        """Check which of up to 50 players the caller could invite, in the order of the request."""
+        """Check for each of up to 50 players whether the caller could invite that player.
+
+        The reply is in the order of the request.
+        """
         availability = await self.acts.available(call.player, call.body.account_ids)
         return enveloped(wire.show_availability(availability))
 

@@ -52,7 +52,7 @@ STATUS_OF = {
 
 @frozen
 class LinkInvite:
-    """An invite to a slayer link, which would take ``slot`` of the sender."""
+    """An invite to a slayer link; the link would take the sender's slot ``slot``."""
 
     link_id: str
     sender: AccountId
@@ -73,7 +73,7 @@ class LinkInvite:
 
 @frozen
 class Link:
-    """One of the two sides of a running slayer link: ``account_id`` has ``partner`` in ``slot``."""
+    """One side of a running slayer link: ``account_id`` is linked to ``partner`` in ``slot``."""
 
     account_id: AccountId
     partner: AccountId
@@ -146,7 +146,7 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite; the invite is named by ``ids``, or else by the other account.
+    """An answer to an invite, which is named by one of ``ids`` or by the other account.
 
     ``slot`` is the slot that the accepting account wants to use.
     """
@@ -202,7 +202,10 @@ def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
 
 
 def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
-    """Return whether the other player, the slot, or both together identify this link."""
+    """Return whether the link has this partner and this slot; None matches everything.
+
+    If both are None, the result is False.
+    """
     return (
         (partner is not None or slot is not None)
         and partner in (None, link.partner)

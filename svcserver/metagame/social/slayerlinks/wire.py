@@ -32,12 +32,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot, None for null or an empty string, NO_SLOT for an invalid value."""
+    """Return the slot; None for null or an empty string; NO_SLOT for an invalid value."""
     return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id, None for null or an empty string, NOBODY for any other type."""
+    """Return the account id; None for null or an empty string; NOBODY for any other type."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else NOBODY
@@ -49,7 +49,10 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """An answer to an invite, named by its id or by the other player; ``slot`` is to accept it."""
+    """An answer to an invite; the invite is named by its id or by the other player.
+
+    ``slot`` is the slot that the caller wants to use, if the answer accepts the invite.
+    """
 
     action: Lenient[InviteAction | None]
     account_id: Lenient[str | None] = None
@@ -89,7 +92,7 @@ class SlayerLinkEnd:
 def which_link(
     sent: SlayerLinkEnd, argument: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """Return the other player and the slot, each from the body, or else from the query."""
+    """Return the other player and the slot; each is taken from the body, or else from the query."""
     partner = (
         read_whom(argument("account_id"), None) if sent.account_id is None else sent.account_id
     )
@@ -116,7 +119,7 @@ class SlayerInvite(TypedDict):
 
 
 class SlayerLink(TypedDict):
-    """A running link, as seen by the player who has it in ``slot``."""
+    """A running link, as seen by the player whose ``slot`` it takes."""
 
     account_id: str
     linked_account_id: str
@@ -139,7 +142,7 @@ class SlayerLinkList(TypedDict):
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """Invites and links, and how many hours each is valid."""
+    """Pending invites and running links; ``config`` says for how many hours they are valid."""
 
     config: dict[str, int]
 
@@ -177,7 +180,7 @@ def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: Link) -> SlayerLink:
-    """Return the wire form of a link, as seen by the player who has it in this slot."""
+    """Return the wire form of a link, as seen by the player on this side."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
