@@ -1,1 +1,1 @@
-"""The modules that every package uses, for example for refusals, settings, secrets and signals."""
+"""The modules that all packages use, such as those for settings, secrets, refusals and signals."""

@@ -1,7 +1,8 @@
-"""The state of a host's alert channels, and the channel tests that the metagame requests.
+"""The state of a host's alert channels, and the requests of the metagame to test them.
 
-Both are files in the services' working folder. The program that sends alerts writes the state: each
-channel with its newest deliveries. ``alert_settings`` has the files that define the channels.
+The state and the requests are files in the services' working folder. The program that sends alerts
+writes the state: each channel with its newest deliveries. For the files that define the channels,
+see ``alert_settings``.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ class Delivery:
 
 @frozen
 class AlertChannel:
-    """A way to notify somebody.
+    """A way to notify somebody, and the alerts that it has delivered.
 
-    If ``about`` is empty, the channel gets every alert. ``quiet`` has the hours without alerts, or
-    is empty. ``deliveries`` are the newest alerts, newest first.
+    If ``about`` is empty, the channel gets every alert. ``quiet`` has the daily period without
+    alerts, and is empty if there is none. ``deliveries`` are the newest alerts, newest first.
     """
 
     name: str
@@ -117,7 +118,7 @@ def ask(folder: Path, name: str, now: float) -> None:
 
 
 def asked(folder: Path, now: float) -> list[str]:
-    """Delete the requests for tests, and return the channels to test; raises OSError."""
+    """Delete all requests for tests, and return the channels to test; raises OSError."""
     names = []
     for path in sorted(folder.glob(f"{TEST}*"))[: 2 * MOST]:
         name = path.name.removeprefix(TEST)

@@ -94,9 +94,10 @@ def address(text: str) -> Secret:
 
 
 def split(url: str) -> SplitResult:
-    """Split a URL into its parts; raise ValueError if host, port or path cannot be sent.
+    """Split a URL into its parts; raise ValueError if a part is invalid.
 
-    The host name may have any letters that IDNA allows; the rest must be ASCII, as in HTTP.
+    The host name may have any letters that IDNA allows; everything else must be ASCII, as HTTP
+    requires.
     """
     if len(url) > MOST_URL:
         raise ValueError(f"must have at most {MOST_URL} characters")
@@ -161,7 +162,7 @@ def kinds(text: str) -> tuple[AlertKind, ...]:
 
 @frozen
 class Channel:
-    """The settings of an alert channel, one line each in its ``alert-NAME.env``."""
+    """The settings of an alert channel; each is one line in the file ``alert-NAME.env``."""
 
     form: str = env("FORM", one_of(*FORMS))
     url: Secret = env("URL", address)  # a webhook URL is a secret: whoever has it can post
@@ -194,7 +195,7 @@ class Channel:
 
 @frozen
 class NamedChannel:
-    """A channel with its name, by which owners test and remove the channel."""
+    """A channel with its name; owners use the name to test or remove the channel."""
 
     name: str
     channel: Channel = field(repr=False)
@@ -224,7 +225,7 @@ def parse_channel(text: str) -> Channel:
 
 @frozen
 class ChannelFault:
-    """A fault in a channel's file; with ``usable``, alerts are sent nevertheless."""
+    """A fault in a channel's file; if ``usable``, alerts are sent nevertheless."""
 
     name: str  # of the channel, safe to show
     text: str
@@ -232,15 +233,15 @@ class ChannelFault:
 
 
 def name_of(path: Path) -> str:
-    """Return a file's channel name, safe to show; the name may break the rule for names."""
+    """Return the channel name in a file's name, made safe to show; it may be an invalid name."""
     return visible(path.stem.removeprefix("alert-"))
 
 
 def read_channels(folder: Path) -> tuple[list[NamedChannel], list[ChannelFault]]:
     """Return the channels of a host, and the faults in its channel files.
 
-    A webhook channel without a signing secret counts as a fault, but is still used. Otherwise a
-    host with channel files from before signatures would get no alerts after an update.
+    A webhook channel without a signing secret counts as a fault, but is still used. Otherwise, a
+    host whose channel files are older than signatures would get no alerts after an update.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:
@@ -314,7 +315,7 @@ def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
 
 
 def write_channel_text(path: Path, text: str, *, new: bool) -> None:
-    """Write the whole file or nothing; raises OSError.
+    """Write the whole file atomically; raises OSError.
 
     With ``new``, raises FileExistsError if the file exists already.
     """

@@ -55,7 +55,7 @@ class BackupSettings:
 
 
 def read_settings(folder: Path, environ: Mapping[str, str]) -> BackupSettings:
-    """Return the settings of the host in ``folder``; ``environ`` takes precedence.
+    """Return the settings of the host in ``folder``; ``environ`` takes precedence over its files.
 
     Raises BadSetting.
     """

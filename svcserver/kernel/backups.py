@@ -36,7 +36,7 @@ NEVER = "no backup has ever been made of this host"
 
 
 class BackupStep(StrEnum):
-    """The steps of a backup run, in order; without BACKUP_DRILL, the test restore is left out."""
+    """The steps of a backup run, in order; the test restore runs only with BACKUP_DRILL."""
 
     MAKE = "make"
     TEST = "test"
@@ -47,7 +47,8 @@ class BackupStep(StrEnum):
 class Backup:
     """One backup file.
 
-    ``proven`` is the time of its successful test restore. ``fault`` says why the restore failed.
+    ``proven`` is the time of the file's successful test restore. ``fault`` says why that restore
+    failed.
     """
 
     file: str
@@ -150,7 +151,10 @@ def write(folder: Path, state: Backups) -> None:
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:
-    """Record since when the host should have backups, or that it needs none. Raises OSError."""
+    """Record that the host should have backups from ``now`` on, or that it needs none.
+
+    An earlier recorded time stays. Raises OSError.
+    """
     state = read(folder) or Backups()
     since = (state.since or now) if wanted else None
     if since != state.since or not (folder / STATE_FILE).exists():
@@ -215,7 +219,10 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free; processes that only check the lock can share it."""
+    """Take the lock if it is free, and return whether it was.
+
+    Processes that only check the lock can share it, because they do not take it ``alone``.
+    """
     try:
         import fcntl
     except ImportError:  # Windows: there the age of a run shows that it was killed

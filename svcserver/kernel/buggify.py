@@ -3,7 +3,7 @@
     if buggify("upstream: a kept connection is dead"):
         ...
 
-Outside a simulation the answer is always False, and costs one comparison.
+Outside a simulation, ``buggify`` always returns False, at the cost of one comparison.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A bounded cache for values that every request needs.
 
-If speed does not matter, use ``cachetools.LRUCache``. A look-up and a write take 0.15 us with the
-cache here, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 us with a plain dict.
+If speed does not matter, use ``cachetools.LRUCache``. One look-up and one write together take 0.15
+us with this cache, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 us with a plain
+dict.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ V = TypeVar("V")
 
 @define(eq=False)
 class BoundedCache(Generic[K, V]):
-    """A cache of the most recently used entries: between half of ``most`` and ``most`` entries.
+    """A cache of recently used entries; a full cache has between half of ``most`` and ``most``.
 
-    Two generations approximate the order of use. Used entries are in the younger generation. When
-    this generation has half of ``most`` entries, it replaces the older one, whose entries are
-    dropped. A subclass may give entries other weights than 1; ``most`` then limits the sum of the
-    weights. None cannot be a value.
+    The entries are in two generations. An entry that is used moves to the younger generation. When
+    this generation has half of ``most`` entries, the older generation is dropped, and the younger
+    one becomes the older one. A subclass may give entries other weights than 1; ``most`` then
+    limits the sum of the weights. None cannot be a value.
     """
 
     most: int
@@ -54,7 +55,7 @@ class BoundedCache(Generic[K, V]):
         young[key] = value
 
     def weight(self, key: K) -> int:
-        """Return an entry's share of the limit; 1 if the limit is a number of entries."""
+        """Return how much an entry counts towards the limit; a subclass may return more than 1."""
         return 1
 
     def __len__(self) -> int:

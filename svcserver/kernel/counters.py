@@ -16,7 +16,7 @@ OTHER = "other"  # the name under which further reasons are counted
 
 
 class Counted(StrEnum):
-    """The kinds of counters; the value is the last part of the metric's name."""
+    """The kinds of counters; each value is the last part of a metric's name."""
 
     REFUSALS = "refusals"
     THROTTLED = "throttled"
@@ -40,7 +40,10 @@ MEANINGS: Mapping[Counted, str] = {
 
 @frozen
 class Figure:
-    """A metric: its help text and its reader; ``counts`` distinguishes a counter from a gauge."""
+    """A metric with its help text; ``read`` returns its value.
+
+    It is a counter if ``counts`` is true, otherwise a gauge.
+    """
 
     meaning: str
     read: Callable[[], float]
@@ -51,7 +54,7 @@ class Figure:
 class Counters:
     """The counters of one process, which only increase; not thread-safe.
 
-    ``time_request`` takes the route, status and seconds of each request; it is set only if
+    ``time_request`` records the route, status and seconds of a request; it is None unless
     METRICS_PORT is set.
     """
 

@@ -20,7 +20,7 @@ class BadData(ValueError):
 
 @contextmanager
 def needed_by(service: str) -> Iterator[None]:
-    """Exit with a one-line message if a data file that the service needs is invalid."""
+    """Exit with a one-line message if the block finds an invalid data file."""
     try:
         yield
     except BadData as error:

@@ -8,9 +8,10 @@ ENOUGH = 65_536
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit to the hard limit, at most ``ENOUGH``; return it (0 on Windows).
+    """Raise the soft limit to the hard limit, or to ``ENOUGH`` if that is lower; return the limit.
 
-    Shells set 1,024, which is too low for a few hundred players with a chat connection each.
+    Returns 0 on Windows, which has no such limit. Shells set 1,024, which is too low for a few
+    hundred players with a chat connection each.
     """
     if sys.platform == "win32":
         return 0

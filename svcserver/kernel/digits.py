@@ -10,7 +10,7 @@ MAX_DIGITS = 16
 def whole_in(text: str, digits: int) -> int | None:
     """Return the number written in ``text`` with 1 to ``digits`` ASCII digits, or None.
 
-    The limit also prevents slow parsing of long text, and the error that ``int`` raises for it.
+    Because of the limit, long text is not parsed: for it, ``int`` would be slow or raise an error.
     """
     if len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)

@@ -9,7 +9,7 @@ from svcserver.kernel import json
 
 
 def replace_json(path: Path, fresh: Path, value: object) -> None:
-    """Write ``value`` to ``fresh``, readable by its owner only, and rename it to ``path``."""
+    """Write ``value`` to the new private file ``fresh``, and rename this file to ``path``."""
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(json.dump(value))
@@ -17,7 +17,7 @@ def replace_json(path: Path, fresh: Path, value: object) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's file names to the disk; do nothing if folders cannot be opened."""
+    """Flush a folder's file names to the disk; do nothing on systems that cannot open folders."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,9 +1,9 @@
 """The switch from root to the user who owns a host's folder.
 
-A file that root creates in another user's host would stop that user's next backup or start, and a
-link in the folder could redirect root's writes. Neither can happen if root acts as that user from
-the first file on. As in the systemd units, the process keeps the right to change the firewall and
-to listen on ports below 1024.
+If root created files in another user's host, that user's next backup or start would fail. And a
+link in the folder could redirect root's writes. So root becomes that user before it touches a file.
+As in the systemd units, the process keeps the right to change the firewall and to listen on ports
+below 1024.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
 
 
 class ForeignFolder(Exception):
-    """Root cannot act in this folder; ``str()`` is a one-line message with the remedy."""
+    """The error if root cannot act in a folder; ``str()`` is a one-line message with the remedy."""
 
 
 @frozen
@@ -36,11 +36,12 @@ class Actor:
 
 
 def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
-    """Switch permanently from root to the owner of ``folder``, if another user owns the folder.
+    """Switch permanently from root to the user who owns ``folder``.
 
     ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
-    Returns None if nothing changes. Raises ForeignFolder if the owner cannot run this program, or
-    if another user's link leads to the folder.
+    Returns None, and changes nothing, if the process is not root's or the folder is root's own.
+    Raises ForeignFolder if the owner cannot run this program, or if another user's link leads to
+    the folder.
     """
     if os.name != "posix" or os.geteuid() != 0:
         return None
@@ -96,7 +97,8 @@ def _become(uid: int, gid: int, rights: Sequence[int]) -> str:
 def _user(uid: int, gid: int) -> tuple[str, int, str]:
     """Return a user's name, group and home.
 
-    A user without an entry gets its number as the name, ``gid`` as the group, and no home.
+    For a user without an entry in the user database, the name is the number, the group is ``gid``,
+    and the home is empty.
     """
     import pwd
 

@@ -1,8 +1,9 @@
 r"""Text from players, staff, game servers, other hosts or files, made safe to show.
 
-``shown`` makes it safe for a terminal, a log or an export that people read. An escape is ``\x1b``,
-``\u202e`` or ``\U000e0041``. A backslash that looks like the start of an escape becomes ``\x5c``,
-so that nobody can forge an escape. Names, reasons and titles must pass ``is_plain``.
+``shown`` makes text safe for a terminal, a log or an export that people read. It replaces an
+invisible character with an escape such as ``\x1b``, ``\u202e`` or ``\U000e0041``. A backslash that
+looks like the start of an escape becomes ``\x5c``, so that nobody can forge an escape. Names,
+reasons and titles must pass ``is_plain``.
 """
 
 from __future__ import annotations
@@ -45,12 +46,18 @@ def shown(text: str, longest: int = LINE) -> str:
 
 
 def cell(text: str) -> str:
-    """Return ``text`` for a table with two spaces between columns, with repeated spaces escaped."""
+    """Return ``text`` as a table cell, with repeated spaces escaped.
+
+    Two spaces separate the columns of a table, so a cell must not contain them.
+    """
     return _SECOND_SPACE.sub(r"\\x20", shown(text, CELL))
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """Escape as ``shown`` does, but keep existing escapes; a second call changes nothing."""
+    """Escape like ``shown``, but keep escapes that are in the text already.
+
+    So a second call changes nothing.
+    """
     return _bounded(text, longest, len(text))
 
 

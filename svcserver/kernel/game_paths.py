@@ -1,4 +1,4 @@
-"""The rules for the paths in a list of game files, for the list's builder and every launcher.
+"""The rules for paths in a list of game files; both its builder and the launchers apply them.
 
 A path that Windows would interpret differently is rejected on every system, so that a list means
 the same everywhere.
@@ -26,7 +26,7 @@ _SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short name for 
 
 
 def is_safe(path: str) -> bool:
-    """Return whether a path stays inside the game's folder, and outside the launcher's own."""
+    """Return whether a path stays inside the game's folder, and outside that of the launcher."""
     parts = path.split("/")
     return (
         0 < len(path) <= 1024
@@ -39,7 +39,7 @@ def is_safe(path: str) -> bool:
 
 
 def _place(path: str) -> bytes:
-    """Return a path in the form that ``same_place`` sorts, which takes no more memory."""
+    """Return a path in the form that ``same_place`` sorts; it is no longer than the path."""
     lower = path.lower().replace("/", "\0")
     for upper in _LONGER_IN_LOWER_CASE:
         lower = lower.replace(upper.lower(), upper)
@@ -47,11 +47,11 @@ def _place(path: str) -> bytes:
 
 
 def same_place(paths: Iterable[str]) -> str:
-    """Return a lowercase path that two files, or a file and a folder, both use; "" if none.
+    """Return a path, in lower case, that is used twice: by two files, or by a file and a folder.
 
-    The paths are sorted with the separator before every other character, so that a folder's
-    content directly follows a file with the folder's name. A set of all folders could take
-    gigabytes, because paths may be deep.
+    Returns "" if there is no such path. The paths are sorted with the separator before all other
+    characters: if a file and a folder have the same name, the folder's content directly follows the
+    file. A set of all folders could take gigabytes, because paths may be deep.
     """
     places = sorted(_place(path) for path in paths)
     for before, after in pairwise(places):

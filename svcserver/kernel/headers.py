@@ -1,4 +1,4 @@
-"""The names of header fields that services, clients and game servers share, in lower case."""
+"""The header fields that services, clients and game servers share; their names are lowercase."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Column = list[float | None]
 
 @define
 class HostHistory:
-    """Averages over the ``STEP_S`` seconds that begin at each time in ``at`` (epoch seconds).
+    """Averages over spans of ``STEP_S`` seconds; ``at`` has their start times in epoch seconds.
 
     The columns of ``load`` are in percent; those of ``services`` are the share of checks at which
     the service was not down. None means that nothing was measured.
@@ -109,7 +109,7 @@ def _read(path: Path, changed_at: int, inode: int) -> HostHistory:
 
 
 def _columns(columns: Any, count: int) -> dict[str, Column]:
-    """Return the columns of a file; raises ValueError if they do not fit each other."""
+    """Return the columns of a file; raises ValueError if their lengths differ."""
     made = {
         str(name): [None if value is None else float(value) for value in column]
         for name, column in [*columns.items()][:MAX_COLUMNS]

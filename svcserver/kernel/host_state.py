@@ -51,7 +51,7 @@ class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
     Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
-    the number of open files and its limit, for the service that is closest to the limit.
+    the number of open files and the limit of the service that is closest to its limit.
     """
 
     at: float
@@ -66,11 +66,11 @@ class MachineSample:
 
 @frozen
 class HostState:
-    """The host at the time ``at``; ``machine`` has the load of the last hour, oldest first.
+    """The state of a host at the time ``at``; ``machine`` has the last hour's load, oldest first.
 
-    ``environment`` has the settings that the writer's environment overrides in ``stack.env``, with
-    None for a secret. ``changed`` has, by service, the settings whose line in its env file has
-    changed since the service started; None if the file has changed in an unknown way.
+    ``environment`` has the values with which the writer's environment overrides ``stack.env``; a
+    secret is None. For each service, ``changed`` has the settings whose line in the service's env
+    file has changed since the service started. It has None if it is unknown what has changed.
     """
 
     at: float

@@ -1,4 +1,4 @@
-"""JSON: the parsing of an untrusted client's text, and the writing of compact bytes."""
+"""JSON: parsing text from untrusted clients, and writing compact bytes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class BadJson(ValueError):
 def parse(text: bytes | str) -> Json:
     """Parse the JSON object or list in ``text``; empty text means ``{}``.
 
-    Raises ``BadJson`` for hostile input: NaN, nesting too deep to be written again, lone
-    surrogates, and a bare scalar (which the original's parser rejects too). Spec: 1 §4 convention
-    3, convention 4.
+    Raises ``BadJson`` for NaN, for lone surrogates, for nesting that is too deep to be written
+    again, and for a bare scalar, which the original server rejects, too. Spec: 1 §4 convention 3,
+    convention 4.
     """
     value = read(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):
@@ -32,7 +32,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Parse JSON without a limit on its depth; writing a value that is too deep then fails."""
+    """Parse JSON without a limit on its depth; a value that is too deep cannot be written again."""
     if not text.strip():
         return {}
     try:
@@ -53,7 +53,7 @@ def _is_flat(value: dict[str, Json] | list[Json]) -> bool:
 
 
 def _may_be_deep(text: bytes | str) -> bool:
-    """Return whether the text has many brackets; counting is much cheaper than a full walk."""
+    """Return whether the text has so many brackets that its value may be nested too deeply."""
     if isinstance(text, str):
         return text.count("{") + text.count("[") > MAX_DEPTH
     return text.count(b"{") + text.count(b"[") > MAX_DEPTH

@@ -38,7 +38,7 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """True if the arguments name the map, which only tutorial launches do."""
+        """True if the arguments name a map; this is so only for tutorials."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property
@@ -48,7 +48,7 @@ class LaunchRequest:
 
     @property
     def behemoth(self) -> str:
-        """The value of the third part of the arguments; may be empty."""
+        """The behemoth: the value in the third part of the arguments; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 

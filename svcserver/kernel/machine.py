@@ -1,9 +1,9 @@
 """Tickets of the machine, which authenticate ``svcctl`` and ``svc-stack`` to the metagame.
 
-The owner's second factor is for people; programs of the host need another proof. A program that can
-read the host's signing key can already act as any player and write the database. So a ticket is an
-HMAC with a key derived from the signing key. The ticket permits one method and target for two
-minutes, and only from the machine itself (the gate checks that). Tickets are not stored:
+People prove themselves with a second factor; programs of the host need another proof. A program
+that can read the host's signing key can already act as any player and write the database. So a
+ticket is an HMAC with a key derived from the signing key. The ticket permits one method and target
+for two minutes, and only from the machine itself (the gate checks that). Tickets are not stored:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """

@@ -1,7 +1,7 @@
-"""Clocks that never jump: epoch seconds for stored times, and the reactor's timers.
+"""Clocks that never jump: one for stored times, in epoch seconds, and one for timers.
 
-After a clock change or an NTP correction, invites, queues and limits must not all expire together
-or stop for an hour.
+If somebody or NTP sets the machine's clock, invites, queues and limits must neither all expire at
+once nor stop for an hour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SLEW = 0.1  # fraction of elapsed time: an hour's jump takes ten hours to correc
 
 @define
 class MonotonicClock:
-    """Epoch seconds that only increase; the clock follows a change of the machine's time slowly.
+    """A clock of epoch seconds that only increase; it slowly follows changes of the machine's time.
 
     The clock is thread-safe, because transactions read it in the thread that they run in.
     """

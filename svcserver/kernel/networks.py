@@ -1,4 +1,4 @@
-"""The key under which limits count an address; an IPv6 address counts as its /64 network."""
+"""The network of an address, by which limits are counted: for IPv6, the /64 network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=8192)
 def network_of(address: str, bits: int = 64) -> str:
-    """Return ``2001:db8::/64`` for an IPv6 address; return an IPv4 address unchanged.
+    """Return the network of an IPv6 address, such as ``2001:db8::/64``, or an IPv4 address itself.
 
     An IPv4-mapped IPv6 address counts as IPv4. Text that is not an address is returned unchanged.
     """

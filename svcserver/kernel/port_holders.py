@@ -18,14 +18,14 @@ _HELD = ("0A", "07")  # the kernel's codes for a listening TCP socket and a UDP 
 
 @frozen
 class PortHolder:
-    """The process that listens on a port, with its command line and working folder."""
+    """The process that listens on a port: its command line and its working folder."""
 
     pid: int
     words: tuple[str, ...]
     folder: Path = Path("/")
 
     def settings_of(self, component: str) -> Path | None:
-        """Return the env file if the process runs ``component``; None for any other program."""
+        """Return the component's env file if the process runs this component, else None."""
         if f"svc-{component}" not in self.words or "--env-file" not in self.words[:-1]:
             return None
         return self.folder / self.words[self.words.index("--env-file") + 1]
@@ -44,10 +44,11 @@ class PortHolder:
 def port_holder(
     host: str, port: int, may_be: Callable[[PortHolder], bool], *, udp: bool = False
 ) -> PortHolder | None:
-    """Return the process that listens on an address; None if the system hides it.
+    """Return the process that listens on an address; None if it cannot be found.
 
-    The system hides the sockets of other users' processes, but shows their command lines. In that
-    case, the result is the first process of the listening user for which ``may_be`` is true.
+    The system hides which sockets belong to another user's processes, but it shows the user of a
+    socket and all command lines. For a hidden process, the result is the user's first process for
+    which ``may_be`` is true.
     """
     held = _sockets(host, port, "udp" if udp else "tcp")
     processes = sorted(PROCESSES.glob("[0-9]*"), key=lambda path: int(path.name)) if held else []
@@ -64,7 +65,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Map each socket that is bound to the address to its user's id; keys are names from /proc."""
+    """Return the sockets bound to the address, by their name in /proc, with their users' ids."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The start time of a process, which distinguishes it from a later process with the same pid."""
+"""The start times of processes, which distinguish a process from a later one with the same pid."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class TokenBuckets:
     def take(self, key: str, now: float, amount: float = 1) -> float:
         """Take ``amount`` tokens: return 0.0, or the seconds until enough tokens are available.
 
-        An amount above ``burst`` needs a full bucket.
+        For an amount above ``burst``, a full bucket is enough.
         """
         burst, per_second = self.rate.burst, self.rate.per_minute / 60
         bucket = self._bucket(key, now)
@@ -68,7 +68,10 @@ class TokenBuckets:
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
-        """Subtract ``amount`` tokens that another process gave out; stop at -``burst``."""
+        """Subtract ``amount`` tokens that another process gave out.
+
+        A bucket never has fewer than minus ``burst`` tokens.
+        """
         burst = self.rate.burst
         bucket = self._bucket(key, now)
         tokens, since = bucket

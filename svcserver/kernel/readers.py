@@ -1,4 +1,4 @@
-"""The compiler from a shape (``kernel.shapes``) to a function that validates JSON."""
+"""The compiler that turns a shape (``kernel.shapes``) into a function that validates JSON."""
 
 from __future__ import annotations
 
@@ -131,7 +131,10 @@ def _chosen(kind: Any) -> Read:
 
 
 def _either(kind: Any) -> Read:
-    """Return a reader that uses the first alternative that fits; null must be allowed."""
+    """Return a reader for a union type: it uses the first alternative that fits.
+
+    It accepts null only if the union contains ``None``.
+    """
     inner = [_hook(option) for option in get_args(kind) if option is not NoneType]
     takes_null = len(inner) < len(get_args(kind))
     only = inner[0] if len(inner) == 1 else None
@@ -161,10 +164,10 @@ def _late(kind: Any) -> Read:
 
 
 def _object(shape: type[Any]) -> Read:
-    """Return a reader that passes the members, in the order of the class, to the constructor.
+    """Return a reader that passes an object's members to the constructor of ``shape``, in order.
 
-    The reader is one compiled expression for each class, as in attrs. A loop over the members would
-    make an inventory transaction 50 % slower.
+    Like the methods that attrs makes, each reader is one compiled expression. A loop over the
+    members would make an inventory transaction 50 % slower.
     """
     by_name = members(shape)
     attributes = [
@@ -202,7 +205,7 @@ def _object(shape: type[Any]) -> Read:
 
 
 def _plain_of_optional(kind: Any) -> Read | None:
-    """Return the reader of the only non-null alternative, or None."""
+    """For a type like ``int | None``, return the reader of ``int``; otherwise, return None."""
     alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else ()
     plain = [option for option in alternatives if option is not NoneType]
     if len(plain) != 1 or len(alternatives) != 2 or get_origin(plain[0]) is Late:
@@ -241,7 +244,7 @@ def _worded(
     by_name: Mapping[str, Attribute[Any]],
     attributes: list[tuple[str, Read, Any]],
 ) -> Malformed:
-    """Return the refusal for the first member that does not fit.
+    """Return the error for the first member that does not fit its type.
 
     The members are read again, so that the compiled constructor need not keep track of them.
     """

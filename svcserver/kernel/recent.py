@@ -23,7 +23,7 @@ PIECE = 256 * 1024  # bytes read at once
 
 @define
 class Bounded:
-    """A size-limited file of lines; the previous file stays as ``NAME.1``.
+    """A file of lines with a size limit; when it is full, it is renamed to ``NAME.1``.
 
     Lines that cannot be written are dropped.
     """
@@ -51,7 +51,7 @@ class Bounded:
 
 @define
 class Recent:
-    """An output that passes lines to ``out`` (``write``, ``flush``) and stores the last lines."""
+    """An output stream that passes lines to ``out``, and stores the last lines in ``file``."""
 
     file: Bounded
     out: Any
@@ -75,7 +75,7 @@ class Follower:
     _rest: bytes = field(default=b"", init=False)
 
     def new(self) -> list[str] | None:
-        """Return the lines since the last call, without secrets; None if no stack runs."""
+        """Return the lines since the last call, without secrets; None if no stack is running."""
         try:
             with self.file.open("rb") as file:
                 about = os.fstat(file.fileno())

@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is truncated before it is searched, and every pattern takes time linear in the truncated text:
-a pattern matches a whole run of characters (a possessive quantifier), and only at the start of the
-run (the lookbehind). ``tests/contract/test_patterns.py`` measures that. No group is repeated
-possessively, because Python before 3.11.5, as in Debian 12, matches such groups wrongly. Spec: 2 §5
-Gateway, "Log".
+Text is truncated before it is searched, and the time of every pattern is linear in the truncated
+text. For this, a pattern matches a whole run of characters (with a possessive quantifier), and only
+at the start of the run (with a lookbehind). ``tests/contract/test_patterns.py`` measures the time.
+No group is repeated possessively, because Python before 3.11.5, as in Debian 12, matches such
+groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RUNNING = string.ascii_letters + string.digits + "_=~+.%-"
 
 
 def redact(text: str) -> str:
-    """Return ``text`` without the parts that look like one of our secrets.
+    """Return ``text`` with everything masked that looks like one of our secrets.
 
     The secrets are player tokens, account keys, game-server keys, hashes and invite codes.
     """
@@ -129,9 +129,10 @@ def _is_sensitive(name: str) -> bool:
 
 
 def _without_tokens(match: re.Match[str]) -> str:
-    """Replace each JWT in text whose parts are joined by dots.
+    """Mask each JWT in a text that consists of parts joined by dots.
 
-    A JWT is two or three such parts, and the first part contains ``eyJ``, where the JWT begins.
+    A JWT consists of two or three parts. It begins with ``eyJ``, which need not be at the start of
+    its first part.
     """
     pieces = _DOTS.split(match[0])
     parts, at = [], 0
@@ -149,7 +150,7 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Keep a long run that is an account id or has one kind of characters; mask any other run."""
+    """Mask a long run, unless it is an account id or has only one kind of characters."""
     text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text

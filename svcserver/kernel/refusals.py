@@ -1,6 +1,6 @@
 """The exceptions that a rule raises to refuse a request, one for each HTTP status.
 
-Only ``web.front`` turns them into an answer. The route's ``refuse`` function decides the body
+Only ``web.front`` turns them into a reply. The route's ``refuse`` function makes the body
 (``metagame/replies.py`` has the shared functions; their shapes are in
 ``metagame/refusal_wire.py``). ``web/refusals.py`` records each function's shape for OpenAPI.
 """
@@ -56,7 +56,7 @@ class Conflict(Refusal):
 
 
 class Unanswered(Conflict):
-    """The other process has not answered; it may have executed the request."""
+    """Another service has not answered; it may or may not have carried out the request."""
 
 
 class Gone(Refusal):

@@ -1,4 +1,4 @@
-"""The Linux capabilities of a process: single rights of root."""
+"""The Linux capabilities of a process: rights of root that a process may have separately."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ _SET_DUMPABLE, _SET_KEEPCAPS, _AMBIENT, _RAISE = 4, 8, 47, 2  # of prctl
 
 
 def keep_over_change_of_user() -> None:
-    """Keep the capabilities when root becomes another user; raises OSError."""
+    """Make the process keep its capabilities when it changes from root to another user.
+
+    Raises OSError.
+    """
     if IS_LINUX:
         _prctl(_libc(), _SET_KEEPCAPS, 1)
 
 
 def reduce_rights(rights: Collection[int] = ()) -> None:
-    """Remove all other capabilities from this process and its future children; raises OSError."""
+    """Remove all capabilities but ``rights`` from this process and its future children.
+
+    Raises OSError.
+    """
     if not IS_LINUX:
         return
     libc = _libc()

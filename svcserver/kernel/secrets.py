@@ -1,4 +1,4 @@
-"""Secrets that no repr shows, their constant-time comparison, and their hashes."""
+"""Secrets: hidden from every repr, compared in constant time, and stored as hashes."""
 
 from __future__ import annotations
 

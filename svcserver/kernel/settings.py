@@ -5,13 +5,13 @@
         port: int = env("PORT", whole(1, 65535))
         chat: bool = env("CHAT", off_unless_1, default=False, bad=Bad.WARN)
 
-``load`` builds it from the environment. Each line also defines the effect of a bad value.
-``Bad.FAIL`` raises ``BadSetting``, whose one-line message gives the variable, the fault and the
-remedy, but never the value, which may be a secret. ``Bad.WARN`` returns the same message as a
-warning and uses the default.
+``load`` fills an instance of the class from the environment. Each line also defines what a bad
+value causes. ``Bad.FAIL`` raises ``BadSetting``, whose one-line message gives the variable, the
+fault and the remedy, but never the value, which may be a secret. ``Bad.WARN`` returns the same
+message as a warning and uses the default.
 
-The readers below return the value or raise ``ValueError`` with the remedy,
-such as ``must be a whole number from 1 to 65535``.
+The readers below return the value or raise ``ValueError`` with the remedy, such as ``must be a
+whole number from 1 to 65535``.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def env(
     empty_is_a_value: bool = False,
     live: bool = False,
 ) -> Any:
-    """Return a field of a settings class that is read from the variable ``name``.
+    """Return a field of a settings class; its value is read from the variable ``name``.
 
-    Without ``default`` the variable is required. An empty or blank value counts as
-    unset unless ``empty_is_a_value``. A ``live`` field may be assigned while the service runs, so
-    code must read it at each use.
+    Without ``default`` the variable is required. An empty or blank value counts as unset unless
+    ``empty_is_a_value``. A ``live`` field may be assigned while the service runs, so code must read
+    it at each use.
     """
     return field(
         default=default,
@@ -98,7 +98,7 @@ def variables(shape: type[Any]) -> Sequence[str]:
 
 
 def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with the variables of a file; existing variables are never replaced."""
+    """Return ``environ`` and the variables of a file; those in ``environ`` take precedence."""
     if path is None:
         return dict(environ)
     try:
@@ -148,7 +148,10 @@ def whole(low: int, high: int | None = None) -> Reader:
 
 
 def number(low: float, high: float | None = None, *, above: bool = False) -> Reader:
-    """Return a reader of decimal numbers of at least ``low``, or above ``low`` with ``above``."""
+    """Return a reader of decimal numbers from ``low`` to ``high``.
+
+    If ``above`` is true, the number must be greater than ``low``.
+    """
 
     def read(text: str) -> float:
         words = f"{'above' if above else 'of at least'} {low:g}"
@@ -179,7 +182,7 @@ def off_unless_1(text: str) -> bool:
 
 
 def zero_or_one(words: str = "must be 0 or 1") -> Reader:
-    """Return a reader of ``0`` and ``1``; ``words`` is the message for any other value."""
+    """Return a reader of a switch, ``0`` or ``1``; ``words`` is the message for any other value."""
 
     def read(text: str) -> bool:
         if text.strip() not in ("0", "1"):
@@ -219,9 +222,9 @@ def comma_list(text: str) -> tuple[str, ...]:
 
 
 def ip_list(text: str) -> tuple[str, ...]:
-    """Read a comma list of IP addresses; other entries are ignored.
+    """Read a comma-separated list of IP addresses; other entries are ignored.
 
-    The addresses are returned as sockets report them.
+    The addresses are returned in the form in which sockets report them.
     """
     addresses = []
     for part in comma_list(text):

@@ -9,9 +9,10 @@
         items: Skipping[StackWish] = ()          # invalid entries are left out
         data: Late[str]                          # checked only when the handler calls ``read``
 
-``kernel.readers`` compiles such a class into a function; the OpenAPI document is generated from
-the same class (``web.openapi``). A type here is strict unless its name says otherwise: ``1`` is
-not a string, ``true`` is not a number, and null is accepted only if the type includes ``None``.
+``kernel.readers`` compiles such a class into a function that validates a body. ``web.openapi``
+generates the OpenAPI document from the same class. Types are strict unless their name says
+otherwise: ``1`` is not a string, ``true`` is not a number, and null is accepted only if the type
+includes ``None``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def pascal_case(name: str) -> str:
 
 
 def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that sets the spelling of the members' JSON keys."""
+    """Return a class decorator; ``how`` makes the JSON key of a member from its attribute name."""
 
     def mark(shape: type[T]) -> type[T]:
         setattr(shape, KEYS, staticmethod(how))
@@ -84,7 +85,7 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """Return a field's metadata: its JSON key, and the message and code of its refusal."""
+    """Return a field's metadata: its JSON key, and the message and code if a value does not fit."""
     values = {KEY: key, MESSAGE: message, CODE: code}
     return {name: value for name, value in values.items() if value}
 
@@ -96,7 +97,7 @@ def key_of(shape: type[Any], attribute: Attribute[Any]) -> str:
 
 
 def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
-    """Map the JSON keys of a shape to its members."""
+    """Return the members of a shape by their JSON keys."""
     return {
         key_of(shape, attribute): attribute
         for attribute in _resolved(shape)
@@ -111,10 +112,10 @@ def _resolved(shape: type[Any]) -> tuple[Attribute[Any], ...]:
 
 
 def further_members(why: str) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that permits members beyond the shape, for the reason ``why``.
+    """Return a class decorator for a reply that may have members that its shape does not declare.
 
-    Tests require every other reply to have exactly the members of its shape
-    (``tests/support/closed.py``).
+    ``why`` gives the reason. Tests require all other replies to have exactly the members of their
+    shapes (``tests/support/closed.py``).
     """
 
     def mark(shape: type[T]) -> type[T]:
@@ -128,23 +129,23 @@ def further_members(why: str) -> Callable[[type[T]], type[T]]:
 
 
 class Mark:
-    """An argument of ``Annotated`` that changes how a value is read and documented."""
+    """An argument of ``Annotated`` that changes how a value is read or documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Return the function that reads a value of the annotated type.
+        """Return the reader (a function) for values of the annotated type.
 
-        ``read`` reads a value of ``kind``, the type without annotations. If there are several
-        annotations, each gets the function that the previous one returned.
+        ``kind`` is the type without annotations, and ``read`` is its reader. If a type has several
+        annotations, each gets the reader that the previous annotation returned.
         """
         return read
 
     def schema(self, plain: Schema) -> Schema:
-        """Return the annotated type's JSON schema; ``plain`` is that of the type alone."""
+        """Return the annotated type's JSON schema; ``plain`` is the schema of the bare type."""
         return plain
 
 
 class Documented(Mark):
-    """An annotation that adds ``more`` to the schema, for a rule that is checked elsewhere."""
+    """An annotation that adds ``more`` to the schema, to document a rule that other code checks."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -177,7 +178,10 @@ class As(Mark):
 
 
 def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
-    """Return a type for whole numbers, also ``2.0``; ``digits`` allows strings of digits too."""
+    """Return a type for whole numbers, including ``2.0``.
+
+    If ``digits`` is not 0, it also allows a string of at most so many digits.
+    """
     wanted = f"a whole number from {low} to {high}"
     if high == MAX_WHOLE:
         wanted = "a whole number" if low == -MAX_WHOLE else f"a whole number of at least {low}"
@@ -214,7 +218,10 @@ def text_where(fits: Callable[[str], bool], wanted: str) -> As:
 
 
 def text(shortest: int, longest: int | None = None) -> As:
-    """Return a type for strings of limited length without NUL, which PostgreSQL rejects."""
+    """Return a type for strings of limited length without NUL characters.
+
+    PostgreSQL cannot store NUL characters.
+    """
     wanted = f"a text of {shortest} to {longest} characters"
     if longest is None:
         longest, wanted = sys.maxsize, f"a text of at least {shortest} characters"
@@ -259,7 +266,7 @@ TextWithNul = Annotated[str, As(_any_text, {"type": "string"})]
 
 
 class LenientMark(Mark):
-    """A mark of a ``Lenient`` type: a value of the wrong shape is ignored, not refused."""
+    """The annotation of a ``Lenient`` type: a value that does not fit counts as missing."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         return self.otherwise(read, None)
@@ -280,7 +287,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that replaces an unfit value with ``value``, which a rule can then refuse."""
+    """An annotation that replaces an unfit value with ``value``, so that a rule can refuse it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -380,7 +387,10 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen: one is created for every request of its routes
 class Late(Generic[T]):
-    """A body or member that only ``read`` checks, for routes that apply another rule first."""
+    """A body or member that is not checked before ``read`` is called.
+
+    A route uses it to apply another rule first.
+    """
 
     sent: Json = field(repr=False)
     reads: Read = field(repr=False)

@@ -30,7 +30,10 @@ class Signal(Generic[T]):
         self.listeners.append(listener)
 
     def send(self, news: T) -> None:
-        """Call every listener, in order, until one raises, which is a defect."""
+        """Call every listener in order.
+
+        If a listener raises, which is a bug, the remaining listeners are not called.
+        """
         for listener in self.listeners:
             listener(news)
 
@@ -46,7 +49,7 @@ class Heard:
 
 @frozen
 class Blocked:
-    """Account ``by`` blocked ``whom``; their friendship and their invites to each other end."""
+    """Account ``by`` has blocked ``whom``; their friendship and the invites between them end."""
 
     by: AccountId
     whom: AccountId
@@ -84,7 +87,8 @@ class PartyChanged:
 class GuildChanged:
     """These accounts have left the guild. The signal may be sent more than once.
 
-    Without a guild id, the accounts are in no guild. Without accounts, the guild was deleted.
+    If ``guild_id`` is empty, the accounts are in no guild at all. If there are no accounts, the
+    guild was deleted.
     """
 
     guild_id: str
@@ -103,9 +107,9 @@ class Renamed:
 class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
-    The signal is sent before the account gets a newer token. Every current session therefore used
-    an old token, and the account's chat sessions and game places end. The signal may be sent more
-    than once.
+    The signal is sent before the account gets a newer token. So all sessions that exist at that
+    time used an old token: the account's chat sessions and its places in parties and hunts end. The
+    signal may be sent more than once.
     """
 
     account_id: AccountId
@@ -122,11 +126,11 @@ class SentToHunt:
 
 @frozen
 class Announced:
-    """The request to show the line ``text`` from the server in every chat room.
+    """A request to show ``text`` in every chat room as a line from the server.
 
     ``made_at`` (epoch milliseconds) identifies the announcement, and ``mark`` is smaller for each
-    later line of it. Several processes may send the same line; these two fields show that the lines
-    are the same, so that only the first is published.
+    later line of it. Several processes may send the same line. By these two fields the lines are
+    recognised as the same, so that only the first is published.
     """
 
     text: str

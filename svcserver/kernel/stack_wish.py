@@ -20,7 +20,7 @@ WISHES = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:
-    """Return whether a stack has written log lines in ``folder`` since the time ``since``."""
+    """Return whether a stack has written log lines to ``folder`` since the time ``since``."""
     try:
         return (folder / RECENT).stat().st_mtime >= since
     except OSError:

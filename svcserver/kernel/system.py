@@ -44,7 +44,7 @@ def system() -> System:
 
 @contextmanager
 def owned(source: System) -> Iterator[None]:
-    """Replace the machine's time and randomness with ``source``, for a simulation."""
+    """Use ``source`` instead of the machine's time and randomness during the block."""
     global _system
     before, _system = _system, source
     try:

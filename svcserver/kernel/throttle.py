@@ -16,7 +16,7 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class Throttle:
-    """A throttle that lets a key pass once in ``every_s`` seconds, and remembers ``most`` keys."""
+    """A throttle that lets each key pass once in ``every_s`` seconds, for up to ``most`` keys."""
 
     every_s: float = 60.0
     most: int = MAX_KEYS
@@ -40,7 +40,7 @@ class Throttle:
 
 @define
 class LogSampler:
-    """A sampler of similar log lines; each written line says how many were omitted before it."""
+    """A limit on similar log lines; each written line says how many were omitted before it."""
 
     _each: TokenBuckets = field(factory=lambda: TokenBuckets(EACH, MAX_KEYS), init=False)
     _all: TokenBuckets = field(factory=lambda: TokenBuckets(ALL, 1), init=False)

@@ -43,7 +43,7 @@ MAX_SPAN_S = 3_650 * DAY_S
 
 
 def seconds_of(text: str) -> int | None:
-    """Parse a span such as ``7d`` (units s, m, h, d, w); None if invalid or above ten years."""
+    """Parse a duration such as ``7d`` (units s, m, h, d, w); None if invalid or above ten years."""
     match = _SPAN.match(text.strip().lower())
     seconds = int(match[1]) * _UNITS[match[2]] if match is not None else 0
     return seconds if 0 < seconds <= MAX_SPAN_S else None
