@@ -1,4 +1,4 @@
-"""The SQLAlchemy engine for DATABASE_URL, configured so that a committed write is on disk."""
+"""The SQLAlchemy engine for DATABASE_URL; its configuration makes committed writes durable."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def database_url(text: str) -> URL:
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the DATABASE_URL of an SQLite file, with URL characters in its name escaped."""
+    """Return the DATABASE_URL of an SQLite file; special characters in its name are escaped."""
     return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
 
 
@@ -77,7 +77,7 @@ def is_sqlite(engine: Engine) -> bool:
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """Return an engine, not yet connected, that hides statement parameters in logs and errors.
+    """Return an engine that hides statement parameters in logs and errors; it does not connect yet.
 
     ``connections`` is the maximum number of connections to PostgreSQL. PostgreSQL lists them under
     the name ``program``.

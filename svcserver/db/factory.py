@@ -16,13 +16,13 @@ class LedgerService(Ledger, Protocol):
     """A ledger that is also a Twisted service: it accepts work while it is running."""
 
     def startService(self) -> None:
-        """Start to accept work."""
+        """Start accepting work."""
 
     def stopService(self) -> Any:
         """Return a Deferred that fires once all accepted work is done."""
 
     def setServiceParent(self, parent: Any) -> None:
-        """Attach the ledger to ``parent``, so that both start and stop together."""
+        """Attach the ledger to ``parent``, so that they start and stop together."""
 
 
 def ledger_for(
@@ -34,9 +34,9 @@ def ledger_for(
 ) -> LedgerService:
     """Return the ledger for the engine's back-end.
 
-    ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters`` counts
-    how often PostgreSQL repeats a transaction. ``accounts`` is the column of the account id, by
-    which PostgreSQL locks an account's row.
+    ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters``
+    receives the number of transactions that were repeated on PostgreSQL. ``accounts`` is the column
+    with the id of each account, by which PostgreSQL locks an account's row.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)

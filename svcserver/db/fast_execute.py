@@ -1,11 +1,12 @@
 """Executes compiled statements directly on the driver, at a third of SQLAlchemy's CPU cost.
 
-On SQLite, the driver's cursor executes the statements; on PostgreSQL, libpq's pipeline mode does
-(``pipelined.py``).
+On SQLite, the driver's cursor executes the statements. On PostgreSQL, they are sent in libpq's
+pipeline mode (``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
-the order of the parameters, the names of the columns) are cached as a plan. SQLAlchemy itself
-executes statements that are not simple, such as those with long lists or Python-side defaults.
+the order of the parameters, the names of the columns) are cached as a plan. Statements that are not
+simple, such as those with long lists or with defaults that Python computes, are still executed by
+SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Plans:
     def plan_for(
         self, statement: Any, parameters: Mapping[str, Any], dialect: Any
     ) -> ExecutionPlan | None:
-        """Return the plan; None on a statement's first run, or if a plan is impossible.
+        """Return the statement's plan; None on its first run, or if no plan is possible.
 
         The first run creates no plan, because many statements are built for a single run.
         """
@@ -208,7 +209,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
 
 
 def _is_bytes(value: Any) -> bool:
-    """Return whether the type is binary: SQLite takes and returns bytes without conversion."""
+    """Return whether the type is binary; the SQLite driver needs no conversion for bytes."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -243,7 +244,10 @@ def _convert(kind: Any, dialect: Any) -> Convert | None:
 
 
 def _oid(kind: Any) -> int | None:
-    """Return PostgreSQL's type number (OID) of a numeric type, which SQLAlchemy needs, or None."""
+    """Return PostgreSQL's type number (OID) if the type is numeric, else None.
+
+    SQLAlchemy needs the number to choose a conversion.
+    """
     if isinstance(kind, Float):
         return _FLOAT8
     return _NUMERIC if isinstance(kind, Numeric) else None

@@ -76,7 +76,7 @@ def is_full(why: BaseException | None) -> bool:
 
 @define
 class DatabaseFaults:
-    """The converter that turns database errors other than bugs into ``Unavailable``.
+    """Turns database errors that are not bugs into ``Unavailable``.
 
     It logs each kind of error at most once a minute.
     """

@@ -3,9 +3,9 @@
     character = await ledger.write(lambda tx: SqlCharacters(tx).create(...))
 
 ``work(tx)`` gets a SQLAlchemy Core connection inside a transaction. A write's Deferred fires only
-after the COMMIT that includes the write. If work raises, only that work is rolled back.
+after the COMMIT that includes the write. If ``work`` raises, only its own changes are rolled back.
 
-Stores prebuild their statements at module level, with bindparams. Building a statement for each
+Stores build their statements once, at module level, with bindparams. To build a statement for each
 call would halve the throughput.
 """
 
@@ -34,9 +34,9 @@ class OneAccount:
 
 @frozen
 class Across:
-    """The scope of work that depends on several accounts: PostgreSQL runs it SERIALIZABLE.
+    """The scope of work that depends on several accounts; PostgreSQL runs it as SERIALIZABLE.
 
-    Jobs with the same ``turn``, an account id, run one after the other.
+    ``turn`` may be an account id; jobs with the same ``turn`` run one after the other.
     """
 
     turn: str | None = None

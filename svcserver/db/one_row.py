@@ -11,12 +11,12 @@ _THE_ONE = 1
 
 
 def the_one() -> sa.Column[int]:
-    """Return the primary-key column of a one-row table; each table needs a new column object."""
+    """Return a new primary-key column for a one-row table."""
     return sa.Column("id", sa.Integer, primary_key=True)
 
 
 class OneRow:
-    """The single row of ``table``, whose primary key is ``the_one()``."""
+    """The single row of ``table``; the table's primary key is a column made by ``the_one``."""
 
     def __init__(self, table: sa.Table) -> None:
         is_wanted = table.c.id == sa.bindparam("wanted")

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which many statements take one round trip.
+"""A connection to PostgreSQL on which many statements take only one round trip.
 
 The connection uses libpq's pipeline mode: statements are prepared once, sent together and answered
 together. Only one thread may use a connection. A broken connection is reopened when it is next
@@ -28,7 +28,7 @@ _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class ConnectionGone(Exception):
-    """The error for a broken connection; ``error`` is what SQLAlchemy would have raised."""
+    """The error for a broken connection; ``error`` is the one that SQLAlchemy would have raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -40,7 +40,7 @@ class Unsure(ConnectionGone):
 
 
 class CommandFailed(Exception):
-    """The error of the command at index ``at``, which aborted the transaction."""
+    """The error of a failed command, which aborted the transaction; ``at`` is its index."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -128,7 +128,7 @@ class Pipeline:
             )
 
     def end_reading(self) -> None:
-        """End a read-only transaction without waiting for the reply."""
+        """End a read-only transaction; do not wait for the reply."""
         if self._first:
             self._first = []
             return
@@ -156,7 +156,7 @@ class Pipeline:
         return loaded
 
     def plainly(self, run: Callable[[Connection], Any]) -> Any:
-        """Return the result of ``run``, which SQLAlchemy executes outside pipeline mode."""
+        """Return the result of ``run``; SQLAlchemy executes it outside pipeline mode."""
         if self._first:
             self.exchange([])
         self._answers()

@@ -1,8 +1,8 @@
 """Runs several jobs in one transaction, and sends their statements in the same round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with its result. A job does not notice the other jobs: it works as
-if it had a connection of its own.
+together, and each job continues with its result. A job does not notice the others; for the job, the
+connection seems to be its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The error for a transaction that must be rolled back, because the jobs in ``by`` failed."""
+    """The error for a transaction that must be rolled back; ``by`` has the jobs that failed."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")
@@ -82,7 +82,7 @@ class _Together:
     greenlets: list[Any] = field(factory=list)
 
     def begin(self, works: Sequence[Work[Any]]) -> None:
-        """Run each job until its first commands."""
+        """Run each job until it waits for the results of its first commands."""
         self.results = [None] * len(works)
         for at, work in enumerate(works):
             tx = PipelinedConnection(self.pipeline, self.plans)
@@ -91,7 +91,7 @@ class _Together:
             self._take(run, run.greenlet.switch(work, tx))
 
     def exchange(self) -> None:
-        """Send all commands in one round trip, then run each job until its next commands."""
+        """Send all commands in one round trip, then run each job until it waits again."""
         runs, self.runs = self.runs, []
         try:
             answers = self.pipeline.exchange([command for run in runs for command in run.commands])
@@ -153,7 +153,7 @@ def _outcome(work: Work[Any], tx: Any) -> Any:
 
 
 def _whose(runs: Sequence[_Job], at: int) -> _Job:
-    """Return the run that issued the command at this index of the batch."""
+    """Return the job whose command has this index in the batch of commands."""
     for run in runs:
         if at < len(run.commands):
             return run
@@ -162,10 +162,10 @@ def _whose(runs: Sequence[_Job], at: int) -> _Job:
 
 
 def _padded(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Pad each list to a power of two in length by repeating its last value.
+    """Lengthen each list to the next power of two by repeating its last value.
 
-    A repeated value does not change an ``IN``. With few different lengths, there are few different
-    statements, so that their plans are reused.
+    A repeated value does not change the result of an ``IN``. Few different lengths mean few
+    different statements, so their plans can be reused.
     """
     lists = {name: value for name, value in parameters.items() if type(value) is list and value}
     if not lists:

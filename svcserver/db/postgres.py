@@ -1,4 +1,4 @@
-"""The ledger on PostgreSQL: a few threads with one connection each, which take jobs in batches.
+"""The ledger on PostgreSQL: a few threads, each with a connection, that run jobs in batches.
 
 Concurrent reads share one snapshot and its round trips. Concurrent writes to single accounts share
 a transaction with READ COMMITTED isolation, which locks the row of each account. Work that depends
@@ -35,8 +35,9 @@ READERS_OF = 4  # of every four connections, one reads and one writes single acc
 class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server.
 
-    ``accounts`` is the column of the account id, by which an account's row is locked. Without it,
-    every write runs SERIALIZABLE, like work that depends on several accounts.
+    ``accounts`` is the column with the id of each account, by which an account's row is locked.
+    Without such a column, every write runs as SERIALIZABLE, like work that depends on several
+    accounts.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The ways to run jobs on PostgreSQL: in shared snapshots, in shared transactions, or alone.
+"""Three ways to run jobs on PostgreSQL: in a shared snapshot, in a shared transaction, or alone.
 
-A thread of the pool calls one of these objects and passes its own connection.
+The threads of the pool call these objects, each with its own connection.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ReadRuns:
 
 @frozen
 class AccountLock:
-    """The locks on account rows; ``column`` is the column of the account id."""
+    """The locks on account rows; ``column`` is the column with the id of each account."""
 
     column: sa.Column[Any]
     together: str = field(init=False)
@@ -64,7 +64,7 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock the jobs' account rows that no other transaction has locked; return their ids."""
+        """Lock those of the jobs' accounts that nobody else has locked; return their ids."""
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,
@@ -84,14 +84,18 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """The way to run writes to single accounts: one transaction locks the rows of all accounts."""
+    """The way to run writes to single accounts: one transaction locks all accounts of the batch."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]
     lock: AccountLock | None
 
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
-        """Run the jobs; a job's outcome is LATER if another transaction has locked its account."""
+        """Run the jobs and return their outcomes.
+
+        The outcome is LATER if another transaction has locked the job's account or conflicts with
+        the job.
+        """
         lock = self.lock
         if lock is None:
             return [(job, LATER) for job in batch]
@@ -115,9 +119,9 @@ class AccountRuns:
 
 @frozen
 class SingleRuns:
-    """The way to run one job alone, and again after a conflict with another transaction.
+    """The way to run a job alone; after a conflict with another transaction, it runs again.
 
-    The job runs SERIALIZABLE if it depends on several accounts, or if its account does not exist.
+    A job runs as SERIALIZABLE if it depends on several accounts, or if its account does not exist.
     """
 
     most: ClassVar[int] = 1
@@ -172,7 +176,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Run the jobs together; if some of them fail, run the rest again. Return all outcomes."""
+    """Run the jobs together; whenever some fail, run the rest again. Return all outcomes."""
     outcomes: Outcomes = []
     broke = False
     while batch:

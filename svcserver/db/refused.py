@@ -1,7 +1,7 @@
-"""The recording of a refusal in one row, although the refused work itself is rolled back.
+"""Records a refusal in one row, although the refused work itself is rolled back.
 
-Work that raises is always rolled back. If the specification requires a record of the refusal, the
-work raises ``RefusedWrite`` and runs inside ``write_or_record``.
+If ``work`` raises an error, its changes are always rolled back. Where the specification requires a
+record of a refusal, ``work`` runs inside ``write_or_record`` and raises ``RefusedWrite``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """The error with which a unit of work refuses: it is rolled back, and the refusal is recorded.
+    """The error with which a unit of work refuses, so that the refusal is recorded.
 
-    ``write_or_record`` inserts ``row`` with the statement ``add``, and then raises ``why``.
+    The work is rolled back. Then ``write_or_record`` inserts ``row`` with the statement ``add``,
+    and raises ``why``.
     """
 
     def __init__(self, why: Refusal, add: Insert, row: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The lock on a database during a restore, which prevents a metagame from starting."""
+"""The lock that a restore holds on a database, so that no metagame starts meanwhile."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BUSY = "svcctl is restoring it; try again when the restore has ended"
 def restoring(url: URL) -> Iterator[None]:
     """Hold the restore lock during the block; raises BadDatabase if another restore holds it.
 
-    Take the lock before checking for running services. A metagame that starts meanwhile is then
-    either found by the check or refused by the lock.
+    Take the lock first, and check then whether services are running. So a metagame that starts at
+    this time is either found by the check, or refused because of the lock.
     """
     with ExitStack() as stack:
         if (path := _lock_file(url)) is not None:
@@ -62,7 +62,7 @@ def refuse_restored(engine: Engine) -> None:
 
 
 def _lock_file(url: URL) -> Path | None:
-    """Return an SQLite database's lock file; None for others, or if the system has no flock."""
+    """Return the lock file of an SQLite database; None for PostgreSQL, or without flock."""
     if os.name != "posix" or url.get_backend_name() != "sqlite" or not url.database:
         return None
     return Path(f"{url.database}.restoring") if url.database != ":memory:" else None

@@ -1,7 +1,7 @@
-"""The protection of coroutines from cancellation.
+"""Protects coroutines from being cancelled.
 
-The HTTP server cancels a handler when its client disconnects. A write that is already running still
-commits, so the steps after it, such as signals to other features, must run as well.
+The HTTP server cancels a handler when its client disconnects. A database write that has started
+still commits. So the steps that follow it, such as signals to other features, must run, too.
 """
 
 from __future__ import annotations

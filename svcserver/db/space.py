@@ -1,7 +1,7 @@
 """A reserve of free disk space that SQLite writes leave untouched.
 
-A full disk stops more than saves: the log, the check of a backup, even the shell log-in of the
-operator who needs to free space. So writes are refused earlier.
+A full disk does not only stop saves. It also stops the log, the check of a backup, and even the
+shell log-in of the operator who wants to free space. So writes are refused before the disk is full.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def free_bytes(folder: Path) -> int:
 
 @define
 class Reserve:
-    """A check that the disk has ``bytes`` free, made at most once a second; 0 disables it."""
+    """Checks, at most once a second, whether the disk has ``bytes`` free; 0 means no check."""
 
     folder: Path
     bytes: int
@@ -44,7 +44,7 @@ class Reserve:
             raise LowDiskSpace(self._short)
 
     def look_again(self) -> None:
-        """Make the next call of ``check`` look at the disk again."""
+        """Make the next call of ``check`` measure the free space again."""
         self._looked = None
 
     def _look(self) -> str:

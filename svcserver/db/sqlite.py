@@ -1,8 +1,8 @@
 """The ledger on SQLite: one writer thread with group commit, and one reader thread.
 
-While one COMMIT writes to disk, the jobs of the next batch gather. On an idle server a job is
-committed immediately; on a busy server many jobs share a commit (docs/performance.md has the
-figures).
+While a COMMIT writes to disk, new jobs wait; then they are all committed together. So an idle
+server commits a job immediately, and on a busy server many jobs share a commit (docs/performance.md
+has the figures).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 @define
 class CheckpointSchedule:
-    """The schedule of checkpoints: when the next part is due, and when the log can be restarted.
+    """The schedule of checkpoints: it says when the next part is due and when the log can restart.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
-    log has grown by about ``piece`` pages. The growth is estimated: the last part shows how many
-    pages each job has added on average.
+    log has grown by about ``piece`` pages. The growth is estimated from the number of jobs: at each
+    part, the pages per job are measured.
 
     The writer's thread calls ``committed`` and ``ended``, the checkpoint thread calls the other
     methods; no field is set by both threads.
@@ -76,7 +76,7 @@ class CheckpointSchedule:
         self._jobs = max(1, jobs)
 
     def moved(self, pages: int, done: int) -> None:
-        """Record that ``done`` of the log's ``pages`` are now in the database file."""
+        """Record that the log has ``pages`` pages, and that ``done`` of them are copied."""
         grown = pages - self._pages if pages >= self._pages else pages  # else restarted
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
@@ -84,7 +84,7 @@ class CheckpointSchedule:
         self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:
-        """Record that the writer tried to copy the rest of the log into the database file.
+        """Record that the writer has tried to copy the rest of the log into the database file.
 
         The next part of the checkpoint shows whether the attempt succeeded.
         """
@@ -92,7 +92,7 @@ class CheckpointSchedule:
 
 
 class Checkpoints:
-    """The thread that checkpoints the write-ahead log in parts, on its own connection."""
+    """The thread that copies the write-ahead log in parts, on its own connection."""
 
     def __init__(self, connection: Connection, file: Path, reactor: Any) -> None:
         self._connection, self._reactor = connection, reactor
@@ -117,7 +117,10 @@ class Checkpoints:
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Start or finish a due checkpoint; the writer's thread calls this after each batch."""
+        """Start a part of the checkpoint if it is due; copy the rest if the log can then restart.
+
+        The writer's thread calls this after each batch.
+        """
         if self._schedule.committed(jobs):
             self._due.set()
         if self._schedule.can_end:
@@ -151,9 +154,9 @@ class Checkpoints:
         self._schedule.moved(*progress)
 
     def _move(self, connection: Any) -> tuple[int, int] | None:
-        """Checkpoint; return how many pages the log has and how many were copied.
+        """Copy pages from the log; return how many pages the log has, and how many are copied.
 
-        Returns None if the database is busy or the checkpoint fails.
+        Returns None if the database is busy or the copying fails.
         """
         try:
             busy, pages, done = connection.execute(MOVE).fetchone()
@@ -231,7 +234,7 @@ class Worker:
         return self._stopped
 
     def _hand_over(self) -> None:
-        """Wake the thread once for all jobs of a reactor turn, instead of once for each job."""
+        """Pass all jobs of a reactor iteration to the thread together, to wake it only once."""
         if self._gathered:
             jobs, self._gathered = self._gathered, []
             self._queue.put(jobs)
@@ -293,7 +296,7 @@ class Worker:
     def _emptied(self) -> bool:
         """Truncate the write-ahead log to free disk space; return whether that succeeded.
 
-        The log may have grown to a hundred megabytes.
+        The log may have a size of a hundred megabytes.
         """
         now = self._reactor.seconds()
         if not self._writes or now < self._empty_again_at:
@@ -314,7 +317,7 @@ class Worker:
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; if that fails, the next batch rolls back."""
+        """Roll back to release the lock; if that fails, the next batch does it."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
@@ -374,7 +377,7 @@ class Worker:
 
 
 class SqliteLedger(Service):
-    """The default ledger: concurrent work shares one transaction, commit and fsync.
+    """The default ledger: concurrent jobs share one transaction, with one commit and one fsync.
 
     ``reserve`` is the number of bytes that must stay free on the disk; if fewer are free, writes
     fail with Unavailable.
@@ -391,7 +394,7 @@ class SqliteLedger(Service):
         self._checkpoints: Checkpoints | None = None
 
     def startService(self) -> None:
-        """Open the connections immediately, so that a failure stops the start."""
+        """Open the connections at once, so that the start fails if this fails."""
         Service.startService(self)
         writing = self._connect()
         if self._file is not None:

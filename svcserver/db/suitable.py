@@ -15,10 +15,10 @@ _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 
 
 def refuse_unsuitable(engine: Engine) -> None:
-    """Raise BadDatabase if the server cannot be used, because of a pooler or its encoding.
+    """Raise BadDatabase if the server cannot be used, because of its pooler or its encoding.
 
-    A pooler must not give each transaction another connection, and the encoding must be UTF-8.
-    Raises SQLAlchemyError if the server does not answer.
+    If there is a pooler, it must not change the connection between two transactions. The encoding
+    must be UTF-8. Raises SQLAlchemyError if the server does not answer.
     """
     if is_sqlite(engine):
         return

@@ -1,4 +1,4 @@
-"""The SQLAlchemy MetaData on which each feature declares its tables, in its ``store.py``."""
+"""The SQLAlchemy MetaData to which each feature adds its tables."""
 
 from collections.abc import Iterator
 

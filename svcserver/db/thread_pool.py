@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """A way to run jobs in a pool's threads, in batches of at most ``most`` jobs."""
+    """A way to run a batch of at most ``most`` jobs in a thread of the pool."""
 
     @property
     def most(self) -> int: ...
@@ -66,7 +66,7 @@ class ThreadPool:
             thread.start()
 
     def take(self, job: Job) -> None:
-        """Queue a job; the jobs of one reactor turn are handed to the threads together."""
+        """Queue a job; all jobs of one reactor iteration are passed to the threads together."""
         self._gathered.append(job)
         if len(self._gathered) == 1:
             self._reactor.callLater(0, self._hand_over)

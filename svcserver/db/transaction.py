@@ -26,10 +26,10 @@ _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
     """Yield a connection in a transaction that is committed completely or not at all.
 
-    The SQLite connections are in autocommit mode, so with ``Engine.begin`` alone each statement
-    would be committed separately. ``wait_ms`` is how long to wait for another writer. On
-    PostgreSQL, other commits become visible during the transaction, so use ``transact`` for work
-    that reads and then writes.
+    The SQLite connections are in autocommit mode: with ``Engine.begin`` alone, each statement would
+    be committed separately. ``wait_ms`` is how long to wait for another writer. On PostgreSQL, the
+    transaction sees what others commit meanwhile, so use ``transact`` for work that reads and then
+    writes.
     """
     if not is_sqlite(engine):
         with engine.begin() as tx:
@@ -60,9 +60,9 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
     """Run ``work`` on PostgreSQL and commit; retry after a conflict with another transaction.
 
-    A violated uniqueness constraint is treated as a conflict, too: the second run reads the row of
-    the other transaction and raises the documented refusal. These conflicts have a separate retry
-    budget, so that the second run happens even after many serialization failures.
+    A violated uniqueness constraint counts as a conflict, too: the next run finds the row of the
+    other transaction and raises the documented refusal. The retries for such conflicts are counted
+    separately, so that this next run happens even after many serialization failures.
     """
     tries = Tries()
     while True:
@@ -76,13 +76,13 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 @define
 class Tries:
-    """The retry count of one transaction."""
+    """The numbers of retries of one transaction."""
 
     conflicts: int = 0
     duplicates: int = 0
 
     def again(self, why: BaseException | None) -> bool:
-        """Return True after a pause if this error allows a retry, otherwise False."""
+        """Return whether to retry after this error; if so, pause first."""
         if not self.counts(why):
             return False
         if self.conflicts >= MAX_CONFLICTS or self.duplicates >= MAX_DUPLICATES:
@@ -91,9 +91,9 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Count an error that another transaction caused; return whether ``why`` is such an error.
+        """Return whether another transaction caused the error; if so, count it.
 
-        Only such an error makes a retry sensible.
+        A retry is useful only after such an error.
         """
         if isinstance(why, DBAPIError) and getattr(why.orig, "sqlstate", None) in _CONFLICTS:
             self.conflicts += 1

@@ -1,7 +1,7 @@
 """A queue for each account, which runs the account's jobs one after the other.
 
 SQLite has one reader thread. Without these queues, eight large reads of one account would delay all
-log-ins until the last read is done. With them, other accounts' jobs run in between.
+log-ins until the last read is done. With the queues, jobs of other accounts run between the reads.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Turns:
     async def run(self, key: str, job: Callable[[], Deferred[T]]) -> T:
         """Start ``job`` as soon as no other job runs for ``key``, and return its result.
 
-        Raises TooMany if the queue is full. If the caller is cancelled while waiting, its job
-        leaves the queue. A job that has started blocks the next one until it ends, even if its
-        caller is cancelled.
+        Raises TooMany if the queue is full. If the caller is cancelled before the job has started,
+        the job is removed from the queue. A job that has started runs to its end, even if its
+        caller is cancelled; the next job waits for it.
         """
         waiting = self._waiting.get(key)
         if waiting is None:

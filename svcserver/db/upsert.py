@@ -32,7 +32,10 @@ class Upsert:
             tx.execute(self.statement(tx.dialect.name), listed)
 
     def statement(self, dialect: str) -> Any:
-        """Return a back-end's statement, always the same object: caches compare it by identity."""
+        """Return the statement for a back-end.
+
+        The same object is returned each time, because caches compare statements by identity.
+        """
         made = self._statements.get(dialect)
         return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
 
@@ -55,9 +58,9 @@ class Upsert:
 
 
 def _insert(dialect: str) -> Callable[[sa.Table], Any]:
-    """Return the back-end's own INSERT construct.
+    """Return SQLAlchemy's INSERT for this back-end.
 
-    Only the needed back-end is imported, because each takes megabytes of memory.
+    Only the back-end that is used is imported, because each takes megabytes of memory.
     """
     if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert

@@ -63,12 +63,12 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """Migrate the database for a service, in a child process if there is anything to migrate.
+    """Migrate the database of a service; a needed migration runs in a child process.
 
-    Alembic takes ten megabytes of memory, but is needed for a moment only, so the child process
-    loads it. Afterwards this process calls ``upgrade`` as well; if the child failed, that call
-    reports the reason. If this process has other threads, no child is forked: the child could wait
-    forever for a lock that another thread held at the fork.
+    Alembic takes ten megabytes of memory, but it is needed only for a moment. So only the child
+    process loads it. Afterwards, this process calls ``upgrade``, too; if the child has failed, that
+    call reports the reason. If this process has other threads, it does not fork: the child could
+    wait forever for a lock that another thread held at the fork.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
@@ -108,7 +108,8 @@ def too_new(revision: str) -> str:
 def unfit(tx: Connection) -> str | None:
     """Return why this version cannot use a newer version's database, or None if it can.
 
-    This version can use the database if the newer version only added tables and optional columns.
+    This version can use the database if the newer version has only added tables and optional
+    columns.
     """
     looked_at = inspect(tx)
     for table in METADATA.sorted_tables:
@@ -153,7 +154,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase if the file is damaged: the start must fail, not a later save."""
+    """Raise BadDatabase if the file is damaged, so that the start fails instead of a later save."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return

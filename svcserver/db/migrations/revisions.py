@@ -1,4 +1,4 @@
-"""The revisions that this version knows, and the database's revision, without Alembic."""
+"""The revisions that this version knows, and the database's revision, read without Alembic."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def present(tx: Connection) -> str | None:
 
 
 def newer(tx: Connection) -> str | None:
-    """Return the database's revision if this version does not know it, else None."""
+    """Return the database's revision if it is unknown to this version, else None."""
     revision = present(tx)
     return None if revision is None or revision in known() else revision

@@ -1,4 +1,4 @@
-"""``accounts.tokens_not_before``: older tokens are refused, so that sessions can be ended."""
+"""The column ``accounts.tokens_not_before``: tokens issued earlier are refused."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the column ``tokens_not_before``, with an index to find accounts that have it set."""
+    """Add the column ``tokens_not_before``, and an index on it."""
     op.add_column(
         "accounts",
         sa.Column("tokens_not_before", sa.BigInteger, nullable=False, server_default="0"),

@@ -1,4 +1,4 @@
-"""The hosts whose exported players are accepted, and the imports, one per player of a host."""
+"""The hosts whose passports are accepted, and the record of imported passports."""
 
 import sqlalchemy as sa
 from alembic import op
