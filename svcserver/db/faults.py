@@ -1,8 +1,8 @@
 """Database errors that are not bugs: the server is down, busy or locked, or its disk is full.
 
 The caller gets a 503, because a retry makes sense. The operator gets at most one log line per
-minute for each kind of fault. A programming error, such as an invalid statement, remains an
-unexpected failure.
+minute for each kind of fault. A programming error, such as an invalid statement, is still handled
+as an unexpected failure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """Return the cause and the fix of a known database error, for operators; else None."""
+    """For a known database error, return the cause and the remedy for operators; else None."""
     if isinstance(why, LowDiskSpace):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why

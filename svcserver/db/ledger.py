@@ -26,7 +26,7 @@ Work = Callable[[Connection], T]
 class OneAccount:
     """The scope of work that reads and writes only one account's data.
 
-    PostgreSQL locks the account's row first and runs the work with READ COMMITTED isolation.
+    PostgreSQL first locks the account's row, and then runs the work with READ COMMITTED isolation.
     """
 
     account_id: str

@@ -1,8 +1,7 @@
 """A connection to PostgreSQL on which many statements take only one round trip.
 
 The connection uses libpq's pipeline mode: statements are prepared once, sent together and answered
-together. Only one thread may use a connection. A broken connection is reopened when it is next
-needed.
+together. Only one thread may use a connection. A broken connection is opened again at its next use.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ class Pipeline:
             self._send([COMMIT])
 
     def roll_back(self) -> None:
-        """Roll the transaction back; if that fails, close the connection, which also undoes it."""
+        """Roll the transaction back; if that fails, close the connection, which also ends it."""
         self._first = []
         if self._pg is None:
             return

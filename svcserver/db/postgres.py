@@ -2,8 +2,8 @@
 
 Concurrent reads share one snapshot and its round trips. Concurrent writes to single accounts share
 a transaction with READ COMMITTED isolation, which locks the row of each account. Work that depends
-on several accounts runs alone and SERIALIZABLE, and is repeated after a conflict.
-docs/contributors/transactions.md lists that work.
+on several accounts runs alone, as SERIALIZABLE, and is repeated after a conflict.
+docs/contributors/transactions.md lists such work.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PostgresLedger(Service):
         self._close_when_idle()
 
     def _ended(self, job: Job, result: Any) -> None:
-        """Free the job's place in the queue; call the job's Deferred unless it was cancelled."""
+        """Free the job's place in the queue; fire the job's Deferred unless it was cancelled."""
         self._under_way -= 1
         self._next(_turn(job))
         if isinstance(result, Failure):

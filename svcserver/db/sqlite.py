@@ -394,7 +394,7 @@ class SqliteLedger(Service):
         self._checkpoints: Checkpoints | None = None
 
     def startService(self) -> None:
-        """Open the connections at once, so that the start fails if this fails."""
+        """Open the connections at once, so that an error prevents the start."""
         Service.startService(self)
         writing = self._connect()
         if self._file is not None:

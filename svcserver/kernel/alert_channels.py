@@ -62,9 +62,9 @@ class AlertChannel:
 
 @frozen
 class AlertChannels:
-    """All alert channels of a host, and the faults in files that should define a channel.
+    """All alert channels of a host, and the faults in the files of channels.
 
-    ``on`` is False once the program that sent alerts has stopped.
+    ``on`` is False if the program that sends alerts has stopped.
     """
 
     all: Sequence[AlertChannel] = ()

@@ -71,7 +71,7 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Parse ``23:00-07:00``, or raise ValueError, whose text says how to fix the value."""
+    """Parse ``23:00-07:00``; raise ValueError, whose text says how to fix the value."""
     match = _QUIET.match(text.strip())
     if match is None:
         raise ValueError("must be a range of times of day, such as 23:00-07:00")
@@ -88,7 +88,7 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Parse a webhook URL, or raise ValueError, whose text contains no part of the URL."""
+    """Parse a webhook URL; raise ValueError, whose text contains no part of the URL."""
     split(text.strip())
     return Secret(text.strip())
 
@@ -185,7 +185,7 @@ class Channel:
 
     @property
     def lacks_signature(self) -> bool:
-        """True if webhooks are unsigned although ``UNSIGNED`` is not set."""
+        """True if nobody set ``UNSIGNED``, but the channel's webhooks are unsigned."""
         return self.form != MAIL and self.signing_secret is None and not self.unsigned
 
     def wants(self, what: AlertKind) -> bool:

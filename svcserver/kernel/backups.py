@@ -1,7 +1,7 @@
 """The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The dashboard and the stack's alerts read it. While a backup is in progress, its process
-holds a lock. The lock ends with the process, so that a killed run is detected.
+The dashboard and the stack's alerts read the file. The process that makes a backup holds a lock,
+which ends with the process. So a killed run is detected.
 """
 
 from __future__ import annotations
@@ -196,7 +196,10 @@ def take_request(folder: Path, now: float) -> bool:
 
 @contextmanager
 def running(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a running backup; yield whether the lock was free. Raises OSError."""
+    """Hold the lock of backup runs during the block; yield whether the lock was free.
+
+    Raises OSError.
+    """
     handle = os.open(folder / RUN_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield _lock(handle, alone=True)

@@ -23,7 +23,7 @@ def buggify(name: str) -> bool:
 
 @contextmanager
 def rare_things(happens: Happens) -> Iterator[None]:
-    """Let ``happens`` decide about every ``buggify`` event while the context is active."""
+    """During the block, let ``happens`` decide about every ``buggify`` event."""
     global _happens
     before, _happens = _happens, happens
     try:

@@ -23,7 +23,7 @@ class BoundedCache(Generic[K, V]):
     The entries are in two generations. An entry that is used moves to the younger generation. When
     this generation has half of ``most`` entries, the older generation is dropped, and the younger
     one becomes the older one. A subclass may give entries other weights than 1; ``most`` then
-    limits the sum of the weights. None cannot be a value.
+    limits the sum of the weights. A value must not be None.
     """
 
     most: int

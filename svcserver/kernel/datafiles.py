@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class BadData(ValueError):
-    """A data file cannot be used; the message names the file, the cause and the remedy."""
+    """The error for an unusable data file; it names the file, the cause and the remedy."""
 
 
 @contextmanager

@@ -21,12 +21,12 @@ log = Logger()
 class Every(Service):
     """A service that calls ``work`` every ``every_s`` seconds.
 
-    With ``at_once`` it also calls ``work`` right at the start. With ``at_end`` it also calls
-    ``work`` at the stop, which then waits for the result.
+    If ``at_once``, it also calls ``work`` when it starts. If ``at_end``, it also calls ``work``
+    when it stops, and waits for the result.
 
-    A failed round is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
-    in one line without a traceback. If ``work`` returns a Deferred, the next round waits for it.
-    Late rounds are skipped; later rounds keep the original schedule.
+    A failed call is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
+    in one line without a traceback. If ``work`` returns a Deferred, the next call waits for it.
+    Calls that would be late are skipped; the next ones keep the original schedule.
     """
 
     clock: Any
@@ -60,7 +60,7 @@ class Every(Service):
         return maybeDeferred(self.work).addErrback(self._failed) if was and self.at_end else None
 
     def _wait(self) -> None:
-        """Set the timer for the next round."""
+        """Set the timer for the next call."""
         now = self.clock.seconds()
         self._due += self.every_s
         late = now - self._due

@@ -62,7 +62,7 @@ def visible(text: str, longest: int = LINE) -> str:
 
 
 def failed_start(line: str) -> SystemExit:
-    """Return the exception that exits with this line, after making the line safe to show."""
+    """Return the exception that makes the program exit with this line, made safe to show."""
     return SystemExit(visible(line))
 
 

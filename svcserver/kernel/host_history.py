@@ -39,7 +39,7 @@ class HostHistory:
     services: dict[str, Column] = field(factory=dict)
 
     def add(self, at: int, load: Mapping[str, float], services: Mapping[str, float]) -> None:
-        """Append averages, and forget those that are too old or later than ``at``."""
+        """Append averages; drop averages that are too old or that are later than ``at``."""
         known = [index for index, time in enumerate(self.at) if at - KEPT_S < time < at]
         self.at = [self.at[index] for index in known] + [at]
         for columns, values in ((self.load, load), (self.services, services)):

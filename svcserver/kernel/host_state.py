@@ -27,7 +27,7 @@ _CONVERTER = Converter(detailed_validation=False)
 
 @frozen
 class ServiceState:
-    """A service; ``since`` is when its process started, in epoch seconds, or None if unknown."""
+    """A service; ``since`` is the start of its process in epoch seconds, or None if unknown."""
 
     name: str
     state: str
@@ -70,7 +70,8 @@ class HostState:
 
     ``environment`` has the values with which the writer's environment overrides ``stack.env``; a
     secret is None. For each service, ``changed`` has the settings whose line in the service's env
-    file has changed since the service started. It has None if it is unknown what has changed.
+    file has changed since the service started. The value is None if the file has changed, but it is
+    unknown how.
     """
 
     at: float

@@ -58,7 +58,7 @@ def check(
     hunt_id: str | None,
     players: tuple[str, ...] = (),
 ) -> LaunchRequest:
-    """Return the validated request; raises Malformed, whose message is for the log."""
+    """Return the validated request; raises Malformed, whose message is only for the log."""
     request = LaunchRequest(game_mode or "", game_args or "", hunt_id or "", players)
     if len(request.game_mode) > MAX_MODE:
         raise Malformed("GameMode is too long")

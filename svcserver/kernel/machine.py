@@ -2,8 +2,9 @@
 
 People prove themselves with a second factor; programs of the host need another proof. A program
 that can read the host's signing key can already act as any player and write the database. So a
-ticket is an HMAC with a key derived from the signing key. The ticket permits one method and target
-for two minutes, and only from the machine itself (the gate checks that). Tickets are not stored:
+ticket is an HMAC with a key derived from the signing key. It permits one request (method and
+target) for two minutes, and only from the machine itself, which the gate checks. Tickets are not
+stored:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """
@@ -25,7 +26,7 @@ _PURPOSE = b"svc machine ticket 1"
 def machine_headers(
     secret: str, actor: str, method: str, target: str, now: float
 ) -> dict[str, str]:
-    """Return the header that permits ``METHOD TARGET`` to ``actor``; none without a signing key."""
+    """Return the header that permits ``actor`` this request; empty without a signing key."""
     if not secret.strip():
         return {}
     claim = f"{int(now)}:{quote(actor, safe='')}"

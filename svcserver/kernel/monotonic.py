@@ -56,9 +56,8 @@ def monotonic_reactor() -> Any:
     It handles events without a log context (``kernel.log_context``).
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
-    hour. With this function, the reactor's ``seconds()`` are not epoch seconds. Call the function
-    before the first timer is set. The function imports the reactor; the import installs the
-    reactor.
+    hour. After this call, the reactor's ``seconds()`` are not epoch seconds. Call this function
+    before the first timer is set. It imports the reactor, and so installs it.
     """
     from twisted.internet import reactor
 

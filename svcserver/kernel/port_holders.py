@@ -32,9 +32,9 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of the program, or of our service that the process runs.
+        """The name of the program, or of our service if the process runs one.
 
-        The command line of a program under Wine has a Windows path.
+        Under Wine, the command line has a Windows path.
         """
         names = [PureWindowsPath(word).name for word in self.words]
         service = next((name for name in names if name.startswith("svc-")), "")
@@ -78,7 +78,10 @@ def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
 
 
 def _covers(address: str, host: str) -> bool:
-    """Return whether a socket on ``address`` (kernel hexadecimal) blocks listening on ``host``."""
+    """Return whether a socket on ``address`` prevents listening on ``host``.
+
+    ``address`` is in the kernel's hexadecimal form.
+    """
     if ":" in host or host == "0.0.0.0" or not address.strip("0"):  # noqa: S104 - compared only
         return True
     return address.endswith(f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}")

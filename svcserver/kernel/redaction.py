@@ -3,7 +3,7 @@
 Text is truncated before it is searched, and the time of every pattern is linear in the truncated
 text. For this, a pattern matches a whole run of characters (with a possessive quantifier), and only
 at the start of the run (with a lookbehind). ``tests/contract/test_patterns.py`` measures the time.
-No group is repeated possessively, because Python before 3.11.5, as in Debian 12, matches such
+A group never has a possessive quantifier: Python before 3.11.5, which Debian 12 has, matches such
 groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
@@ -103,10 +103,7 @@ def _wary(text: str) -> str:
 
 
 def _without_path_secret(path: str) -> str:
-    """Remove the secret, such as an invite code, from a path that has one.
-
-    Invite codes have no fixed format, because an owner may choose them.
-    """
+    """Remove the secret (such as an invite code) from a path that contains one."""
     plain = unquote(path, encoding="latin-1") if "%" in path else path
     match = _SECRET_PATH.search(plain)
     return path if match is None else plain[: match.end()] + OTHER

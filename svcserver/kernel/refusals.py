@@ -11,8 +11,8 @@ from __future__ import annotations
 class Refusal(Exception):
     """A refusal that the specification documents.
 
-    ``message`` is for the caller, ``code`` is the error code that some replies carry, and
-    ``retry_after_s`` is the whole seconds for the ``Retry-After`` header.
+    ``message`` is for the caller. ``code`` is the error code that some replies have.
+    ``retry_after_s`` is the value of the ``Retry-After`` header, in whole seconds.
     """
 
     status = 400

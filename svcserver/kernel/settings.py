@@ -32,11 +32,11 @@ Reader = Callable[[str], Any]
 
 
 class BadSetting(Exception):
-    """A bad variable prevents the component from starting; ``str()`` is the one line to print."""
+    """The error for a variable that prevents the start; ``str()`` is the one line to print."""
 
 
 class Bad(Enum):
-    """The effect of a bad value (the last column in docs/owners/configuration.md)."""
+    """The effect of a bad value; see the last column in docs/owners/configuration.md."""
 
     FAIL = "fail"
     WARN = "warn"

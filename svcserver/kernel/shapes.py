@@ -165,7 +165,7 @@ class Shown(Mark):
 
 
 class As(Mark):
-    """An annotation with its own reader ``read``, which raises Unfit, and its own schema."""
+    """An annotation with its own schema and its own reader ``read``, which raises Unfit."""
 
     def __init__(self, read: Read, documented: Schema) -> None:
         self.read, self.documented = read, documented

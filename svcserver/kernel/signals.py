@@ -128,9 +128,9 @@ class SentToHunt:
 class Announced:
     """A request to show ``text`` in every chat room as a line from the server.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement, and ``mark`` is smaller for each
-    later line of it. Several processes may send the same line. By these two fields the lines are
-    recognised as the same, so that only the first is published.
+    ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line, and
+    is smaller for each later line of an announcement. Several processes may send the same line. By
+    these two fields the lines are recognised as the same, so that only the first is published.
     """
 
     text: str

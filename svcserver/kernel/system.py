@@ -38,7 +38,7 @@ _system = System()
 
 
 def system() -> System:
-    """Return the current source; performance-critical code stores its functions."""
+    """Return the current source; code that must be fast stores the source's functions."""
     return _system
 
 

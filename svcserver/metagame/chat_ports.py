@@ -104,8 +104,8 @@ class ChatGame:
 class SharedChatGame(ChatGame):
     """The game data for several processes with one shared board.
 
-    Reading a shared board takes time, but ``party_of`` must answer at once. So each account's party
-    is remembered when ``about`` reads it.
+    Reading a shared board takes time, but ``party_of`` must return at once. So ``about`` reads the
+    account's party and stores it for ``party_of``.
     """
 
     remembers = True
@@ -174,7 +174,7 @@ def _muted(
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """Return the unverified claims of a refused token, used only to word a log line."""
+    """Return the unverified claims of a refused token, only for the text of a log line."""
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The composition of all features, and the signals between them.
 
-Each feature has one factory, which gets the ``Parts`` and the other features it uses. ``Metagame``
-makes each feature after the features that it uses, and connects all of them by signals.
-``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
+Each feature has one factory; its arguments are the ``Parts`` and the other features that it uses.
+``Metagame`` makes each feature after the features that it uses, and connects all of them by
+signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ class Metagame(Parts):
         yield from passports(self)
 
     def lead_fleet(self, fleet: FleetFolder) -> None:
-        """Send orders to the agents of the fleet's nodes; call this before ``front_door``."""
+        """Send orders to the agents of the fleet's nodes.
+
+        Call this before ``front_door``.
+        """
         # certificates take a twentieth of a second to import
         from svcserver.metagame.play.nodes.orders import NodeOrders
 
@@ -193,7 +196,7 @@ class Metagame(Parts):
             )
 
     async def _open_ports(self, request: HttpRequest, server: Server) -> None:
-        """Open the game ports of the node at which the game server runs, for the player."""
+        """Open the ports of the game server's node for the player."""
         if self.node_orders is not None:
             await self.node_orders.open(self.gate.origin.player_address(request), server)
 

@@ -6,16 +6,16 @@ declares how it handles them:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, again=Again.STORED)
 
-A STORED route saves the result of its transaction under the id, in that transaction:
+A STORED route saves the result of its transaction under the request's id, in the same transaction:
 
     gone = await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS)
     self.changed.send(gone)
 
-A later attempt reads that result, and ``work`` does not run again. The reply and the signals are
-made from the result, so a later attempt sends the same signals and the same reply. A later attempt
-whose id is unknown runs like a first attempt.
+A later attempt reads that result, and ``work`` does not run again. Reply and signals are made from
+the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
+runs like a first attempt.
 
-A board transaction publishes its signals itself, so they need no stored result.
+A board transaction publishes its signals itself, so the signals need no stored result.
 """
 
 from __future__ import annotations
@@ -150,9 +150,9 @@ class Attempt:
         """Return a function that runs ``work`` unless ``find`` returns an earlier result.
 
         ``work`` itself stores the request id. The first run of a first attempt does not call
-        ``find``. If another attempt commits first, the unique id makes this transaction fail, and
-        the ledger runs it again. If ``work`` raises a refusal, no result is stored, so a second
-        attempt runs ``work`` again.
+        ``find``. If another attempt commits first, this transaction fails, because the id must be
+        unique, and the ledger runs it again. If ``work`` raises a refusal, no result is stored, so
+        a second attempt runs ``work`` again.
         """
         if not self.request_id:
             return work

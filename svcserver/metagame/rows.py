@@ -77,7 +77,7 @@ class Call(web.WebCall[B, Caller], Generic[B]):
 
     @property
     def attempt(self) -> Attempt:
-        """The attempt number and id that the gateway gave this request; see ``once``."""
+        """The attempt: the number and the id that the gateway gave this request; see ``once``."""
         return self.request.attempt or ONLY
 
 
@@ -106,7 +106,7 @@ class Row(web.WebRow):
 
     @property
     def tells(self) -> bool:
-        """Return whether the audit log records refused requests: True for staff routes."""
+        """Return whether the audit log records refused requests to this route (a staff route)."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property

@@ -79,10 +79,7 @@ def open_database(name: str, settings: Settings) -> Engine:
 
 
 def _where(url: URL) -> str:
-    """Return the database's location for a log line: an absolute file path, or name and server.
-
-    The rest of the database URL has the credentials and must not be logged.
-    """
+    """Return the database's location for a log line: a file's path, or a server and a name."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or "").resolve())
     host = url.host or url.query.get("host", "this machine")
@@ -100,7 +97,7 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
-    """Return the board and its services; a board in memory is saved beside the database."""
+    """Return the board and its services; an in-memory board is saved next to the database."""
     secret = settings.signing_private_key.reveal()  # all workers share it; the engine does not
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 

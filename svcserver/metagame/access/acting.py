@@ -99,7 +99,7 @@ def own(call: Call, named: AccountId) -> AccountId:
 
 
 def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
-    """Raise Forbidden if the route's marks do not let this caller act for the named account.
+    """Raise Forbidden if this caller may not use the route for the named account.
 
     If a route has the mark ``game_server``, only game servers may use it. If it has the mark
     ``own``, players may name only their own account. The gate calls this only if the named account

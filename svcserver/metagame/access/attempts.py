@@ -1,7 +1,7 @@
 """The rate limit for wrong admin keys; a valid key is never counted or refused here.
 
-An unknown key is counted per address. The key of an account that is no admin is counted per account
-and address, so that one such account cannot use up the attempts of another.
+An unknown key is counted per address. The key of an account without admin rights is counted per
+account and address, so that one player cannot use up the attempts of another.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ class EpochMoved:
 class Epochs:
     """The token epoch (epoch seconds) of each account whose sessions were ever ended.
 
-    The process that ends sessions may have a slow clock. So a token that this process signed before
-    it learned the new epoch is invalid, whatever the token's ``iat``.
+    The process that ends sessions may have a slow clock, so the new epoch may be too early. So all
+    tokens that this process signed before it learned the epoch are invalid, whatever their ``iat``.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """

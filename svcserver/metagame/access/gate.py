@@ -183,7 +183,7 @@ class Gate:
         return None
 
     def _check_without_database(self, access: str, request: HttpRequest) -> None:
-        """Raise those access errors that can be detected without the database."""
+        """Raise an access error if it can be detected without the database."""
         self._check_development(request)
         if access in (Access.TOKEN, Access.PLAYER):
             if request.has_header(GAME_SERVER_KEY):

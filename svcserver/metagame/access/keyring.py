@@ -44,7 +44,7 @@ class StaffKey:
 
 
 class KeyRing(Protocol):
-    """The interface of a directory of key holders."""
+    """The interface through which the gate finds key holders."""
 
     def account_of_key(self, key: str) -> Awaitable[Holder | None]: ...
 

@@ -61,7 +61,7 @@ def end_all_sessions(tx: sa.Connection) -> None:
 
 @frozen
 class StaffSession:
-    """The account that signed in, and its token epoch at sign-in; a later epoch ends the session.
+    """The account that signed in, and its token epoch at that time; a later epoch ends the session.
 
     ``ways`` identifies the account's key and second factor at sign-in. If one of them changes, the
     session ends as well.

@@ -83,7 +83,7 @@ class Tokens:
     def claims(self, token: str) -> Claims:
         """Return the token's claims after checking its signature; raises InvalidToken.
 
-        Callers that keep the claims must call ``check`` at every use.
+        A caller that stores the claims must call ``check`` before each use.
         """
         known = self._known.get(token)
         if known is None:

@@ -73,7 +73,7 @@ class Trace:
 
 @frozen
 class AuditQuery:
-    """A filter for audit rows; an empty string or 0 matches every row."""
+    """A filter for audit rows; a field that is an empty string or 0 matches every row."""
 
     actor: str = ""
     target: str = ""
@@ -146,7 +146,7 @@ class Audit:
     async def leave(
         self, entry: AuditEntry, refused: str | None, trace: Trace | None = None
     ) -> None:
-        """Add an audit row in a new transaction, for an attempt that has none of its own."""
+        """Add an audit row in a new transaction, for an attempt that ran without a transaction."""
 
         def work(tx: sa.Connection) -> None:
             add_row(tx, entry, self.wall_clock(), refused, trace)

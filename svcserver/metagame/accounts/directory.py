@@ -55,7 +55,10 @@ class Directory:
         return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        """Return the key's account, never cached; with ``by_id`` the key is the account id."""
+        """Return the account with this key, without a cache.
+
+        With ``by_id``, the key is the account's id.
+        """
         if self.by_id:
             return self.account_of_id(key)
         return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes that a write adds to its row; ``trace`` goes to the audit log if staff write."""
+    """The notes that a write adds to its row; ``trace`` is for the audit log, if staff write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ Work = Callable[[sa.Connection, WriteNotes], T]
 def is_known(tx: sa.Connection, account_id: AccountId) -> bool:
     """Return whether the account exists.
 
-    The transaction has the scope ``OneAccount``, so its row is locked already.
+    The transaction has the scope ``OneAccount``, so the account's row is locked already.
     """
     return "\0" not in account_id and bool(tx.execute(_KNOWN, {"wanted": account_id}).first())
 

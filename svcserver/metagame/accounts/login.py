@@ -96,7 +96,7 @@ class TicketReply(TypedDict):
 def show_login(token: str, account_id: AccountId) -> LoginReply:
     """Return the body of a successful log-in.
 
-    The client may compare the constants with the values in its own build.
+    Most values are constants; the client may compare them with the values in its own build.
     """
     return {
         "access_token": token,
@@ -140,7 +140,7 @@ TRIES = 3  # look-ups of a key, if the account's sessions end meanwhile
 
 @frozen
 class LoginActs:
-    """The log-in.
+    """The operation of logging in.
 
     With ``by_id`` (AUTH_MODE=NONE) the key is the account id, and the account need not exist.
     """
@@ -155,7 +155,7 @@ class LoginActs:
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
         """Return a token and its account; raises Malformed for an unknown key or a banned account.
 
-        ``network``: the caller's network (see ``kernel.networks``); empty for this machine.
+        ``network`` is the caller's network (see ``kernel.networks``), or empty for this machine.
         """
         if self.by_id:
             login = (self.tokens.sign(key), key) if await self._may_enter(key) else None
@@ -234,7 +234,10 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """Accept a request to end one session, but do not end it; its token is never logged."""
+        """Accept a request to end a session, but do not end it.
+
+        The session's token, which is in the path, is never logged.
+        """
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)

@@ -99,7 +99,7 @@ class HeldNetworks:
     def put(
         self, tx: sa.Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
-        """Extend the account's sanction to these networks, instead of the previous ones."""
+        """Extend the account's sanction to these networks; this replaces earlier networks."""
         self.drop(tx, account_id)
         rows = [
             {"account_id": account_id, "network": network, "ends_at": ends_at}

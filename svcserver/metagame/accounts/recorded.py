@@ -25,7 +25,7 @@ def entry(
 ) -> EventEntry[T]:
     """Return the event-log entry of a write; ``show`` makes the reply from the write's result.
 
-    ``action``: the action's name in the audit log, for a route that staff may use.
+    ``action`` is the action's name in the audit log, for a route that staff may use.
     """
     return EventEntry(
         acting.writes(call, named),

@@ -68,7 +68,8 @@ class NewAccount:
 class InviteCode:
     """An invite code and its remaining uses; ``note`` is only for staff.
 
-    ``made_at`` and ``expires_at`` are in epoch seconds; None means unknown and never.
+    ``made_at`` and ``expires_at`` are in epoch seconds. ``made_at`` is None if unknown;
+    ``expires_at`` is None if the code never expires.
     """
 
     code: str = field(repr=False)
@@ -91,7 +92,7 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account and its new epoch, before which (epoch seconds) its tokens are invalid."""
+    """An account and its new epoch (epoch seconds); tokens from before the epoch are invalid."""
 
     account_id: AccountId
     not_before: int
@@ -197,9 +198,9 @@ def rename(
 def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> EndedSessions:
     """Invalidate every token of the account issued until ``at``; return its new epoch.
 
-    The epoch is the next whole second, because tokens have whole seconds: a token from the second
-    of ``at`` may be an old one. The epoch increases on every call, even when ``at`` comes from a
-    slow clock, so that other processes notice the change.
+    The epoch is the next whole second. The times in tokens are whole seconds, so a token that was
+    issued in the same second as ``at`` may have been issued before ``at``. The epoch increases on
+    every call, even when ``at`` comes from a slow clock, so that other processes notice the change.
     """
     account = accounts.find(account_id)
     if account is None:
@@ -230,12 +231,12 @@ def own_invite(code: str, uses: int, *, infinite: bool) -> InviteCode:
 
 
 def first_group(code: str) -> str:
-    """Return the first group of an invite code, which is all that a log may show."""
+    """Return the first group of an invite code, the only part that may be logged."""
     return f"{code[:4]}-..." if len(code) > 8 else "..."
 
 
 def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
-    """Return whether a code can be used, has been used up or has expired, or does not exist."""
+    """Return whether a code can be used, is used up, has expired, or does not exist."""
     invite = _find_invite(accounts, code)
     if invite is None:
         return "unknown"

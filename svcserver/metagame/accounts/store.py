@@ -238,7 +238,7 @@ class SqlAccounts:
     def named(self, username: str) -> Account | None:
         """Return the account with this name, which is trimmed and compared ignoring ASCII case.
 
-        Old accounts whose names differ only in case are not found.
+        An old account is not found if another account has the same name in a different case.
         """
         folded = fold(username)
         if not 1 <= len(folded) <= MAX_LOOKUP_NAME or "\0" in folded:
@@ -246,7 +246,7 @@ class SqlAccounts:
         return _account(self.tx.execute(_BY_NAME, {"folded": folded}).first())
 
     def name_is_taken(self, username: str, but_for: AccountId | None = None) -> bool:
-        """Return whether an account, except ``but_for``, has the name, ignoring case."""
+        """Return whether an account other than ``but_for`` has the name, ignoring case."""
         rows = self.tx.execute(_BY_LOWER, {"folded": fold(username)})
         return any(row.id != but_for for row in rows)
 
@@ -336,7 +336,7 @@ class SqlAccounts:
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def newest_invites(self, now: float, count: int) -> list[InviteCode]:
-        """Return up to ``count`` invite codes: first those that can be used, newest first."""
+        """Return up to ``count`` invite codes: usable codes first, and the newest of them first."""
         rows = self.tx.execute(_NEWEST_INVITES, {"now": int(now), "count": count})
         return [_invite(row) for row in rows]
 
@@ -376,7 +376,10 @@ class SqlAccounts:
 
 
 def bury(tx: sa.Connection, account_id: AccountId, not_before: int) -> None:
-    """Record that all tokens of a deleted account are invalid; ``not_before``: epoch seconds."""
+    """Record that all tokens of a deleted account are invalid.
+
+    ``not_before`` is in epoch seconds.
+    """
     tx.execute(_ADD_DELETED, {"account_id": account_id, "not_before": not_before})
 
 

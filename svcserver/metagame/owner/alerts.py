@@ -64,8 +64,8 @@ class ChannelWish:
 
     If the URL is empty, the stored URL is kept. If the token is empty, the stored token is kept,
     but only if neither the URL nor ``Private`` changes: so the token is never sent to a new
-    receiver. ``NewSecret`` replaces the secret that signs webhooks. ``Mark`` is the mark of the
-    file that the page has read; if the file has changed since then, the request is refused.
+    receiver. ``NewSecret`` replaces the secret that signs webhooks. ``Mark`` is the ``mark`` of the
+    settings that the page has read; if the file has changed since then, the request is refused.
     """
 
     name: Name
@@ -250,7 +250,10 @@ LABELS = {  # the names of the settings on the page
 
 
 def check(values: Mapping[str, str]) -> Channel:
-    """Return the channel with these settings; raises Malformed with the page's labels."""
+    """Return the channel with these settings.
+
+    Raises Malformed; its message names a setting by the label on the page.
+    """
     if "URL" not in values:
         raise Malformed("The address is missing.", code="bad_request")
     try:
@@ -278,8 +281,9 @@ def check(values: Mapping[str, str]) -> Channel:
 class AlertActs:
     """The owner's operations on alerts.
 
-    ``folder`` is the services' working folder, with the state of the channels. ``config`` returns
-    the folder of the host's settings, with the channels' files; None if it is unknown.
+    ``folder`` is the services' working folder, which has the state of the channels. ``config``
+    returns the folder of the host's settings, which has the channels' files; it returns None if the
+    folder is unknown.
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
@@ -475,7 +479,7 @@ class AlertRoutes:
 
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
-        """List the alert channels with the results of their last alerts, but without addresses."""
+        """List the alert channels with the results of their last alerts, but without their URLs."""
         return Answer(200, self.acts.show(), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialWish, reply=AskedReply)

@@ -59,8 +59,8 @@ class BackupWish:
 class ScheduleWish:
     """The local time of the nightly backup (or ``off``), and how many backups are kept.
 
-    ``Mark`` is the mark of the schedule that the page has read; if the schedule has changed since
-    then, the request is refused.
+    ``Mark`` is the ``mark`` of the schedule that the page has read; if the schedule has changed
+    since then, the request is refused.
     """
 
     at: Annotated[str, text(3, 5)]
@@ -105,7 +105,7 @@ class BackupRunReply(TypedDict):
 
 
 class ScheduleSources(TypedDict):
-    """The source of each value: default, file, or environment (of svc-stack)."""
+    """For each value, its source: default, file, or environment (of svc-stack)."""
 
     at: str
     days: str
@@ -175,8 +175,8 @@ NO_FOLDER = "the metagame does not know the host's folder. Start it with --env-f
 class BackupActs:
     """The owner's operations on backups.
 
-    ``folder`` is the services' working folder, with the state of the backups. ``config`` returns
-    the folder of the host's settings, or None if it is unknown.
+    ``folder`` is the services' working folder, which has the state of the backups. ``config``
+    returns the folder of the host's settings, or None if the folder is unknown.
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
@@ -373,7 +373,7 @@ def _time(settings: BackupSettings) -> str:
 
 
 def _values(settings: BackupSettings) -> dict[str, str | int]:
-    """Return the values that the page changes, by the names in ``VARIABLES``."""
+    """Return the values that the page can change, under their names in ``VARIABLES``."""
     counts = {name: getattr(settings, name) for name in ("days", "weeks", "months")}
     return {"at": _time(settings), **counts}
 

@@ -70,12 +70,12 @@ class ChecklistReply(TypedDict):
 
 
 def item(id_: str, title: str, state: str, cure: str, *, done: bool) -> CheckItem:
-    """Return an item of the checklist, without ``cure`` if the item is done."""
+    """Return an item of the checklist; an item that is done has no ``cure``."""
     return {"id": id_, "done": done, "title": title, "state": state, "cure": "" if done else cure}
 
 
 def name_item(name: str, has_picture: bool) -> CheckItem:
-    """Return the item about the host's name and picture, which players see."""
+    """Return the item about the host's name and picture, which players see in the launcher."""
     named = name != NAME
     state = f"Players see the name {name}" + ("" if has_picture else ", without a picture") + "."
     cure = "Set SERVER_NAME in metagame.env, and restart the metagame."
@@ -85,10 +85,7 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 
 
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
-    """Return the item about a real game server that the deploy server can start.
-
-    In a swarm, the program is in an image that only the swarm's machines have.
-    """
+    """Return the item that says whether the deploy server can start a real game server."""
     binary, image = (
         deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")
     )
@@ -114,7 +111,7 @@ def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
 
 
 def game_files_item(manifest: Path | None) -> CheckItem:
-    """Return the item about the game files that the content server lists for launchers."""
+    """Return the item that says whether the content server lists game files for launchers."""
     done = manifest is not None and _lists_a_game(manifest)
     state = "Launchers can download the game." if done else "No game files are listed."
     cure = "Copy the game into the folder of CONTENT_GAME_DIR, then run svcctl content manifest."
@@ -177,7 +174,7 @@ def _is_global(network: str) -> bool:
 class Checklist:
     """The checks; ``config`` returns the folder of ``metagame.env``, or None.
 
-    ``data`` is the working directory of the services, to which their settings are relative.
+    ``data`` is the working directory of the services; paths in their settings are relative to it.
     """
 
     settings: Settings

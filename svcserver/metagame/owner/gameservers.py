@@ -25,8 +25,8 @@ class LaunchEntry(TypedDict):
     """A game server that has ended, or a launch that failed.
 
     ``how`` is the exit code, the signal, or "failed"; after a failed launch, ``port`` is 0.
-    ``reason`` explains the end if the host caused it or knows the fault. ``hasOutput`` is true if
-    an owner can read its last output.
+    ``reason`` says why the game server has ended, if the host has ended it or knows the cause.
+    ``hasOutput`` is true if an owner can read its last output.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The metagame's request log, which marks game servers' requests and warns of missing routes."""
+"""The metagame's request log; it marks requests of game servers and warns of missing routes."""
 
 from __future__ import annotations
 

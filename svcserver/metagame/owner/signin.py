@@ -78,7 +78,7 @@ class OwnKey(TypedDict):
 @spelled(pascal_case)
 @frozen
 class OwnKeyWish:
-    """The choice between a separate key for the dashboard (``On``) and one key for both."""
+    """The choice between a separate dashboard key (``On``) and one key for game and dashboard."""
 
     on: bool
 
@@ -134,7 +134,7 @@ class SignInActs:
         )
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
-        """Raise an error if the account has a second factor and this code is not valid for it."""
+        """Raise an error if the account has a second factor and the code is not valid for it."""
         if (await self.of(account_id)).factor is None:
             return
         if code is None:
@@ -315,7 +315,7 @@ class SignInRoutes:
         reply=WhoIsIn,
     )
     async def use_link(self, call: Call[LinkSignIn]) -> Answer:
-        """Sign in with a link of ``DashboardSignInLink``, which then no longer works."""
+        """Sign in with a link made by ``DashboardSignInLink``; a link works only once."""
         await self.reads.take(call.request.peer)
         link = await self.staff.use_link(call.body.link)
         account = None if link is None else await self.ways.account(link.account_id)

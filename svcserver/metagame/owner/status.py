@@ -57,7 +57,7 @@ StatusBanner.__doc__ = (
 
 
 class Migrated(TypedDict):
-    """The state of an account's migration to the launcher's accounts."""
+    """The state of the migration of an old account."""
 
     migration_failed: bool
     migration_finished: bool

@@ -85,8 +85,8 @@ class KeyHolder:
 class DeployClient:
     """The client for the deploy server; ``http`` is a treq client.
 
-    ``address`` is host:port without a scheme. ``secret`` is the key that signs the tickets for the
-    owner's routes.
+    ``address`` is host:port without a scheme. ``secret`` is the key that signs the tickets for
+    requests to the owner's routes.
     """
 
     http: Any
@@ -139,7 +139,7 @@ class DeployClient:
         return (await self._list())[1]
 
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
-        """Return the status (0 without a reply), and the records if the reply has any."""
+        """Return the HTTP status (0 without a reply), and the records in the reply, if any."""
         try:
             status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
         except DeployFailed as error:

@@ -1,4 +1,4 @@
-"""Maintenance mode: new hunts are paused while running hunts end.
+"""Maintenance mode: no new hunts begin; hunts that have begun continue.
 
 The mode is stored on the board, where all workers see it, and in the database
 (``owner/maintenance``), where it survives a crash.

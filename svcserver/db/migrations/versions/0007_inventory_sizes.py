@@ -1,4 +1,4 @@
-"""The number and total size of each character's items, counted from the stored items."""
+"""The number and the total size of each character's items."""
 
 import sqlalchemy as sa
 from alembic import op

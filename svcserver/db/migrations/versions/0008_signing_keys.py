@@ -1,4 +1,4 @@
-"""The time when each signing key came into use; the previous key may be removed a day later."""
+"""The time since when each signing key is in use; a day later, the old key can be removed."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -144,7 +144,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account itself, in the form of a linked account of another provider."""
+    """The account, in the form in which clients expect an account of another login provider."""
 
     accountId: str | None
     accountType: str
@@ -242,7 +242,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply that maps each known account id to itself, with the opposite type."""
+    """Return the reply, in which each known account id maps to itself with the other type."""
     account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         account_id: {"accountId": account_id, "accountType": account_type}

@@ -84,7 +84,7 @@ class AccountActs:
     async def invite_state(self, code: str, network: str) -> InviteState:
         """Return whether an invite code can be used; raises if registration is closed.
 
-        A code that cannot be used counts as a guess, as in ``_check_wish``.
+        A code that cannot be used counts towards the limit of wrong codes, as in ``_check_wish``.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:

@@ -102,7 +102,7 @@ class CooldownActs:
         return await self.events.write(entry, work)
 
     async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
-        """Start one cooldown now, and delete one-time cooldowns that have expired."""
+        """Start one cooldown now, and delete the account's expired one-time cooldowns."""
 
         def work(tx: sa.Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()

@@ -162,7 +162,7 @@ class SqlEntitlements:
     def with_defaults(
         self, account_id: AccountId, defaults: Iterable[str], at: int
     ) -> dict[str, Entitlement]:
-        """Store missing default entitlements; return all entitlements of the account."""
+        """Store the missing default entitlements; return all entitlements of the account."""
         before = self.all(account_id)
         held = rules.with_defaults(before, defaults, at)
         for name, entitlement in held.items():

@@ -159,7 +159,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the wire form of a track; the built-in data file has a more compact row."""
+    """Return the wire form of a track, made from a compact row of the built-in data file."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

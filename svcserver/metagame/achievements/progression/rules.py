@@ -153,7 +153,7 @@ class Confirmation:
 def confirm(
     track: Track, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
-    """Raise the track's confirmed rank, at most to the earned rank.
+    """Raise the track's confirmed rank, but not above the earned rank.
 
     Returns the track, and a pair (rank, entitlement) for each permanent entitlement of the newly
     confirmed ranks; the caller grants them. Raises Forbidden for a premium rank if the account
@@ -176,7 +176,10 @@ def confirm(
 
 
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Return all configured tracks (at 0 if not stored), then the other stored tracks by id."""
+    """Return all configured tracks, then the other stored tracks by id.
+
+    A configured track that is not stored is at 0.
+    """
     known = [stored.get(name) or Track(name) for name in paths]
     return known + [stored[name] for name in sorted(stored) if name not in paths]
 
@@ -187,8 +190,8 @@ Mode = Literal["grandfather", "fresh"]
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
     """Return the tracks to store for a seed, which replaces an account's progress.
 
-    With ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their maximum, with
-    all ranks confirmed.
+    If ``mode`` is ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their
+    maximum, with all ranks confirmed.
     """
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]
@@ -224,7 +227,7 @@ def selected(paths: Paths, chosen: str | None, default: str) -> str:
 
 @frozen
 class ProgressionOverview:
-    """An account's whole progression; a track that is not configured has no path."""
+    """An account's whole progression; if a track is not configured, its path is None."""
 
     real: bool
     hunt_pass: str

@@ -176,7 +176,7 @@ class TrackRecord(TypedDict):
 
 
 class TrackReport(TrackRecord):
-    """A track for admins, with its earned ranks; these are null if the track is not configured."""
+    """A track for admins; its earned ranks are null if the track is not configured."""
 
     earned_free_rank: int | None
     earned_premium_rank: int | None

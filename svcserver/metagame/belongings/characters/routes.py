@@ -58,6 +58,9 @@ class CharacterRoutes:
 
 
 def characters(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Yield the character routes; ``after_save`` thins the save history."""
+    """Yield the character routes.
+
+    After each save, ``after_save`` deletes saves that need not be kept.
+    """
     most = parts.settings.character_max_bytes
     yield CharacterRoutes(CharacterActs(parts.data, parts.wall_clock, most, after_save))

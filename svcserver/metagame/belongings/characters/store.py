@@ -115,7 +115,10 @@ _RENAME = (
 
 @frozen
 class SqlCharacters:
-    """The tables of characters, within one transaction; each save has the id of its request."""
+    """The tables of characters, within one transaction.
+
+    Each save is stored with ``request_id``, the id of the request that made it.
+    """
 
     tx: sa.Connection
     request_id: str = ""

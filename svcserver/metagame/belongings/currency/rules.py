@@ -41,6 +41,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return the balance in the main currency under its two keys, in the order of the reply."""
+        """Return the balance in the main currency under its two keys, ordered as in the reply."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

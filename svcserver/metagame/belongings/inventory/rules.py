@@ -29,7 +29,7 @@ LOG_BYTES = 64 << 20  # maximum size of the item log per account
 
 
 class By(StrEnum):
-    """The author of an inventory change; the item log stores this value."""
+    """The kind of caller that changes an inventory; the item log stores this value."""
 
     CLIENT = "client"
     GAME_SERVER = "gameserver"

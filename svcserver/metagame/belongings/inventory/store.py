@@ -237,7 +237,7 @@ class SqlInventory:
         )
 
     def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
-        """Update the stored size, before all other writes; raises Conflict."""
+        """Update the stored size of an inventory, before all other writes; raises Conflict."""
         if growth.items or growth.bytes:
             size = policy.grown(held, growth)
             row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}

@@ -106,7 +106,10 @@ class LoadoutRoutes:
 
 
 def loadouts(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:
-    """Yield the loadout routes; saves call ``after_save`` to thin the history. Raises BadData."""
+    """Yield the loadout routes; raises BadData.
+
+    After each save, ``after_save`` deletes saves that need not be kept.
+    """
     acts = LoadoutActs(
         load(),
         parts.settings.real_progression,

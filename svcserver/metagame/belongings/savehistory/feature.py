@@ -316,11 +316,14 @@ class Thinning:
         return cls(Retention(keep, settings.save_history_hourly, settings.save_history_daily))
 
     def characters(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin a character's history. The newest save is never deleted."""
+        """Delete a character's saves that need not be kept; the newest save is never deleted."""
         self._thin(tx, _TIMES, _DROP, character_id, now)
 
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
-        """Thin the history of loadouts, and delete elements that no history row lists any more."""
+        """Delete a character's loadout saves that need not be kept.
+
+        Elements that no history row lists any more are deleted, too.
+        """
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return
         wanted = {"character": character_id}

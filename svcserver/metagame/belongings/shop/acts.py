@@ -92,7 +92,7 @@ class ShopActs:
         """Return a token for one purchase, bound to the account's active character.
 
         The errors, in the order of the checks: unknown offer (404), not for sale (409), no
-        character (409), all items owned already (409), 60 tokens within ten minutes (409).
+        character (409), all items owned already (409), 60 tokens issued within ten minutes (409).
         """
 
         def work(tx: Connection) -> str:

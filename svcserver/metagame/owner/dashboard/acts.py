@@ -38,7 +38,7 @@ class DashboardActs:
         return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """Return the names of the guilds to which these chat rooms belong, by guild id."""
+        """Return the names of these chat rooms' guilds, by guild id."""
         ids = [room.id for room in rooms if room.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:

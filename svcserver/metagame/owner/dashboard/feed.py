@@ -36,7 +36,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """A player's place; players in the same hunt have the same ``hunt`` ("" if unknown)."""
+    """A player's place; ``hunt`` is the same for all players in a hunt, or "" if unknown."""
 
     where: Place
     hunt: str = ""
@@ -99,7 +99,7 @@ class Feed:
     board: Board
 
     def take(self, at: float, spots: Mapping[str, Spot]) -> Deferred[None]:
-        """Record what changed since the last snapshot of any worker; ignore an old snapshot."""
+        """Record what has changed since the last snapshot; ignore an outdated snapshot."""
         look = Snapshot(at, tuple(sorted(spots.items())))
 
         def work(transaction: BoardTransaction) -> None:

@@ -52,11 +52,7 @@ class LivePages:
         }
 
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
-        """Return a function that reads a page's next update; None if the page is not live.
-
-        ``who`` is the account shown on an account page, or the game server whose output is shown
-        after ``cursor``.
-        """
+        """Return a function that reads the next update of a page; None if the page is not live."""
         if page in self.shared:
             self.shared[page].forget()
             return self.shared[page]

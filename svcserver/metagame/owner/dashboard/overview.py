@@ -35,7 +35,7 @@ _ACCOUNTS = sa.select(sa.func.count()).select_from(ACCOUNTS)
 
 @define(eq=False)
 class Engines:
-    """The database and the live-state engine; checked at most every ``CHECKED_S``."""
+    """The states of the database and the live-state engine, read at most every ``CHECKED_S``."""
 
     ledger: Ledger
     board: Board
@@ -94,7 +94,7 @@ def _service(
 
 @frozen
 class Overview:
-    """The reader of the overview; ``folder`` has the files that the stack writes."""
+    """The source of the overview's data; ``folder`` has the files that the stack writes."""
 
     engines: Engines
     feed: Feed

@@ -71,9 +71,8 @@ class HistoryColumn(TypedDict):
 class HostHistoryReply(TypedDict):
     """Averages over spans of ``stepSeconds``; the first span begins at ``since`` (epoch seconds).
 
-    ``load`` is in percent. The values of ``services`` are availabilities from 0 to 1: the share of
-    checks at which the service was not down. A restart of at most 45 seconds does not count as
-    down.
+    ``load`` is in percent. The values of ``services`` are availabilities: the share of checks (0 to
+    1) at which the service was not down. A restart of at most 45 seconds does not count as down.
     """
 
     range: str
@@ -186,7 +185,10 @@ def _sample(sample: HealthSample) -> SampleReply:
 
 
 def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
-    """Return the chat's state; ``figures`` is None without chat, ``guilds`` has names by id."""
+    """Return the chat's state; ``figures`` is None if there is no chat.
+
+    ``guilds`` has the guilds' names by guild id.
+    """
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}
     return {

@@ -39,7 +39,7 @@ class FigureSpan:
     """The figures of a span of time, of all processes together.
 
     ``players_sum`` divided by ``samples`` is the average number of players online. Event-loop and
-    memory values are the worst sample of any process, or 0 without samples.
+    memory values are the highest sample of any process, or 0 without samples.
     """
 
     counts: Counts = field(factory=Counts)

@@ -1,6 +1,6 @@
 """Counts and percentiles of the last minute. Spec: 2 §4 BackendHealth.
 
-``now`` is in epoch seconds. The memory used does not grow with the number of requests.
+``now`` is in epoch seconds. The memory in use does not depend on the number of requests.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Maintenance:
     ) -> str | None:
         """Change a game server or drain a machine; return the id of the server that then runs.
 
-        Raises a Refusal, which is Unanswered if the operation may have succeeded.
+        Raises a Refusal. It is Unanswered if the operation may have succeeded nevertheless.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -148,7 +148,7 @@ class Maintenance:
         return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
-        """Return the audit log's data of a running game server, or None if it is unknown."""
+        """Return a running game server as the audit log shows it, or None if it is unknown."""
         for record in await self.deploy.listed() or ():
             if record["id"] == server_id:
                 kind = record.get("kind") or "hunt"

@@ -24,7 +24,7 @@ class DrainWish:
     """A request to switch maintenance mode on or off.
 
     ``Then`` is the next step (stop or restart). ``Until`` is the condition for that step: no hunt
-    runs, or nobody is online.
+    is running, or nobody is online.
     """
 
     on: bool

@@ -37,7 +37,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """One of the two variants of the status; simultaneous requests share one computation."""
+    """A variant of the status; requests at the same time share one computation."""
 
     made_at: float = float("-inf")
     status: Status | None = None
@@ -64,7 +64,7 @@ class StatusReports:
         return self._cached(self._full, self._everybody)
 
     def limited(self) -> Deferred[Status]:
-        """Return the status without players and instances, for all other callers."""
+        """Return the status without players and instances, for unregistered callers."""
         return self._cached(self._limited, self._nobody)
 
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:

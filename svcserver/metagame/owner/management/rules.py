@@ -13,7 +13,7 @@ from svcserver.metagame.play.presence.rules import Place
 
 @frozen
 class Whereabouts:
-    """The map on which an online player is, and the kind of place that this map is."""
+    """The map on which an online player is, and the kind of that map."""
 
     account_id: AccountId
     where: Place

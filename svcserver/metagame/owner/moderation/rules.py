@@ -23,7 +23,7 @@ from svcserver.metagame.accounts.sanctions import (
 
 
 class AccountsAndRoles(Protocol):
-    """The account and role queries that the rules need, within one transaction."""
+    """The queries on accounts and roles that the rules need, within one transaction."""
 
     def find(self, account_id: object) -> Account | None: ...
 
@@ -35,7 +35,7 @@ class AccountsAndRoles(Protocol):
 
 
 class Sanctions(Protocol):
-    """The ban and mute queries that the rules need, within one transaction."""
+    """The queries on bans and mutes that the rules need, within one transaction."""
 
     def find(self, account_id: AccountId, kind: SanctionKind) -> Sanction | None: ...
 

@@ -102,7 +102,10 @@ def role_called(word: str) -> Role:
 def read_query(
     now: float, actor: str | None, target: str | None, since: str | None, until: str | None
 ) -> AuditQuery:
-    """Return the audit-log query; ``since`` is like ``7d``, ``until`` an id. Raises Malformed."""
+    """Return the audit-log query; raises Malformed.
+
+    ``since`` is a duration like ``7d``, and ``until`` is the id of a row.
+    """
     span = seconds_of(since) if since else None
     if since and span is None:
         raise Malformed("since must be a duration like 12h or 7d", code="bad_request")
@@ -132,7 +135,7 @@ def show_done(done: StaffActResult) -> PersonReply:
 def show_running(
     page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
 ) -> SanctionList:
-    """Return the reply that lists sanctions in force; ``count`` includes those not in ``page``."""
+    """Return the reply that lists the sanctions of ``page``; ``count`` is the number of all."""
     return {
         "sanctions": [
             {

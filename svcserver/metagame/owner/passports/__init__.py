@@ -1,1 +1,1 @@
-"""A player's own data on this host: shown, or exported as a signed passport for other hosts."""
+"""A player's own data: shown to the player, or exported as a signed passport for other hosts."""

@@ -1,4 +1,4 @@
-"""Operations that show and sign a player's data, and the import of passports for ``svcctl``."""
+"""Operations that show or sign a player's data, and that import passports for ``svcctl``."""
 
 from __future__ import annotations
 
@@ -146,8 +146,8 @@ def take_in(
 ) -> Act[Taken]:
     """Return the action that imports a passport into the account ``name``.
 
-    The action raises Missing, Forbidden for an untrusted host, or Conflict if a passport of this
-    player was imported before.
+    The action raises Missing for an unknown account, Forbidden for an untrusted host, and Conflict
+    if a passport of this player was imported before.
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:

@@ -1,6 +1,6 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
-An import adds items until the character has as many as the passport lists, and never removes any.
+An import adds items until the character has as many as the passport lists. It never removes items.
 Each part (items, currency, loadout) is imported completely, or left out with a reason. For example,
 no item is imported if the character would then exceed its limits.
 """

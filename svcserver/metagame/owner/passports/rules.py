@@ -76,7 +76,10 @@ def check_fits(size: int) -> None:
 
 @frozen
 class Unreadable:
-    """A part of a passport that cannot be read, with the reason; other parts are still imported."""
+    """A part of a passport that cannot be read; ``why`` gives the reason.
+
+    The other parts are still imported.
+    """
 
     why: str
 
@@ -91,7 +94,7 @@ class CarriedItems:
 
 @frozen
 class CarriedLoadout:
-    """A character's loadout: number of slots, active slot, and the JSON of each element."""
+    """A character's loadout: the number of slots, the active slot, and each element as JSON."""
 
     slots: int
     active: int
@@ -172,7 +175,7 @@ def in_groups(key: str) -> str:
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden unless the host is ``trusted``, Conflict if imported ``before``."""
+    """Raise Forbidden for an untrusted host, and Conflict for a passport imported before."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "

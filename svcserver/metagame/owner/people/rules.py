@@ -58,7 +58,10 @@ def check_owner(staff: Staff) -> None:
 
 
 def check_new_key(*, proven: bool) -> None:
-    """Raise Unauthenticated unless the request is ``proven``: a key outlasts a stolen session."""
+    """Raise Unauthenticated unless the request is ``proven``.
+
+    A stolen session alone must not suffice to get a key, which would outlast the session.
+    """
     if not proven:
         raise Unauthenticated(
             "Enter the key that you sign in with to give an account a new key.", code="key_wanted"

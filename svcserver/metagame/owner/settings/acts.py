@@ -28,7 +28,7 @@ EVERY_S = 1.0  # other metagames and the dashboards of other hosts use the same 
 
 @define(eq=False)
 class LiveSettings:
-    """The settings that may change at run time; ``changed`` is sent after each change."""
+    """The settings that may change at run time; each change sends the signal ``changed``."""
 
     settings: Settings
     audit: Audit

@@ -99,7 +99,7 @@ def described() -> tuple[SettingSection, ...]:
 class SettingsCatalogue:
     """The source of the settings page; ``folder`` has the env files, if the host has any.
 
-    ``data`` is the services' working folder, with the state of the host. ``has_stack`` returns
+    ``data`` is the services' working folder, which has the state of the host. ``has_stack`` returns
     whether svc-stack runs the services.
     """
 

@@ -40,7 +40,7 @@ class MatchmakingActs:
     async def join(
         self, player: AccountId, request: LaunchRequest, *, attempt: Attempt = ONLY
     ) -> Joined:
-        """Enter the player into a match for the request; return the entry, new or existing."""
+        """Enter the player into a match for the request; return the new or existing entry."""
 
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
@@ -92,7 +92,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run the transaction, then start the launch, even if the client has disconnected."""
+        """Run the transaction, then start the launch, even if the client has left meanwhile."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id

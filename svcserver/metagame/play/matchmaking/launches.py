@@ -47,7 +47,7 @@ class LaunchLimits:
             self.stored.hold(holder, [*self._others(holder, match), match])
 
     def ready(self, match: Match, server: Server) -> None:
-        """Record the game server of a match; this ends an earlier match on the same game server."""
+        """Record the game server of a match; mark an earlier match on that game server as ended."""
         before = self.stored.launched_on(server)
         if before is not None and before is not match:
             before.ended = True
@@ -64,7 +64,7 @@ class LaunchLimits:
         ]
 
     def elsewhere(self, player: AccountId) -> None:
-        """Record that the player asked for the city or the dojo and so left the hunt."""
+        """Record that the player has left the hunt by asking for the city or the dojo."""
         for match in self._live(player):  # only launches that have begun are charged
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:

@@ -63,8 +63,7 @@ class MatchmakingRoutes:
     async def status(self, call: Call) -> Answer:
         """Show the state of the caller's search for a game server, and the server's address.
 
-        Clients poll every ten seconds. A poll may close a group of players and start its game
-        server.
+        Clients poll every ten seconds. A poll may also close the queue and start the game server.
         """
         standing = entry, state = await self.acts.poll(call.player)
         if state is MatchState.IN_PROGRESS and entry.match.server is not None:

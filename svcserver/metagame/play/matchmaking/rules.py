@@ -116,8 +116,7 @@ class Matchmaker:
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
         """Return a new entry of the player in the same match.
 
-        If the player was already sent to the match's game server, the player waits a while this
-        time.
+        If the player was already sent to the match's game server, the player now waits for a while.
         """
         if not self._is_in(player, match):
             self._leave(player)
@@ -202,7 +201,7 @@ class Matchmaker:
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
-        """Return whether to request a game server now; close a queue that waited long enough."""
+        """Return whether to request a game server now; close a queue that has waited enough."""
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
             return False
@@ -305,7 +304,7 @@ class Matchmaker:
     def last_sent(self, player: AccountId) -> Sent | None:
         """Return the game server to which the player was sent last.
 
-        Returns None an hour later, unless the player still has an entry.
+        After an hour, it returns None, unless the player still has an entry.
         """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
@@ -317,9 +316,9 @@ class Matchmaker:
     ) -> frozenset[AccountId]:
         """Return those of the players who were sent to the game server.
 
-        A hunt or tutorial serves the players of the match for which it was started, for at most a
-        day, because a hostile machine might never end it. A city or dojo (no ``match_id``) serves
-        a player until ``LEFT_S`` after the player was sent elsewhere.
+        For a hunt or tutorial, these are the players of the match for which it was started, for at
+        most a day, because a hostile machine might never end it. For a city or dojo (no
+        ``match_id``), a player counts until ``LEFT_S`` seconds after being sent elsewhere.
         """
         if match_id:
             match = self.stored.match(match_id)
@@ -363,7 +362,7 @@ class Matchmaker:
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Remove players who have left the party, unless the game server is ready."""
+        """Remove players who left the party from its match, unless the game server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:

@@ -28,7 +28,7 @@ MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
 
 @frozen
 class AgentPoll:
-    """The orders that an agent has carried out, and whether an allowlist helper runs beside it.
+    """The orders that an agent has carried out, and whether its node has an allowlist helper.
 
     ``clock`` is the node's time (epoch seconds). ``image`` and ``reached`` are results of checks:
     whether the node has the game servers' image, and whether a datagram reached its game ports.
@@ -57,7 +57,7 @@ class OrderEntry(TypedDict):
 
 
 class TrialEntry(TypedDict):
-    """A trial: the agent opens ``port``, awaits ``awaited``, and sends ``sent`` to the host."""
+    """A trial of game ports: what the agent sends to the host, and what it awaits on ``port``."""
 
     port: int
     host: str
@@ -66,7 +66,7 @@ class TrialEntry(TypedDict):
 
 
 class CheckReply(TypedDict):
-    """The image that the node needs, and the trial of its game ports; null without a trial."""
+    """The image that the node needs, and the trial of its game ports, or null."""
 
     image: str
     trial: TrialEntry | None
@@ -118,7 +118,7 @@ class AgentRoutes:
         return Answer(200, {"orders": entries, "down": down})
 
     async def _is_down(self, node: str) -> bool:
-        """Return whether the swarm has lost a node; False while the deploy server is away."""
+        """Return whether the swarm has lost a node; False if the deploy server does not answer."""
         if self.clock.seconds() - self._listed_at >= LIST_S:
             self._listed_at = self.clock.seconds()
             try:
@@ -137,7 +137,7 @@ class AgentRoutes:
 
     @routes.row("POST", "/svc/node/changed", reply=Empty, again=Again.NATURAL, quiet=True)
     async def changed(self, call: Call) -> Answer:
-        """Make the deploy server list the game servers, because one has started or ended."""
+        """Make the deploy server update its list, because a game server has started or ended."""
         if self._looks.due(call.caller.node, self.clock.seconds()):
             await self.deploy.look()
         return Answer(200, EMPTY_OBJECT)

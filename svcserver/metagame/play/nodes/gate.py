@@ -1,10 +1,10 @@
 """Access control of the fleet's listener: what a node may do.
 
 A node proves itself with its certificate. Its game servers may then do what game servers of this
-machine may do, with three limits. They need the launch key of a game server of this node, and that
-game server must still run. They may act only for the players who were sent to that game server. A
-hunt may also act for the players of its launch, because without Valkey a restart of the metagame
-deletes the match.
+machine may do, with these limits. They need the launch key of a game server that is still running
+on this node. They may act only for the players who were sent to that game server. A hunt may also
+act for the players of its launch, because without Valkey a restart of the metagame deletes the
+match.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class NodeGate:
             return False
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """Return the node's agent, or its game server with the accounts it may act for."""
+        """Return the node's agent, or the node's game server with the accounts it may act for."""
         self._check_credential(row, request)
         is_agent = row.access is Access.NODE
         wait_s = self._buckets[is_agent].take(request.node, self.deploy.clock.seconds())

@@ -11,11 +11,11 @@ SEEN_S = 20.0  # an agent that has not polled for this time is away
 
 @frozen
 class AgentSeen:
-    """The last poll of an agent; if its node has no allowlist helper, no ports are opened there.
+    """The last poll of an agent.
 
-    ``clock_s`` is by how many seconds the node's clock is ahead. ``has_image`` says whether the
-    node has the game servers' image, and ``is_reached`` whether a datagram has reached its game
-    ports. None means unknown.
+    On a node without an allowlist helper, no ports are opened. ``clock_s`` is by how many seconds
+    the node's clock is ahead. ``has_image`` says whether the node has the game servers' image.
+    ``is_reached`` says whether a datagram has reached its game ports. None means unknown.
     """
 
     at: float

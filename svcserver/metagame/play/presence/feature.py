@@ -26,7 +26,7 @@ NEXT_BEAT = b"20000"  # milliseconds until the client's next heartbeat
 
 @frozen
 class Heartbeat:
-    """The player's map (path or name only) and state; the map may be missing in menus."""
+    """The player's map (a path or only the name) and state; in menus, the map may be missing."""
 
     map: Lenient[TextWithNul] = ""
     state: Lenient[TextWithNul] = ""

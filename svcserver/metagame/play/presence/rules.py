@@ -17,7 +17,7 @@ LONGEST = 512  # characters stored of a map path or state word
 
 @frozen
 class Beat:
-    """A player's last heartbeat: map path, state and time (epoch seconds), as received."""
+    """A player's last heartbeat as received: map path, state, and time (epoch seconds)."""
 
     account_id: AccountId
     map: str

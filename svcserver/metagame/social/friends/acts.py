@@ -70,7 +70,7 @@ class FriendActs:
 
     @shielded
     async def block(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Block an account; its friendship and invites with ``me`` end in the same transaction."""
+        """Block an account; in the same transaction, end its friendship and invites with ``me``."""
 
         def work(tx: Connection) -> bool:
             is_new = rules.block(SqlFriends(tx), me, target, self._at())

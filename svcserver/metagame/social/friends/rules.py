@@ -24,7 +24,7 @@ ACCEPTED = "ACCEPTED"
 
 
 class RequestResult(StrEnum):
-    """The result of a friend request; the management route replies with the value."""
+    """The result of a friend request; its value is in the reply of the management route."""
 
     REQUESTED = "requested"
     ACCEPTED = "accepted"

@@ -1,4 +1,4 @@
-"""The tables of friendships (one row per pair, the lower id first) and blocks."""
+"""The tables of friendships and blocks; a friendship has one row, with the lower id first."""
 
 from __future__ import annotations
 

@@ -167,8 +167,8 @@ def invite(
 def _is_visible(guilds: SqlGuilds, invitation: GuildInvitation, at: int) -> bool:
     """Return whether the invited player may see and accept the invite.
 
-    The invite is hidden if one of the players has blocked the other, or if the inviter may no
-    longer invite.
+    The invite is hidden if the player or the inviter has blocked the other, or if the inviter may
+    no longer invite.
     """
     return (
         invitation.is_open(at)
@@ -275,7 +275,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check whether the account could found this guild, as ``found`` requires."""
+        """Check whether the account could found this guild; remember a valid name for ``found``."""
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
@@ -287,8 +287,8 @@ class GuildActs:
     ) -> tuple[Guild, Sequence[Member]]:
         """Found a guild whose name ``leader`` has validated; return the guild with its members.
 
-        Raises Forbidden if the name was not validated, Conflict if it is taken or the leader is in
-        a guild, and TooMany for a second guild within ten minutes.
+        Raises Forbidden if the name was not validated, Conflict if the name is taken or the leader
+        is in a guild already, and TooMany for a second guild within ten minutes.
         """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:

@@ -96,7 +96,7 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:
-        """Leave the caller's guild; 404 if there is none, 409 for the guild's leader."""
+        """Leave the caller's guild; 404 without a guild, 409 for the guild's leader."""
         await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 

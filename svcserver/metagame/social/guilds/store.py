@@ -1,4 +1,4 @@
-"""The tables of guilds, members and invites, and board entries for players who found a guild.
+"""The tables of guilds, members and invites, and the board entries of guild founders.
 
 Unique indexes also ensure that names differ in more than letter case. Spec: 1 §4 Guilds, Create.
 """

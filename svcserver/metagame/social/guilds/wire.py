@@ -30,7 +30,7 @@ class GuildWish:
 
 @frozen
 class DisbandWish:
-    """The guild to disband, by its id or by its name, ignoring case."""
+    """The guild to disband, by its id or by its name; the name's case is ignored."""
 
     guild: TextWithNul = field(metadata=sent_as("Guild"))
     reason: Reason = field(default="", metadata=sent_as("Reason"))

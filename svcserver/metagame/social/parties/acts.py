@@ -49,7 +49,10 @@ class PartyActs:
         return {account_id: names.get(account_id, "") for account_id in account_ids}
 
     async def invites(self, me: AccountId) -> list[PartyInvitation]:
-        """Return the caller's pending invites, except those that a block hides."""
+        """Return the caller's pending invites.
+
+        An invite is left out if the sender or the caller has blocked the other.
+        """
         invites = await self.parties.act(lambda parties: parties.invites_to(me))
         blocked = (
             await self.blocks.blocked(me, [invite.sender for invite in invites])
@@ -94,7 +97,7 @@ class PartyActs:
         return await self._act(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
-        """Record that the caller is active; members silent for two minutes leave the party."""
+        """Record that the caller is active; remove members who were silent for two minutes."""
         await self.parties.act(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(

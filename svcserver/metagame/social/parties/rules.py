@@ -101,7 +101,7 @@ class Parties:
     # -- activity and reading ----------------------------------------------
 
     def mark_seen(self, account_id: AccountId) -> None:
-        """Record that the player is active, which keeps a member in the party."""
+        """Record that the player is active; only active players stay in a party."""
         self.stored.mark_seen(account_id)
 
     def poll(self, account_id: AccountId) -> Party:

@@ -1,4 +1,4 @@
-"""The parties on the board, with lifetimes and maximum numbers of entries."""
+"""The parties on the board; entries have a lifetime, and their number is limited."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def pending_invite(
 
 
 def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> None:
-    """Raise Conflict unless ``slot`` is free and the target has a free slot, too.
+    """Raise Conflict unless ``slot`` is free and the target has a free slot.
 
     ``own`` and ``targets`` are the taken slots of the two accounts. A slot is taken by a link, or
     by a pending invite that the account sent.
@@ -158,7 +158,10 @@ class InviteAnswer:
 
 
 def action_of(reply: InviteAnswer) -> InviteAction:
-    """Return the action; raises Malformed if it is unknown, or if the answer names no invite."""
+    """Return the action of a reply.
+
+    Raises Malformed if the action is unknown, or if the reply names no invite.
+    """
     if reply.action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:

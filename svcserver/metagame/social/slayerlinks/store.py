@@ -115,7 +115,7 @@ class SqlSlayerLinks:
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Return for each account its slots with a link, or with a pending invite that it sent."""
+        """Return, for each account, the slots taken by links or by pending invites that it sent."""
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -178,7 +178,7 @@ class SqlSlayerLinks:
 def cancel_between(tx: sa.Connection, first: AccountId, second: AccountId) -> None:
     """Cancel the pending invites between two accounts, after an unfriend or a block.
 
-    Links are not ended.
+    Running links do not end.
     """
     tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 

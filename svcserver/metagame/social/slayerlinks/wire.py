@@ -64,7 +64,7 @@ class SlayerInviteAnswer:
 
 @frozen
 class SlayerInviteWish:
-    """The player to invite, and the caller's slot; ``action`` may be ``cancel``."""
+    """The player to invite, and the caller's slot; the action ``cancel`` withdraws the invite."""
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
