@@ -296,8 +296,8 @@ PLANTS = (
         "a slayer link that was ended runs on for the other",
         "half an end",
         M + "social.slayerlinks.store",
-        '_END_LINK = delete(SLAYER_LINKS).where(_L.link_id == bindparam("wanted"))',
-        '_END_LINK = delete(SLAYER_LINKS).where(\n    _L.link_id == bindparam("wanted"),'
+        '_END_LINK = sa.delete(SLAYER_LINKS).where(_L.link_id == sa.bindparam("wanted"))',
+        '_END_LINK = sa.delete(SLAYER_LINKS).where(\n    _L.link_id == sa.bindparam("wanted"),'
         " _L.account_id < _L.other_id\n)",
     ),
     Plant(

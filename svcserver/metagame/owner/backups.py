@@ -57,7 +57,7 @@ class BackupWish:
 @spelled(pascal_case)
 @frozen
 class ScheduleWish:
-    """The local time of the nightly backup (or ``off``), and how many backups are kept.
+    """The local time of the nightly backup (or off), and how many backups are kept.
 
     ``Mark`` is the ``mark`` of the schedule that the page has read; if the schedule has changed
     since then, the request is refused.
