@@ -25,10 +25,10 @@ class SettingWish:
 class SettingEntry(TypedDict):
     """A setting; ``value`` is null for a secret, and if the default applies.
 
-    ``source`` is default, file, environment, page (changed at run time), or command (by ``svcctl
-    registration``). A ``live`` setting may be changed at run time; if there are ``options``, it
-    must be one of them. ``restart`` means that the file has a new value, which takes effect after a
-    restart.
+    ``source`` is default, file, environment, page (changed at run time), or command (by
+    svcctl registration). A ``live`` setting may be changed at run time; if there are ``options``,
+    it must be one of them. ``restart`` means that the file has a new value, which takes effect
+    after a restart.
     """
 
     name: str
