@@ -311,7 +311,7 @@ class Worker:
         return not held_up
 
     def _begin(self) -> None:
-        """Begin a transaction, after rolling back one that may still be open."""
+        """Begin a transaction; first roll back an earlier transaction that is still open."""
         if self._raw.in_transaction:
             self._raw.execute("ROLLBACK")
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")

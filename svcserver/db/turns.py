@@ -22,7 +22,7 @@ MAX_WAITING = 32  # per account; a client sends fewer than ten concurrent reques
 
 @define
 class Turns:
-    """A set of job queues by key; at most ``most`` jobs may wait in each."""
+    """A job queue for each key, in which at most ``most`` jobs may wait."""
 
     most: int = MAX_WAITING
     _waiting: dict[str, deque[Deferred[None]]] = field(factory=dict, init=False, repr=False)

@@ -306,7 +306,7 @@ def unfit(channel: Channel) -> str | None:
 def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
     """Write a channel's file; raises BadSetting or OSError.
 
-    With ``new``, raises FileExistsError if the file exists already.
+    If ``new`` is true, raises FileExistsError if the file exists already.
     """
     text = "".join(f"{name}={value}\n" for name, value in values.items())
     if parse_env_file(text) != values:  # such as a value in quotes
@@ -317,7 +317,7 @@ def write_channel(path: Path, values: Mapping[str, str], *, new: bool) -> None:
 def write_channel_text(path: Path, text: str, *, new: bool) -> None:
     """Write the whole file atomically; raises OSError.
 
-    With ``new``, raises FileExistsError if the file exists already.
+    If ``new`` is true, raises FileExistsError if the file exists already.
     """
     for old in path.parent.glob(f".{path.name}.*.new"):  # of writers that were killed
         with suppress(FileNotFoundError):

@@ -15,7 +15,7 @@ MAX_DEPTH = 200  # orjson reads 1,024 levels but writes 254, and a reply wraps a
 
 
 class BadJson(ValueError):
-    """The text is not valid JSON of an object or a list."""
+    """The error for text that is not a JSON object or list."""
 
 
 def parse(text: bytes | str) -> Json:

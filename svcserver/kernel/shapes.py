@@ -155,7 +155,7 @@ class Documented(Mark):
 
 
 class Shown(Mark):
-    """An annotation that replaces the schema with one that client generators understand."""
+    """An annotation that replaces the schema, so that client generators understand it."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented

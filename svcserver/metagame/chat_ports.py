@@ -130,7 +130,7 @@ class SharedChatGame(ChatGame):
         return self._known.get(account)
 
     def left(self, news: PartyChanged) -> None:
-        """Forget the remembered party of players who left their party."""
+        """Forget the stored party of players who have left it."""
         for account in news.left:
             if self._known.get(account) == news.party_id:
                 del self._known[account]

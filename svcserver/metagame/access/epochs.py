@@ -63,7 +63,7 @@ class Epochs:
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def on_moved(self, moved: EpochMoved) -> None:
-        """Store the epoch of an event, sent by this process or another."""
+        """Store the epoch in an event that this or another process has sent."""
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:

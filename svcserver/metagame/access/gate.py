@@ -152,7 +152,7 @@ class Gate:
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """Return False for a route marked ``real_only`` if the account has stub progression."""
+        """Return False for a ``real_only`` route if the account has fixed (stub) progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:

@@ -37,7 +37,10 @@ class LaunchedServers(Protocol):
 
 @define
 class Directory:
-    """Finds accounts. With ``by_id`` (AUTH_MODE=NONE) a key is taken as the account id."""
+    """Finds accounts.
+
+    If ``by_id`` is true (AUTH_MODE=NONE), a key is taken as the account id.
+    """
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -57,7 +60,7 @@ class Directory:
     def account_of_key(self, key: str) -> Deferred[Account | None]:
         """Return the account with this key, without a cache.
 
-        With ``by_id``, the key is the account's id.
+        If ``by_id`` is true, the key is the account's id.
         """
         if self.by_id:
             return self.account_of_id(key)

@@ -142,7 +142,8 @@ TRIES = 3  # look-ups of a key, if the account's sessions end meanwhile
 class LoginActs:
     """The operation of logging in.
 
-    With ``by_id`` (AUTH_MODE=NONE) the key is the account id, and the account need not exist.
+    If ``by_id`` is true (AUTH_MODE=NONE), the key is the account id, and the account need not
+    exist.
     """
 
     directory: Directory

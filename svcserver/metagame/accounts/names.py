@@ -21,7 +21,7 @@ MOST = 16_384  # accounts
 
 @define
 class KnownNames:
-    """Cached names by account, each for at most ``MAX_AGE_S`` seconds."""
+    """Cached names of accounts, each for at most ``MAX_AGE_S`` seconds."""
 
     wall_clock: Callable[[], float]
     changes: int = field(default=0, init=False)  # how often a cached name became invalid

@@ -34,7 +34,7 @@ NOTHING = Size()
 
 @define  # not frozen: creating a frozen object takes twice as long
 class Stacked:
-    """A stack of items of one kind; ``extra`` is the JSON of unknown keys, returned as sent."""
+    """A stack of items of one kind; ``extra`` is the JSON of unknown keys, returned unchanged."""
 
     catalog_id: str
     quantity: int
@@ -75,7 +75,7 @@ class Removal:
 class Transaction:
     """A change of one character's inventory.
 
-    ``added`` and ``removed`` are quantities by catalogue id; ``extras`` holds the JSON of unknown
+    ``added`` and ``removed`` map catalogue ids to quantities. ``extras`` has the JSON of unknown
     keys of added stacks. ``answer`` makes the reply from the final totals of the stacks; the reply
     is stored for repeats of the transaction. If ``transaction_id`` is None, repeats cannot be
     recognised.

@@ -42,7 +42,7 @@ class LaunchEntry(TypedDict):
 
 
 class LaunchList(TypedDict):
-    """The launches that have ended last; the one that ended most recently comes first."""
+    """The launches that have ended, the most recent first."""
 
     launches: list[LaunchEntry]
 

@@ -206,10 +206,10 @@ class DeployClient:
         raise Unavailable("the deploy server sent no output", code="refused")
 
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
-        """Return the game servers, the usage of each by id, and a change number.
+        """Return the game servers, their usage, and a change number.
 
-        The change number differs whenever the list of ended launches has changed. Returns None if
-        there is no usable reply.
+        The usage is given for each game server's id. The change number differs whenever the list of
+        ended launches has changed. Returns None if there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)

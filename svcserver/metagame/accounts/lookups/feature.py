@@ -100,7 +100,7 @@ class Mappings(TypedDict):
 
 
 class MappingReply(Mappings):
-    """The accounts by id, both in the payload and at the top level.
+    """The mapped accounts, both in the payload and at the top level.
 
     Some clients read the payload, others the top level.
     """

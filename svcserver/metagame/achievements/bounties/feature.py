@@ -68,7 +68,7 @@ class BountyWish:
 
 @frozen
 class BountyUpdate:
-    """Bounties to add, or to replace by id, and optionally a new draft."""
+    """Bounties to add, or to replace if the id is on the board already, and maybe a new draft."""
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, AsSent] | None] = None
@@ -121,7 +121,7 @@ class BountyRules(TypedDict):
 
 @further_members("The client's members of the bounty, returned as they were sent.")
 class StoredBounty(TypedDict):
-    """A bounty as it was sent; a missing drafting date is filled with the time of the request."""
+    """A bounty, unchanged since it was sent; a missing drafting date has been added."""
 
     bounty_id: str
     drafted_timestamp: AsSent
@@ -130,7 +130,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The bounty board; it has daily and weekly drafts only with stub progression."""
+    """The bounty board; only fixed (stub) progression has daily and weekly drafts."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
@@ -146,7 +146,7 @@ def show(board: AccountBoard) -> dict[str, Any]:
 
 
 def show_fixed() -> dict[str, Any]:
-    """Return the reply for stub progression: an empty board."""
+    """Return the reply for fixed (stub) progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 
@@ -300,7 +300,7 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the account's bounty board; it is empty with stub progression."""
+        """Return the account's bounty board; with fixed (stub) progression, it is empty."""
         if not self.settings.real_progression(user_id):
             return Answer(200, show_fixed())
         return Answer(200, show(await self.acts.read(user_id)))
@@ -330,7 +330,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def delete(self, call: Call[Late[BountyIds]], user_id: str) -> Answer:
-        """Delete bounties from the account's board, by id; return the remaining board."""
+        """Delete the bounties with these ids from the account's board; return the board."""
         entry = recorded.entry(self.acting, call, user_id, show)
         return Answer(200, show(await self.acts.delete(entry, call.body)))
 

@@ -85,7 +85,7 @@ class CooldownActs:
     most: int
 
     async def read(self, account_id: AccountId) -> dict[str, str]:
-        """Return the start dates of the account's cooldowns, by cooldown id."""
+        """Return the start date of each cooldown of the account."""
         return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(
@@ -138,7 +138,7 @@ class SqlCooldowns:
     tx: sa.Connection
 
     def all(self, account_id: AccountId) -> dict[str, str]:
-        """Return the start dates by cooldown id, sorted by id."""
+        """Return the start date of each cooldown, sorted by cooldown id."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return dict(sorted((row.cooldown_id, row.started) for row in rows))
 
@@ -169,7 +169,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the start dates by cooldown id; with stub progression, there are none."""
+        """Return the start date of each cooldown; with fixed (stub) progression, there are none."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))

@@ -150,7 +150,7 @@ class SqlEntitlements:
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Return all stored entitlements of the account by name, in force or not."""
+        """Return all stored entitlements of the account under their names, in force or not."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(

@@ -43,7 +43,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return the progress and the confirmed free and premium rank of each track, by track id."""
+    """Return the progress and the confirmed free and premium rank of each track."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -81,7 +81,7 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """Return the account's stored objectives by id."""
+        """Return the account's stored objectives under their ids."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
@@ -96,7 +96,7 @@ class ProgressionActs:
         return await self.ledger.read(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
-        """Return the account's stored tracks by id."""
+        """Return the account's stored tracks under their ids."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:

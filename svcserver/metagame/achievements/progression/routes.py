@@ -63,7 +63,7 @@ class RewardItem(TypedDict):
 
 
 class RankReward(TypedDict):
-    """A rank's reward: entitlements, single items by catalogue id, and stacks of items."""
+    """A rank's reward: entitlements, single items (their catalogue ids), and stacks of items."""
 
     rank_id: int
     entitlements: NotRequired[list[RewardEntitlement] | None]

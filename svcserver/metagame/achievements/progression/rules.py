@@ -176,7 +176,7 @@ def confirm(
 
 
 def in_order(stored: Mapping[str, Track], paths: Paths) -> list[Track]:
-    """Return all configured tracks, then the other stored tracks by id.
+    """Return all configured tracks, then the other stored tracks in the order of their ids.
 
     A configured track that is not stored is at 0.
     """
@@ -240,7 +240,7 @@ class ProgressionOverview:
 class Seeding:
     """The result of a seed, which sets all tracks of an account to their maximum or to 0.
 
-    ``real`` is false if the account has stub progression, so that the game shows fixed values
+    ``real`` is false if the account has fixed (stub) progression: the game then shows fixed values
     instead of the stored ones.
     """
 

@@ -70,7 +70,7 @@ _CHOOSE = Upsert(HUNT_PASSES)
 
 
 def configured_paths(folder: str | None, active: str) -> Paths:
-    """Return the configured tracks by id; raises BadData."""
+    """Return the configured tracks under their ids; raises BadData."""
     return load(folder, active).paths
 
 
@@ -112,7 +112,7 @@ class SqlProgress:
         self.tx.execute(_DROP_TRACK, {"account": account_id, "wanted": track_id})
 
     def objectives(self, account_id: AccountId) -> dict[str, Objective]:
-        """Return the stored objectives by id, sorted by id."""
+        """Return the stored objectives, sorted by id."""
         rows = self.tx.execute(_OBJECTIVES, {"account": account_id})
         return {row.objective_id: _objective(row) for row in rows}
 

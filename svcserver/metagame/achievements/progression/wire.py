@@ -1,4 +1,7 @@
-"""The request and reply shapes of progression, and replies for stub progression. Spec: 1 §4."""
+"""Request and reply shapes of progression, and the fixed replies of stub progression.
+
+Spec: 1 §4.
+"""
 
 from __future__ import annotations
 
@@ -238,7 +241,7 @@ def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRe
 
 
 def stub_tracks(account_id: AccountId, paths: Paths) -> list[TrackRecord]:
-    """Return the tracks for stub progression, all of them complete."""
+    """Return the tracks of an account with fixed (stub) progression, all of them complete."""
     return [track_record(account_id, _stub_track(name, paths.get(name))) for name in STUB_TRACKS]
 
 
@@ -295,7 +298,7 @@ def show_report(account_id: AccountId, overview: ProgressionOverview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the reply to a seed; if ``RealMode`` is false, the game shows stub progression."""
+    """Return the reply to a seed; if ``RealMode`` is false, the game shows fixed values instead."""
     return {
         "UserId": account_id,
         "Mode": done.mode,

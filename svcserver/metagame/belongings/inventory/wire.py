@@ -44,7 +44,7 @@ Identifier = Annotated[str, text(1, 256)]
 @spelled(camel_case)
 @define  # not frozen: creating a frozen object takes twice as long
 class StackWish:
-    """A stack; unknown keys are stored, and returned as they were sent."""
+    """A stack; unknown keys are stored, and returned unchanged."""
 
     catalog_id: Identifier
     quantity: CountOrDigits
@@ -71,7 +71,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """Return the item for the rules, with its data as they were sent."""
+        """Return the item for the rules; its data are unchanged."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )

@@ -120,11 +120,11 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """Return the newest elements by name; none if the loadout was never saved."""
+        """Return the newest elements under their names; none if the loadout was never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
-        """Return the elements of this version by name, or None if there is no such version."""
+        """Return the elements of this version under their names, or None without such a version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
@@ -185,7 +185,7 @@ class SqlLoadouts:
 
 
 def ids_of(text: str) -> dict[str, int]:
-    """Return the element ids by element name, parsed from the JSON of a history row."""
+    """Return the elements' names and ids, parsed from the JSON of a history row."""
     held: dict[str, int] = orjson.loads(text)
     return held
 

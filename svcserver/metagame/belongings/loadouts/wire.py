@@ -44,7 +44,7 @@ class LoadoutSave:
     data: TextWithNul
 
     def element(self, name: str) -> bytes:
-        """Return the element to store, which is the text as it was sent; raises Malformed.
+        """Return the element to store, which is the unchanged text from the body; raises Malformed.
 
         If the ``slot_index`` in a slot differs from the slot's name, the index is corrected.
         """
@@ -62,7 +62,10 @@ class Activated(TypedDict):
 
 
 def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
-    """Return the slot counts; with stub progression, account and character have one slot each."""
+    """Return the slot counts.
+
+    With fixed (stub) progression, the account and the character have one slot each.
+    """
     return {
         "num_account_slots": ACCOUNT_SLOTS,
         "max_account_slots": ACCOUNT_SLOTS,

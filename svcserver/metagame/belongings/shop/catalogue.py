@@ -87,7 +87,7 @@ class Offer:
 
 @frozen
 class Catalogue:
-    """The offers by SKU and by tag; there may be tags without offers."""
+    """The offers under their SKUs and under their tags; a tag may have no offers."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]

@@ -125,7 +125,8 @@ def grant_of(
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Return the offer's items that the character does not hold yet.
 
-    Stacks are quantities by catalogue id; instanced items are catalogue ids by new instance id.
+    The first result maps the catalogue ids of stacks to quantities. The second maps new instance
+    ids to the catalogue ids of instanced items.
     """
     stacked: dict[str, int] = {}
     instanced: dict[str, str] = {}

@@ -38,7 +38,7 @@ class DashboardActs:
         return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """Return the names of these chat rooms' guilds, by guild id."""
+        """Return the guild ids and names of these chat rooms."""
         ids = [room.id for room in rooms if room.kind == "Guild"]
 
         def work(tx: Connection) -> dict[str, str]:

@@ -59,7 +59,7 @@ class FeedLine:
 
 @frozen
 class Snapshot:
-    """The place of each online player by user name; ``at`` is the board's time in epoch seconds."""
+    """The place of each online player (by user name) at the board's time ``at`` (epoch seconds)."""
 
     at: float
     spots: tuple[tuple[str, Spot], ...]
@@ -145,7 +145,7 @@ class Spots:
     city_map: str
 
     async def snapshot(self) -> tuple[float, dict[str, Spot]]:
-        """Return the current time and the place of each online player by user name."""
+        """Return the board's time, and each online player's user name and place."""
         at, players = await self.online()
         names = await self.directory.names(beat.account_id for beat, _ in players)
         spots = {}

@@ -122,7 +122,7 @@ class Overview:
         }
 
     def history(self, scope: HistoryRange) -> HostHistoryReply:
-        """Return the host's averages of a day or a week."""
+        """Return averages of the host's load and availability over a day or a week."""
         history = host_history.read(self.folder) or HostHistory()
         step_s, count = scope.step_s, scope.seconds // scope.step_s
         since = int(self.wall_clock()) // step_s * step_s - (count - 1) * step_s

@@ -72,7 +72,7 @@ PLACE = b'="/svc/dashboard/'  # the beginning of each address in the page
 
 @frozen
 class PageFiles:
-    """The page's files by name, and their version, which is part of each file's URL.
+    """The page's files, and their version, which is part of each file's URL.
 
     A browser caches a file under a versioned URL permanently, so an unchanged page loads quickly.
     """

@@ -187,7 +187,7 @@ def _sample(sample: HealthSample) -> SampleReply:
 def show_chat(figures: ChatFigures | None, guilds: Mapping[str, str]) -> ChatReply:
     """Return the chat's state; ``figures`` is None if there is no chat.
 
-    ``guilds`` has the guilds' names by guild id.
+    ``guilds`` maps guild ids to names.
     """
     if figures is None:
         return {"on": False, "connections": 0, "people": 0, "roomCount": 0, "rooms": []}

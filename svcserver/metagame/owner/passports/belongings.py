@@ -35,7 +35,7 @@ REASON = "passport"
 
 
 def carried(tx: Connection, character_id: CharacterId) -> dict[str, Any]:
-    """Return a character's belongings as a passport contains them."""
+    """Return a character's belongings in the form that passports contain."""
     store = SqlLoadouts(tx)
     loadout = store.find(character_id)
     belongings: dict[str, Any] = {"inventory": json.Fragment(inventory_of(tx, character_id))}
@@ -148,7 +148,7 @@ class Import:
         self.taken.loadouts += 1
 
     def _element(self, read: bytes | Unreadable) -> bytes:
-        """Return a loadout element as it is stored; raises Malformed."""
+        """Return a loadout element in the form in which it is stored; raises Malformed."""
         if isinstance(read, Unreadable):
             raise Malformed(read.why)
         if len(read) > self.terms.loadout_bytes:

@@ -41,10 +41,11 @@ ROW_BYTES = 100
 
 
 def exported(tx: sa.Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """Return the account's rows by table, without secrets, and the number of omitted rows by table.
+    """Return the exported rows of each table, and the number of omitted rows of each table.
 
-    The exported rows have at most MAX_EXPORT bytes. Small tables are exported completely, large
-    tables only with their newest rows. Rows that are left out are never loaded into memory.
+    Secrets are left out. The exported rows have at most MAX_EXPORT bytes. Small tables are exported
+    completely, large tables only with their newest rows. Rows that are omitted are never loaded
+    into memory.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}

@@ -88,7 +88,7 @@ class LiveSettings:
         return rules.shown(getattr(self.settings, rules.LIVE[name].name))
 
     def is_changed(self, name: str) -> bool:
-        """Return whether a stored value replaces the one in the env file."""
+        """Return whether a stored value replaces the value in the env file."""
         return name in self._stored
 
     def _take(self, stored: Mapping[str, str]) -> None:

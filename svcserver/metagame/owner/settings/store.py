@@ -30,7 +30,7 @@ class SqlSettings:
     tx: sa.Connection
 
     def all(self) -> Mapping[str, str]:
-        """Return the changed values by variable."""
+        """Return the changed variables and their values."""
         return {row.name: row.value for row in self.tx.execute(_ALL)}
 
     def put(self, name: str, value: str, by: str, at: float) -> None:

@@ -15,7 +15,7 @@ from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingsCata
 @spelled(pascal_case)
 @frozen
 class SettingWish:
-    """A setting and its new value; without a value, the one in the env file applies again."""
+    """A setting and its new value; without a value, the value in the env file applies again."""
 
     name: Annotated[str, plain_text(1, 64)]
     value: Annotated[str, plain_text(0, 1024)] | None = None

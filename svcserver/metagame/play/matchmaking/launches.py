@@ -71,7 +71,7 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return the launches that block this match, by player; empty if the match may start.
+        """Return, for each player, the launch that blocks this match; empty if the match may start.
 
         The match may start if its party has no other launch, and if at least one of its players has
         no other launch.

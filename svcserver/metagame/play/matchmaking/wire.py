@@ -97,7 +97,7 @@ class RegionsReply(TypedDict):
 
 
 def show_joined(entry: MatchEntry | Joined) -> JoinReply:
-    """Return the reply of both join routes."""
+    """Return the reply that both join routes send."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,

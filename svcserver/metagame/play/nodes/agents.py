@@ -1,4 +1,4 @@
-"""The routes of the fleet's listener for the agents themselves."""
+"""The routes of the fleet's listener that the agents of nodes call."""
 
 from __future__ import annotations
 

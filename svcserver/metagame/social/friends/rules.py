@@ -94,7 +94,7 @@ def named(friend: str) -> AccountId:
 def request(
     friends: Friends, me: AccountId, friend: AccountId, at: int, *, may_ask: bool
 ) -> tuple[RequestResult, Friendship]:
-    """Send a friend request to ``friend``, or accept the one that ``friend`` sent.
+    """Send a friend request to ``friend``, or accept the request that ``friend`` has sent.
 
     ``may_ask`` is False when the quota of new requests is used up. The quota is checked last, and
     not at all if a request is accepted.

@@ -197,7 +197,7 @@ class GuildManagementRoutes:
         reply=list[wire.GuildSummary],
     )
     async def summaries(self, call: Call) -> Answer:
-        """List all guilds by name, each with its leader and number of members."""
+        """List all guilds, sorted by name, each with its leader and number of members."""
         self._on()
         return Answer(200, [wire.show_summary(summary) for summary in await self.acts.summaries()])
 

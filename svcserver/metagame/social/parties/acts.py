@@ -69,7 +69,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Invite a player to the caller's own party, even if the request names another one."""
+        """Invite a player to the caller's own party, even if the request names another party."""
         if not is_account_shaped(target) or await self.directory.account_of_id(target) is None:
             raise Missing("no such account")
         blocked = bool(await self.blocks.blocked(me, [target]))
@@ -108,7 +108,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline an invite that the caller received; ``texts`` has its party's or sender's id.
+        """Decline an invite that the caller received; ``texts`` names its party or its sender.
 
         Without such an invite, withdraw the caller's own invite to ``recipient``, if there is any.
         """

@@ -67,7 +67,7 @@ class PartyRoutes:
 
     @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
     async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
-        """Invite a player to the caller's own party, even if the body names another one."""
+        """Invite a player to the caller's own party, even if the body names another party."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
         await self.acts.invite(call.player, to, party_id, attempt=call.attempt)
