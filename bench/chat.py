@@ -1,10 +1,10 @@
-"""``make bench-chat``: the chat compared with Prosody and ejabberd, on one core each.
+"""``make bench-chat``: the chat compared with Prosody, ejabberd and bare autobahn, a core each.
 
     python -m bench.chat [--seconds 4] [--rounds 3] [--logins 300] [--only ours]
 
-The rounds alternate between the servers, and each figure is a median. Our chat checks an RS256
-token at each login; the other servers compare a password. Memory, the stalled reader and the flood
-are measured last.
+The rounds alternate between the servers, and each figure is a median. Our chat and the bare server
+check an RS256 token at each login; the other servers compare a password. Memory, the stalled reader
+and the flood are measured last.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 import uvloop
 from attrs import define, field
 
-from bench.chat_runs import Fan, Flood, fan, flood, idle, logins, percentile, stalled
-from bench.chat_servers import PLAYERS, USUAL, Server, contestant, ours
+from bench.chat_runs import Fan, Flood, LoginRun, fan, flood, idle, logins, percentile, stalled
+from bench.chat_servers import BARE, PLAYERS, USUAL, Server, contestant, ours
 from bench.kept import finish, in_words, json_option
 from bench.servers import on_the_generators_core
 from bench.table import FloorTable
@@ -37,7 +37,7 @@ BUSY = 0.9  # share of its core above which the load generator measures itself
 class Results:
     """The figures of one server, one per round."""
 
-    logins: list[float] = field(factory=list)
+    logins: list[LoginRun] = field(factory=list)
     full: list[Fan] = field(factory=list)
     calm: list[Fan] = field(factory=list)
     idle_kib: float = 0.0
@@ -52,8 +52,8 @@ async def race(servers: list[Server], arguments: argparse.Namespace) -> dict[str
     results = {server.name: Results() for server in servers}
     for n in range(arguments.rounds):
         for server in servers:
-            rate = await logins(server, n * arguments.logins, arguments.logins)
-            results[server.name].logins.append(rate)
+            run = await logins(server, n * arguments.logins, arguments.logins)
+            results[server.name].logins.append(run)
         for server in servers:
             results[server.name].full.append(await fan(server, arguments.seconds))
         for server in servers:
@@ -79,7 +79,8 @@ def measure(
 
 CALM = "p99 at 30 messages/s"
 FIGURES: dict[str, tuple[str, Callable[[Results], list[float]]]] = {
-    "logins": ("/s", lambda results: results.logins),
+    "logins": ("/s", lambda results: [run.per_second for run in results.logins]),
+    "CPU of a login": ("ms", lambda results: [run.cpu_ms for run in results.logins]),
     "deliveries": ("/s", lambda results: [run.per_second for run in results.full]),
     "CPU for 100,000 deliveries": ("s", lambda results: [run.cpu_s for run in results.full]),
     CALM: ("ms", lambda results: [run.p99_ms for run in results.calm]),
@@ -88,10 +89,15 @@ FIGURES: dict[str, tuple[str, Callable[[Results], list[float]]]] = {
 LIMITS = (  # the last column: our figure must be the lower one
     ("logins", "prosody", 1.5, False),
     ("logins", "ejabberd", 0.0, False),
+    ("logins", BARE, 0.0, False),
+    ("CPU of a login", "ejabberd", 0.0, True),
+    ("CPU of a login", BARE, 0.0, True),
     ("deliveries", "ejabberd", 2.0, False),
     ("deliveries", "prosody", 8.0, False),
     ("CPU for 100,000 deliveries", "ejabberd", 0.5, True),
+    ("CPU for 100,000 deliveries", BARE, 0.0, True),
     (CALM, "ejabberd", 1.0, True),
+    (CALM, BARE, 0.0, True),
     ("an idle connection", "prosody", 1.0, True),
 )
 
@@ -116,7 +122,7 @@ def compare(table: FloorTable, results: dict[str, Results]) -> None:
         if missing:
             name = f"{server}: deliveries lost"
             table.add(name, missing, less=True, good=server != "ours")
-        busy = max(run.generator for run in entry.full)
+        busy = max(run.generator for run in [*entry.full, *entry.logins])
         if busy > BUSY:
             table.add(f"{server}: the generator was the limit", 100 * busy, "% of its core")
 
@@ -160,7 +166,7 @@ def main() -> None:
     on_the_generators_core()
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o711)
-        results, cut, wild = measure(["ours", *here], Path(name), arguments)
+        results, cut, wild = measure(["ours", BARE, *here], Path(name), arguments)
     table = FloorTable()
     compare(table, results)
     abuse(table, cut, wild)

@@ -45,6 +45,15 @@ class Fan:
     latency_ms: list[float]  # at QUANTILES; empty in a closed loop
 
 
+@frozen
+class LoginRun:
+    """The figures of many logins."""
+
+    per_second: float
+    cpu_ms: float  # of the server for a login
+    generator: float  # of its core
+
+
 @define
 class Deliveries:
     """A counter of the lines that arrive in a room, over all connections."""
@@ -101,17 +110,18 @@ async def _within(seconds: float, awaited: Awaitable[object]) -> None:
         await asyncio.wait_for(awaited, seconds)
 
 
-async def logins(server: Server, first: int, count: int) -> float:
-    """Measure logins per second: connection, token, session, and joining a room of ten.
+async def logins(server: Server, first: int, count: int) -> LoginRun:
+    """Measure logins: connection, token, session, and joining a room of ten.
 
     The accounts are numbered from ``first``: our chat caches tokens, so each token must be new.
     """
     gc.collect()
-    began = time.perf_counter()
+    cpu, own, began = cpu_s(server.pid), time.process_time(), time.perf_counter()
     clients = await arrivals(server, first, count, lambda n: f"City-L{n // 10}")
-    taken = time.perf_counter() - began
+    wall, cpu = time.perf_counter() - began, cpu_s(server.pid) - cpu
+    own = time.process_time() - own
     await departure(clients)
-    return count / taken
+    return LoginRun(count / wall, 1e3 * cpu / count, own / wall)
 
 
 @define

@@ -1,28 +1,33 @@
-"""The chat servers that are compared: ours, Prosody and ejabberd, each tuned for one core."""
+"""The chat servers that are compared, each tuned for one core."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import pwd
 import random
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import jwt
 from attrs import frozen
 
 from bench.chat_client import Login, Place
 from bench.client import connect, request
 from bench.players import Player
 from bench.servers import free_port, metagame, running
+from svcserver.ctl.keys import new_signing_keys
 
 PLAYERS = 1_000
 AT_ONCE = 25  # players who register, or enter a room
 FAST = "1000,1000"  # burst and rate of room messages per client, too high to throttle the fan-out
 USUAL = "8,1"
 NOBODY = "nobody"
+BARE = "bare autobahn"
 
 PROSODY = """
 run_as_root = {root}
@@ -146,6 +151,20 @@ def strangers() -> list[Login]:
 
 
 @contextmanager
+def bare(folder: Path) -> Iterator[Server]:
+    """Run a bare autobahn server, whose logins verify a token with RS256 as ours do."""
+    port, keys = free_port(), new_signing_keys()
+    private = base64.b64decode(keys.private)
+    logins = [
+        Login(login.account, jwt.encode({"sub": login.account}, private, "RS256"), login.name)
+        for login in strangers()
+    ]
+    command = [sys.executable, "-m", "bench.bare_chat", str(port), keys.public]
+    with running(command, port, folder / "bare.log", {}) as pid:
+        yield Server(BARE, pid, Place(port, "/", "localhost"), logins)
+
+
+@contextmanager
 def prosody(folder: Path) -> Iterator[Server]:
     """Run Prosody with its accounts in files."""
     port, logins = free_port(), strangers()
@@ -208,7 +227,7 @@ def unprivileged(home: Path, command: list[str]) -> list[str]:
     return ["setpriv", *ids, "--", *command]
 
 
-CONTESTANTS = {"ours": ours, "prosody": prosody, "ejabberd": ejabberd}
+CONTESTANTS = {"ours": ours, BARE: bare, "prosody": prosody, "ejabberd": ejabberd}
 
 
 def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:

@@ -23,7 +23,7 @@ from bench.edge_servers import GS_HEADER, SPAN, Behind, Server, content, gateway
 from bench.edge_servers import upstream as behind_all
 from bench.heads import varied
 from bench.kept import finish, json_option
-from bench.meters import KIB, MIB, WrkRun, growth, half_load, wrk
+from bench.meters import KIB, MIB, WrkRun, growth, half_load, resumed, wrk
 from bench.servers import on_the_generators_core
 from bench.table import FloorTable
 
@@ -47,6 +47,7 @@ class Case:
     bulk: bool = False  # counted in megabytes rather than requests
     refused: bool = False  # every answer must be a refusal
     varied: bool = False  # tokens, paths and ids differ, as players' do
+    resumed: bool = False  # each request resumes a TLS session
 
     def figure(self, run: WrkRun) -> float:
         """Return the figure of a run that is compared: megabytes or requests per CPU second."""
@@ -64,6 +65,7 @@ GATEWAY = (
     ONE_HEAD,
     Case("refusals", "/svc-status", 50, {"nginx": 0.20}, (f"{GS_HEADER}: x",), refused=True),
     Case("TLS handshakes", "/svc-status", 50, {"nginx": 0.6}, ("Connection: close",)),
+    Case("TLS resumptions", "/svc-status", 1, {}, resumed=True),
     Case("64 MB over TLS", BIG, 4, {"nginx": 0.5}, (API_KEY,), bulk=True),
 )
 CONTENT = (
@@ -95,6 +97,10 @@ def drive(
     for _ in range(arguments.rounds):
         for case in cases:
             for server in servers:
+                if case.resumed:
+                    run = resumed(server.pid, server.port, case.path, arguments.seconds)
+                    runs.setdefault((case.name, server.name), []).append(run)
+                    continue
                 url = f"{scheme}://127.0.0.1:{server.port}{case.path}"
                 script = varied(folder, server.port) if case.varied else None
                 run = wrk(

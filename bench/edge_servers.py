@@ -50,7 +50,7 @@ proxy_set_header X-Svc-Gateway {secret}; proxy_hide_header X-Svc-Gateway;
 server {{
   listen 127.0.0.1:{port} ssl backlog=4096;
   ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;
-  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache off; ssl_session_tickets off;
+  ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache off; ssl_session_tickets on;
   limit_conn open 60000; limit_req zone=rates burst=1000000 nodelay;
   if ($http_x_svc_gameserver_apikey) {{ return 403; }}
   location ~* ^/+svc/+api/+(GetUserInfo|ServerStatus|RegistrationStatus|Register)/*$ {{
@@ -73,7 +73,7 @@ HAPROXY = """
 global
   nbthread 1
   maxconn 8192
-  ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+  ssl-default-bind-options ssl-min-ver TLSv1.2
   tune.ssl.cachesize 0
 defaults
   mode http

@@ -116,14 +116,38 @@ def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> 
     return wrk(pid, url, connections, seconds, script=script)
 
 
+def client_context() -> ssl.SSLContext:
+    """Return a client's TLS context that accepts any certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 def connect(port: int, tls: bool) -> socket.socket:
     """Return a client connection that accepts any certificate."""
     raw = socket.create_connection(("127.0.0.1", port), LONGEST_S)
-    if not tls:
-        return raw
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context.wrap_socket(raw)
+    return client_context().wrap_socket(raw) if tls else raw
+
+
+def resumed(pid: int, port: int, path: str, seconds: float) -> WrkRun:
+    """Resume one TLS session for each request; a request on a new session counts as refused.
+
+    One connection at a time: the generator is slower than the servers, but their CPU time counts.
+    """
+    context, session = client_context(), None
+    ask = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    requests, refused, before, began = 0, 0, cpu_s(pid), time.monotonic()
+    while time.monotonic() < began + seconds:
+        raw = socket.create_connection(("127.0.0.1", port), LONGEST_S)
+        with context.wrap_socket(raw, session=session) as client:
+            client.sendall(ask)
+            good = client.recv(64 * KIB).startswith(b"HTTP/1.1 200") and client.session_reused
+            while client.recv(64 * KIB):
+                pass
+            refused += session is not None and not good
+            requests, session = requests + 1, client.session
+    took = time.monotonic() - began
+    return WrkRun(requests, took, 0.0, 0.0, refused, 0, cpu_s(pid) - before)
 
 
 def _ask(port: int, path: str, tls: bool, headers: str) -> socket.socket:
