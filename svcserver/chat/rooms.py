@@ -50,6 +50,7 @@ class Occupant:
     session: OccupantSession
     room: Room
     nick: str
+    _usual: tuple[str, str] | None = field(default=None, init=False)  # cached, see ``prepared``
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
         """Return this occupant's presence as sent to ``to``, which calls the room ``address``."""
@@ -73,10 +74,16 @@ class Occupant:
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
         """Return the parts of the presence text before and after the value of ``to``.
 
-        Only this value differs between receivers.
+        Only this value differs between receivers. The usual presence is cached, because every
+        session that enters the room is sent it.
         """
+        is_usual = address == self.room.address and not codes and not gone
+        if is_usual and self._usual is not None:
+            return self._usual
         presence = self.presence(address, HERE, *codes, gone=gone)
         before, _, after = stanza.serialize(presence).partition(HERE)
+        if is_usual:
+            self._usual = before, after
         return before, after
 
 
@@ -210,10 +217,11 @@ class Rooms:
     def _show_others(self, occupant: Occupant) -> None:
         if occupant.session.elsewhere:
             return
-        address, to = occupant.room.address, occupant.session.jid
+        address, to = occupant.room.address, stanza.attribute(occupant.session.jid)
         for present in self.occupants(occupant.room.key):
             if present.session.account != occupant.session.account:
-                occupant.session.deliver(element_frame(present.presence(address, to)))
+                before, after = present.prepared(address)
+                occupant.session.deliver(text_frame(f"{before}{to}{after}"))
 
     def _confirm(self, occupant: Occupant) -> None:
         if occupant.session.elsewhere:
