@@ -87,7 +87,6 @@ class Pipeline:
 
     @property
     def dialect(self) -> Any:
-        """The SQLAlchemy dialect of this database."""
         return self._engine.dialect
 
     @property
@@ -190,7 +189,6 @@ class Pipeline:
         self._poll.register(self._pg.socket, select.POLLIN)
 
     def close(self) -> None:
-        """Close the connection to the database."""
         connection, self._connection, self._pg = self._connection, None, None
         if connection is not None:
             connection.invalidate()

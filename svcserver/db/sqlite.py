@@ -211,7 +211,6 @@ class Worker:
         self._name = name
 
     def start(self) -> None:
-        """Start the worker's thread."""
         Thread(target=self._run, name=self._name, daemon=True).start()
 
     def submit(self, work: Work[T]) -> Deferred[T]:

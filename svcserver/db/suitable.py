@@ -1,4 +1,4 @@
-"""The check that a PostgreSQL server is suitable, made before any migration."""
+"""Checks, before any migration, that a PostgreSQL server is suitable."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class AlertChannels:
 
 
 def is_name(text: str) -> bool:
-    """Return whether ``text`` is a valid channel name: up to 32 of a-z, 0-9 and -."""
+    """Return whether ``text`` is a channel name: up to 32 characters from a-z, 0-9 and -."""
     return _NAME.match(text) is not None
 
 

@@ -276,7 +276,7 @@ OPEN = (
 def differences(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the lines that differ between two channel files, without secrets, for the audit."""
+    """Return the lines in which two channel files differ, without secrets, for the audit log."""
     was, now = dict[str, str](), dict[str, str]()
     for name in (*OPEN, *SECRETS):
         old, new = before.get(name, ""), after.get(name, "")

@@ -60,7 +60,6 @@ class Every(Service):
         return maybeDeferred(self.work).addErrback(self._failed) if was and self.at_end else None
 
     def _wait(self) -> None:
-        """Set the timer for the next call."""
         now = self.clock.seconds()
         self._due += self.every_s
         late = now - self._due

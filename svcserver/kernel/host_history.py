@@ -52,7 +52,7 @@ class HostHistory:
     def averages(
         self, columns: Mapping[str, Column], since: int, step_s: int, count: int
     ) -> dict[str, Column]:
-        """Return each column as ``count`` averages over ``step_s`` seconds, the oldest first."""
+        """Return ``count`` averages of each column, each over ``step_s`` seconds, oldest first."""
         places = [(time - since) // step_s for time in self.at]
         return {
             name: list(_averages(zip(places, column, strict=True), count))

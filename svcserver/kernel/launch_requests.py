@@ -28,7 +28,7 @@ DOJO_HUNT = "ShatteredIsles_TrainingDojo"
 class LaunchRequest:
     """A validated launch request; ``players`` are account ids.
 
-    A blank ``game_args`` means that there are none.
+    If ``game_args`` is blank, there are no arguments.
     """
 
     game_mode: str

@@ -1,6 +1,6 @@
 """Rate limits per key: token buckets with limited memory.
 
-The buckets take ``now`` (seconds, any origin) and need no timer.
+The methods take ``now`` in seconds, from any clock, so that the buckets need no timer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from svcserver.kernel.cache import BoundedCache
 
 @frozen
 class Rate:
-    """A token bucket's size (``burst``) and its refill ``per_minute``."""
+    """The size of a token bucket (``burst``), and how many tokens are added ``per_minute``."""
 
     burst: float
     per_minute: float

@@ -99,7 +99,7 @@ class Row(web.WebRow):
             raise TypeError(f"{self.name} does not declare the effect of a second attempt (again=)")
 
     def least(self, request: HttpRequest) -> Role:
-        """Return the lowest staff role whose admin key may send this request."""
+        """Return the lowest staff role that may send this request."""
         if any(request.argument(name) == value for name, value in self.owners):
             return Role.OWNER
         return self.role

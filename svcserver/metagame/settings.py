@@ -231,7 +231,7 @@ class Settings:
 
     @property
     def production(self) -> bool:
-        """Return whether NODE_ENV=production: JSON logs, and no traceback in error pages."""
+        """Return whether NODE_ENV=production: logs are then JSON, and errors show no traceback."""
         return self.node_env == "production"
 
     @property

@@ -164,7 +164,7 @@ class Gate:
     def unmatched(self, request: HttpRequest) -> Answer:
         """Return the reply if no route matches: 404.
 
-        With AUTH_MODE=NONE, the reply to a proxied request is 403.
+        If AUTH_MODE=NONE, the reply to a proxied request is 403.
         """
         try:
             self._check_development(request)

@@ -16,7 +16,7 @@ from svcserver.web.request import HttpRequest
 
 @frozen
 class Origin:
-    """Decides whether a request is local, and which player address sent it."""
+    """Decides whether a request is local, and from which player's address it came."""
 
     settings: Settings
     is_own_address: Callable[[str], bool]

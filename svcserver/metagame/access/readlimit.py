@@ -25,7 +25,7 @@ class ReadLimit:
     reads: Quota = COSTLY_READS
 
     async def take(self, key: str) -> None:
-        """Count a read by ``key``, an address or account; raises TooMany above its limit."""
+        """Count a read by the address or account ``key``; raises TooMany above the limit."""
         wait = await self.board.transact(
             lambda transaction: self.reads.take_or_wait(transaction, key),
             near=[(self.reads.kind, key)],

@@ -80,7 +80,7 @@ class SqlDashboardAccess:
     tx: sa.Connection
 
     def of_account(self, account_id: AccountId) -> DashboardAccess:
-        """Return the account's access settings; nothing is set if there is no row."""
+        """Return the account's access settings; without a row, none of them is set."""
         row = self.tx.execute(_OF, {"holder": account_id}).first()
         return DashboardAccess(account_id) if row is None else _access(row)
 

@@ -319,7 +319,7 @@ class InviteRoutes:
 
     @routes.row("POST", "/svc/api/RegisterInviteCode", body=CodeWish, reply=Empty)
     async def register_code(self, call: Call[CodeWish]) -> Answer:
-        """Make an invite code that the owner chose, or set the uses of an existing one."""
+        """Add an invite code that the owner chose, or set the uses of an existing code."""
         sent = call.body
         invite = evolve(
             rules.own_invite(sent.new_invite_code, sent.uses, infinite=sent.infinite_uses),

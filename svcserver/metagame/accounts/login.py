@@ -224,7 +224,10 @@ class LoginRoutes:
 
     @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
-        """Accept a request to end sessions, but end none; a new account key ends them."""
+        """Accept a request to end sessions, but end none.
+
+        To end the sessions of an account, give the account a new key.
+        """
         return Answer(200, EMPTY_OBJECT)
 
     @routes.row(

@@ -43,7 +43,7 @@ class Registration:
         self.board.forget_at_start((MARK, ONLY))
 
     async def mode(self) -> str | None:
-        """Return the current mode: the one set at run time, else REGISTRATION_MODE."""
+        """Return the current mode: the mode set at run time, or else REGISTRATION_MODE."""
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )

@@ -185,7 +185,7 @@ def check_free(accounts: StoredAccounts, name: str) -> None:
 def rename(
     accounts: StoredAccounts, account_id: AccountId | None, new: str
 ) -> tuple[Account, Account]:
-    """Rename an account, possibly only its case; return the account before and after."""
+    """Rename an account, maybe only the name's case; return the account before and after."""
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")
@@ -246,7 +246,7 @@ def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
-    """Return a code as it is stored, if it can be used; raises Unauthenticated."""
+    """Return the stored form of a code that can be used; raises Unauthenticated."""
     invite = _find_invite(accounts, code)
     if invite is None or not invite.is_usable(at):
         raise _invite_invalid()

@@ -277,7 +277,6 @@ class SqlAccounts:
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account.id})
 
     def replace_key(self, account_id: AccountId, key: str) -> None:
-        """Replace the account's key with ``key``."""
         self.tx.execute(_DROP_KEYS, {"holder": account_id})
         self.tx.execute(_ADD_KEY, {"key_hash": fingerprint(key), "account_id": account_id})
 
@@ -287,7 +286,6 @@ class SqlAccounts:
         )
 
     def set_role(self, account_id: AccountId, role: Role) -> None:
-        """Replace the account's role."""
         word = role.word if role in (Role.HELPER, Role.MODERATOR) else None
         sent = {"account_id": account_id, "flag": int(role is Role.OWNER), "word": word}
         self.tx.execute(_SET_ROLE, sent)
@@ -402,7 +400,7 @@ def is_anothers(tx: sa.Connection, key: str) -> bool:
 
 
 def knows_key(tx: sa.Connection, key: str) -> bool:
-    """Return whether the database, of any version, has an account with this key."""
+    """Return whether the database (of any version) has an account with this key."""
     mine = sa.select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 

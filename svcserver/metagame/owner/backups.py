@@ -189,7 +189,6 @@ class BackupActs:
     folder: Path = field(factory=Path.cwd)
 
     def state(self) -> Backups:
-        """Return the state of the backups."""
         return backups.read(self.folder) or Backups(since=self.started_at)
 
     def show(self) -> BackupsReply:

@@ -129,7 +129,7 @@ def _lists_a_game(manifest: Path) -> bool:
 
 
 def private_item(bind_host: str) -> CheckItem:
-    """Return the item that says whether other machines can reach a host without a gateway."""
+    """Return the item about a host without a gateway: can other machines reach the host?"""
     done = not _is_loopback(bind_host)
     state = "Only this machine can play."
     if done:

@@ -89,7 +89,6 @@ class Match:
         return now < self.asking_until
 
     def request(self) -> LaunchRequest:
-        """Return the request to send to the deploy server."""
         players = tuple(self.players) if self.expects else ()
         return LaunchRequest(self.mode, self.args, self.hunt_id, players)
 
@@ -105,7 +104,6 @@ class MatchEntry:
     hold_until: float = 0.0  # shown as MATCHING until then, although the server is known
 
     def state(self, now: float) -> MatchState:
-        """Return the state of the match for this player."""
         if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:
             return MatchState.MATCHING
         return self.match.state

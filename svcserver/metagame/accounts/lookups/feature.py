@@ -94,7 +94,7 @@ class MappedAccount(TypedDict):
 
 
 class Mappings(TypedDict):
-    """The mapped accounts by requested id; ids without an account are left out."""
+    """The mapped account of each requested id; ids without an account are left out."""
 
     accountMappings: dict[str, MappedAccount]
 

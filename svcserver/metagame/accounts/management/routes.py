@@ -132,7 +132,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
     )
     async def user_info(self, call: Call) -> Answer:
-        """Show the account of the key in the header, and its staff role."""
+        """Show the account whose key is in the header, and its staff role."""
         who = call.caller
         admin = who.role is Role.OWNER  # the account's role, even if this key is only a game key
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}

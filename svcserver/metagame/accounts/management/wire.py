@@ -54,7 +54,7 @@ class ModeWish:
 @spelled(pascal_case)
 @frozen
 class RenameWish:
-    """The account to rename, by id or by name, and the new name."""
+    """The account to rename (its id or its name), and the new name."""
 
     new_username: NewName
     user_id: Lenient[TextWithNul | None] = None

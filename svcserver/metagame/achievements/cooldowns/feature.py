@@ -55,7 +55,10 @@ class CooldownBatch:
     cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
-        """Return the start date of each cooldown, as sent or else ``now``; raises Malformed."""
+        """Return the start date of each cooldown: as sent, or else ``now``.
+
+        Raises Malformed for an invalid date.
+        """
         listed = self.cooldowns
         sent = (
             [(name, date) for name, date in listed.items() if is_name(name)]

@@ -208,7 +208,7 @@ class HuntPassActs:
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """Return the account's choice if that track is still configured, or else the default."""
+        """Return the account's hunt pass; the default if its choice is no longer configured."""
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 

@@ -76,7 +76,7 @@ class Objective:
 
 @frozen
 class Grant:
-    """A grant: the XP of each track, and the (value, completed count or None) of each objective."""
+    """A grant: the XP for each track; the value and completed count (or None) of objectives."""
 
     tracks: Mapping[str, int]
     objectives: Mapping[str, tuple[int, int | None]]
@@ -105,7 +105,7 @@ def grown_tracks(
     cap: int,
     notes: list[str],
 ) -> list[Track]:
-    """Return the tracks after adding the amounts; an amount above ``cap`` is cut, with a note."""
+    """Return the tracks after adding the amounts; cut an amount above ``cap``, and note this."""
     return [
         _added(stored.get(name) or Track(name), amount, cap, notes)
         for name, amount in amounts.items()

@@ -82,7 +82,7 @@ Amount = Annotated[int, As(read_amount, {"type": ["number", "string"]})]
 
 @frozen
 class TrackGrant:
-    """A track and the XP to add; ``progress`` is cut to PROGRESSION_GRANT_CAP."""
+    """A track and the XP to add; ``progress`` is limited to PROGRESSION_GRANT_CAP."""
 
     progression_id: Name
     progress: Amount

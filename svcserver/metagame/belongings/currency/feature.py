@@ -78,7 +78,7 @@ class CurrencyActs:
         return cls(currencies, read_balance, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
-        """Return the account's balance in each currency, by currency key."""
+        """Return the account's balance under each currency key."""
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
 An element of a loadout is a slot, named by its number, or the part that all slots share, named
-``persistent``. Its JSON text is stored as sent.
+``persistent``. The JSON text of an element is stored unchanged.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def hash_of(token: str | None) -> str:
 
 
 def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Offer:
-    """Return the offer of a purchase that may be redeemed.
+    """Check that a purchase may be redeemed, and return its offer.
 
     Raises Gone if the purchase has expired, and Conflict if the offer has changed since.
     """

@@ -236,7 +236,11 @@ class FigureRoutes:
         quiet=True,
     )
     async def over_time(self, call: Call) -> Answer:
-        """Return figures of an hour or a day by minute, a week by hour, or eight weeks by day."""
+        """Return the load figures of an hour, a day, a week or eight weeks.
+
+        An hour and a day have a value for each minute, a week for each hour, and eight weeks for
+        each day.
+        """
         await self.reads.take_of(call)
         try:
             scope = Range(call.request.argument("range") or Range.HOUR)

@@ -53,7 +53,6 @@ class FigureSpan:
     def note(
         self, counts: Counts, loop: LoopFigures | None, rss_mb: float | None, players: int
     ) -> None:
-        """Add a sample to the span."""
         self.counts.add(counts)
         self.samples += 1
         self.players_sum += players

@@ -48,7 +48,6 @@ class Counts:
         self.latencies[bisect_left(BOUNDS_MS, seconds * 1000)] += 1
 
     def add(self, more: Counts) -> None:
-        """Add the counts of another span to these counts."""
         self.completed += more.completed
         self.client_errors += more.client_errors
         self.server_errors += more.server_errors

@@ -1,4 +1,4 @@
-"""The routes of maintenance mode, which the dashboard and ``svcctl drain`` call directly."""
+"""The routes of maintenance mode, for direct requests of the dashboard and ``svcctl drain``."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
-        """Start, stop or restart one game server; or drain a machine, or undo this."""
+        """Start, stop or restart a game server; or drain a machine, or end its draining."""
         sent, by = call.body, staff_of(call).name
         made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind, sent.reason)
         reply: wire.HandledReply = {"id": made}

@@ -71,8 +71,6 @@ class StaffWork:
         return act
 
     def mute(self, order: SanctionOrder) -> Act[StaffActResult]:
-        """Return the action that mutes an account."""
-
         def act(tx: Connection, trace: Trace) -> StaffActResult:
             done = self._impose(tx, trace, SanctionKind.MUTE, order)
             return StaffActResult(done.account, done)

@@ -127,7 +127,7 @@ def unseal(file: bytes) -> Passport:
 
 
 def _decoded(text: str) -> bytes:
-    """Decode base64 in its canonical form, in which unused bits are 0."""
+    """Decode base64; refuse any form but the canonical one, in which unused bits are 0."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The accounts as staff sees them: lists, and everything about one account."""
+"""The accounts as staff see them: lists, and everything about one account."""

@@ -1,1 +1,1 @@
-"""The settings page: all settings of the host, and changes of some at run time."""
+"""The settings page: all settings of the host, some of which can be changed at run time."""

@@ -84,7 +84,6 @@ class LiveSettings:
         self._take(stored)
 
     def value(self, name: str) -> str:
-        """Return the current value of a live setting."""
         return rules.shown(getattr(self.settings, rules.LIVE[name].name))
 
     def is_changed(self, name: str) -> bool:

@@ -54,7 +54,7 @@ def parsed(name: str, text: str) -> Any:
 
 
 def apply(settings: Settings, stored: Mapping[str, str]) -> None:
-    """Set the live settings to the stored values; like the metagame, ignore invalid values."""
+    """Set the live settings to the stored values; ignore invalid values."""
     for name in stored.keys() & LIVE.keys():
         with suppress(Malformed):
             setattr(settings, LIVE[name].name, parsed(name, stored[name]))

@@ -190,7 +190,7 @@ class Matchmaker:
     # -- waiting -----------------------------------------------------------
 
     def entry(self, player: AccountId) -> MatchEntry | None:
-        """Return the player's entry, and extend its lifetime to another hour from now."""
+        """Return the player's entry, and keep it for another hour."""
         entry = self.stored.entry(player)
         if entry is not None:
             self.stored.place(player, entry)

@@ -65,7 +65,6 @@ class KeptMatch:
 
     @classmethod
     def of(cls, match: Match) -> KeptMatch:
-        """Return the immutable form of ``match``."""
         return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:

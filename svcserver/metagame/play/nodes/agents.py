@@ -106,7 +106,7 @@ class AgentRoutes:
         quiet=True,
     )
     async def poll(self, call: Call[AgentPoll]) -> Answer:
-        """Return the orders for the node, after a wait of up to five seconds for the first."""
+        """Return the orders for the node; without an order, wait up to five seconds for one."""
         call.request.hopeless = True  # a stop does not wait for it
         sent = call.body
         report = sent.report(self.wall_clock())

@@ -1,4 +1,4 @@
-"""The fleet's listener: HTTP over TLS, for clients with the certificate of a node only."""
+"""The fleet's listener: HTTP over TLS, only for clients with a node's certificate."""
 
 from __future__ import annotations
 

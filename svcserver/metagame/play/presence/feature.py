@@ -104,7 +104,6 @@ class Online:
         )
 
     def count(self) -> Deferred[int]:
-        """Return the number of online players."""
         return self.board.transact(lambda transaction: transaction.count(BEATS))
 
 

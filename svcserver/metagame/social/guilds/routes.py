@@ -139,7 +139,7 @@ class GuildRoutes:
 
 @frozen
 class GuildStubRoutes:
-    """The only two guild routes if GUILDS=0; all other guild routes then answer an empty 404."""
+    """The only two guild routes if GUILDS=0; all others then answer 404 without a body."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN

@@ -86,7 +86,7 @@ class GuildInvitation:
 
 @frozen
 class GuildLimits:
-    """The owner's limits: the members of a guild, and how long an invite is valid (ms)."""
+    """The owner's limits: the maximum number of members, and the lifetime of an invite (ms)."""
 
     max_members: int
     invite_ms: int

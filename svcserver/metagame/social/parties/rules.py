@@ -94,7 +94,7 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """Operations on parties and invites; a refusal undoes the writes of its operation."""
+    """The operations on parties and invites; if one is refused, all its writes are undone."""
 
     stored: StoredParties
 

@@ -170,7 +170,10 @@ class LiveParties:
 
 
 def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
-    """Record that the player is active; writes without reading, even if the player has no party."""
+    """Record that the player is active, even if the player has no party.
+
+    This writes without reading, so that it never conflicts.
+    """
     transaction.put(HEARD, account_id, transaction.now)
 
 

@@ -146,10 +146,7 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite, which is named by one of ``ids`` or by the other account.
-
-    ``slot`` is the slot that the accepting account wants to use.
-    """
+    """An answer to an invite; one of ``ids``, or else the other account, names the invite."""
 
     action: InviteAction | None
     account_id: AccountId | None
