@@ -103,6 +103,7 @@ BACKLOG = 256 * 1024  # bytes unsent
 # for several processes: a join may send a thousand occupants
 SHARED_BACKLOG = 1024 * 1024
 PORTION = 512  # bytes of one connection handled in one turn
+OVER_RATE_S = 0.01  # between two portions of a client that exceeds the stanza rate
 MAX_HEAD = 16 * 1024  # bytes of an upgrade request
 MAX_FRAGMENTS = 64
 HANDSHAKE_S = 10.0
@@ -171,7 +172,7 @@ class ChatProtocol(WebSocketServerProtocol):
     def dataReceived(self, data: bytes) -> None:
         """Handle ``PORTION`` bytes per reactor turn, and pause reading until all are handled.
 
-        An upgrade request that is too long closes the connection.
+        A client that exceeds the stanza rate waits after each portion. An upgrade request that is too long closes the connection.
         """
         self._unread += data
         if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
@@ -183,11 +184,14 @@ class ChatProtocol(WebSocketServerProtocol):
     def _handle_portion(self) -> None:
         waited, self._next = self._next is not None, None
         portion, self._unread = self._unread[:PORTION], self._unread[PORTION:]
-        super().dataReceived(portion)
+        if portion:
+            super().dataReceived(portion)
+        over_rate = portion and self.session is not None and self.session.over_rate
         if self.state == self.STATE_CLOSED:
             self._unread = b""
-        elif self._unread:
-            self._next = self.factory.clock.callLater(0, self._handle_portion)
+        elif self._unread or over_rate:
+            delay = OVER_RATE_S if over_rate else 0
+            self._next = self.factory.clock.callLater(delay, self._handle_portion)
             self.transport.pauseProducing()
         elif waited:
             self.transport.resumeProducing()
@@ -260,6 +264,8 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def onPing(self, payload: bytes) -> None:
         """Answer a WebSocket ping, unless the client has stopped reading."""
+        if self.session is not None:
+            self.session.count_stanza()
         if self._room_for_more():
             self.sendPong(payload)
 

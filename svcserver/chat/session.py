@@ -187,6 +187,7 @@ class Session:
     waiting_status: PresenceStatus | None = None
     in_rooms: dict[str, Occupant] = field(factory=dict)
     last_received: float = 0.0
+    over_rate: bool = False  # the last stanza exceeded the stanza rate
     refusals_logged: dict[tuple[str, str], float] = field(factory=dict)
     _where: Where = field(factory=Where)
     _steps: Steps = field(init=False)
@@ -262,7 +263,9 @@ class Session:
         return stage is SessionStage.WAITING or stage is SessionStage.ASKING
 
     def _take(self, text: str) -> Iterable[Effect]:
-        over = self.logged_in and not self.rates.stanza(self.number, self.seconds())
+        if self.logged_in:
+            self.count_stanza()
+        over = self.logged_in and self.over_rate
         if over and not text.lstrip().startswith("<message"):
             return self.drop()
         try:
@@ -274,6 +277,10 @@ class Session:
         if over:
             return self._too_much(element)
         return self._after_login(element) if self.logged_in else self._before_login(element)
+
+    def count_stanza(self) -> None:
+        """Count a stanza, or a WebSocket ping, in the stanza rate."""
+        self.over_rate = not self.rates.stanza(self.number, self.seconds())
 
     def _unreadable(self, why: Unparseable) -> Iterable[Effect]:
         if self.logged_in:

@@ -15,7 +15,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
-from svcserver.chat.adapter import BACKLOG, CUT_S, PORTION, ChatFactory
+from svcserver.chat.adapter import BACKLOG, CUT_S, OVER_RATE_S, PORTION, ChatFactory
+from svcserver.chat.rates import STANZAS
 from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
 from svcserver.chat.stanza import text_frame
@@ -238,9 +239,9 @@ class AdapterTests(AdapterCase):
             self.assertEqual(bool(client.transport.value()), taken, (held, sent, fresh))
 
     def test_a_large_input_is_handled_in_portions(self) -> None:
-        client, pings = self.connect(), PORTION // 4
+        client, pings = self.connect(), PORTION // 16
         client.transport.clear()
-        client.dataReceived(masked(b"", 9) * pings)
+        client.dataReceived(masked(b"x" * 18, 9) * pings)
         counts: list[int] = []
         while len(counts) < 9 and client.transport.producerState == "paused":
             counts.append(len(self.said(client)))
@@ -248,6 +249,18 @@ class AdapterTests(AdapterCase):
         counts.append(len(self.said(client)))
         self.assertEqual((client.transport.producerState, sum(counts)), ("producing", pings))
         self.assertEqual(len(counts), 2)
+
+    def test_a_client_over_its_stanza_rate_waits_after_each_portion(self) -> None:
+        client = self.connect()
+        client.dataReceived(masked(b"", 9) * (int(STANZAS.burst) + 1))
+        self.assertEqual(client.transport.producerState, "paused")
+        self.clock.advance(OVER_RATE_S / 2)
+        self.assertEqual(client.transport.producerState, "paused")
+        self.clock.advance(OVER_RATE_S / 2)
+        self.assertEqual(client.transport.producerState, "producing")
+        self.clock.advance(1)
+        client.dataReceived(masked(b"", 9))
+        self.assertEqual(client.transport.producerState, "producing")
 
     def test_input_of_a_closed_connection_is_ignored(self) -> None:
         client = self.connect()
