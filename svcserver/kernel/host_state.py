@@ -19,6 +19,7 @@ from svcserver.kernel.disk import replace_json
 STATE_FILE = "host-state.json"
 FRESH_S = 180.0  # an older file is ignored: its writer has stopped
 MOST = 100  # faults
+MOST_INCIDENTS = 50
 MOST_BYTES = 1 << 20
 READY, STARTING, DOWN = "ready", "starting", "down"
 STACK = "stack"  # the name of svc-stack's settings
@@ -47,6 +48,16 @@ class HostFault:
 
 
 @frozen
+class Incident:
+    """A reported fault; ``since`` and ``until`` are in epoch seconds, None while it lasts."""
+
+    title: str
+    text: str
+    since: float
+    until: float | None = None
+
+
+@frozen
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
@@ -68,6 +79,7 @@ class MachineSample:
 class HostState:
     """The state of a host at the time ``at``; ``machine`` has the last hour's load, oldest first.
 
+    ``incidents`` are the latest ``MOST_INCIDENTS`` reported faults, newest first.
     ``environment`` has the values with which the writer's environment overrides ``stack.env``; a
     secret is None. For each service, ``changed`` has the settings whose line in the service's env
     file has changed since the service started. The value is None if the file has changed, but it is
@@ -80,6 +92,7 @@ class HostState:
     machine: tuple[MachineSample, ...] = ()
     environment: Mapping[str, str | None] = field(factory=dict)
     changed: Mapping[str, tuple[str, ...] | None] = field(factory=dict)
+    incidents: tuple[Incident, ...] = ()
 
 
 def write(folder: Path, state: HostState) -> None:
@@ -89,15 +102,20 @@ def write(folder: Path, state: HostState) -> None:
 
 def read(folder: Path, now: float) -> HostState | None:
     """Return the host's state, or None if there is no recent file."""
+    state = stored(folder)
+    return state if state is not None and abs(now - state.at) <= FRESH_S else None
+
+
+def stored(folder: Path) -> HostState | None:
+    """Return the last state of the host, even if its writer has stopped; None if unreadable."""
     path = folder / STATE_FILE
     try:
         status = path.stat()
         if status.st_size > MOST_BYTES:
             return None
-        state = _read(path, status.st_mtime_ns, status.st_ino)
+        return _read(path, status.st_mtime_ns, status.st_ino)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return state if abs(now - state.at) <= FRESH_S else None
 
 
 @lru_cache(maxsize=1)  # many pages read it every second, and it changes every fifteen

@@ -24,7 +24,13 @@ from svcserver.kernel import backups, host_history, host_state
 from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_history import KEPT_S, STEP_S, HostHistory
-from svcserver.kernel.host_state import HostFault, HostState, MachineSample, ServiceState
+from svcserver.kernel.host_state import (
+    HostFault,
+    HostState,
+    Incident,
+    MachineSample,
+    ServiceState,
+)
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import (
@@ -530,6 +536,31 @@ def test_the_overview_says_what_is_wrong_and_where_to_look(browser: Browser, her
         status.get_by_role("link", name="Read the log").click()
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Log")
     here.admin("POST", "DashboardDrain", {"On": False})
+    (here.folder / host_state.STATE_FILE).unlink()
+
+
+@proves("GET DashboardAlerts")
+def test_incidents_are_listed_with_begin_and_end(browser: Browser, here: Host) -> None:
+    now = time.time()
+    state = an_evening(now)
+    unwatched = Incident("host was not watched", "svc-stack was not running.", now - 9000, now - 60)
+    lasting = Incident("gateway is down", "It has not been ready for 45 s.", now - 90)
+    with visit(browser, here) as tab:
+        tab.sign_in(here.key)
+        tab.go("Alerts")
+        expect(tab.page.get_by_text("No incident yet.")).to_be_visible()
+        host_state.write(here.folder, evolve(state, incidents=(lasting, unwatched)))
+        incidents = tab.page.get_by_role("list", name="Incidents").get_by_role("listitem")
+        expect(incidents).to_have_text(
+            [
+                re.compile("^gateway is down.*since .* It has not been ready.*ongoing$"),
+                re.compile(r"^host was not watched.*20.*20.*running\.2 h 29 min$"),
+            ]
+        )
+        tab.picture("alerts-incidents")
+        ended = evolve(lasting, until=now - 30)
+        host_state.write(here.folder, evolve(state, incidents=(ended, unwatched)))
+        expect(incidents.first).to_have_text(re.compile("1 min$"))
     (here.folder / host_state.STATE_FILE).unlink()
 
 

@@ -487,6 +487,9 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
             f"{file.name}: the file is damaged: it has changed since it was written"
         )
         tab.picture("backup-damaged")
+        tab.go("Alerts")
+        incident = tab.page.get_by_role("list", name="Incidents").get_by_role("listitem").first
+        expect(incident).to_contain_text(re.compile(f"backup failed.*{file.name}.*ongoing$"))
     [alert] = eventually(lambda: heard(deliveries, "backup"))
     assert file.name in alert["text"] and not alert["over"]
 

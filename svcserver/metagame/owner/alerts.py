@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypedDict
 from attrs import define, field, frozen
 from sqlalchemy import Connection
 
-from svcserver.kernel import alert_channels
+from svcserver.kernel import alert_channels, host_state
 from svcserver.kernel.alert_channels import (
     MOST,
     AlertChannel,
@@ -30,6 +30,7 @@ from svcserver.kernel.alert_settings import (
     unfit,
     write_channel,
 )
+from svcserver.kernel.host_state import Incident
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import hex_token
@@ -143,8 +144,17 @@ class BrokenChannelReply(TypedDict):
     why: str
 
 
+class IncidentReply(TypedDict):
+    """A reported fault, from its first alert; ``until`` is null while it lasts."""
+
+    title: str
+    text: str
+    since: Moment
+    until: Moment | None
+
+
 class AlertsReply(TypedDict):
-    """The alert channels.
+    """The alert channels and the latest incidents, newest first.
 
     ``on`` is false if no service sends alerts. ``broken`` are the channels that get no alerts until
     the owner corrects their files. ``wrong`` are the faults of other channels.
@@ -154,6 +164,7 @@ class AlertsReply(TypedDict):
     channels: list[ChannelReply]
     broken: list[BrokenChannelReply]
     wrong: list[str]
+    incidents: list[IncidentReply]
 
 
 class ChannelSettingsReply(TypedDict):
@@ -187,13 +198,25 @@ class ChannelSavedReply(TypedDict):
 ASKED: AskedReply = {"asked": True}
 
 
-def show(channels: AlertChannels, broken: Sequence[ChannelFault] = ()) -> AlertsReply:
-    """Return the reply with all channels."""
+def show(
+    channels: AlertChannels, broken: Sequence[ChannelFault], incidents: Sequence[Incident]
+) -> AlertsReply:
+    """Return the reply with all channels and incidents."""
     return {
         "on": channels.on,
         "channels": [_channel(channel) for channel in channels.all],
         "broken": [{"name": fault.name, "why": fault.text} for fault in broken],
         "wrong": [*channels.wrong],
+        "incidents": [_incident(incident) for incident in incidents],
+    }
+
+
+def _incident(incident: Incident) -> IncidentReply:
+    return {
+        "title": incident.title,
+        "text": incident.text,
+        "since": iso(incident.since),
+        "until": None if incident.until is None else iso(incident.until),
     }
 
 
@@ -301,8 +324,9 @@ class AlertActs:
         return self._read()[0]
 
     def show(self) -> AlertsReply:
-        """Return the channels, and those whose files cannot be used."""
-        return show(*self._read())
+        """Return the channels, those whose files cannot be used, and the incidents."""
+        state = host_state.stored(self.folder)
+        return show(*self._read(), () if state is None else state.incidents)
 
     def _read(self) -> tuple[AlertChannels, list[ChannelFault]]:
         state = alert_channels.read(self.folder, self.wall_clock())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from svcserver.kernel.alert_settings import AlertKind
+from svcserver.kernel.host_state import MOST_INCIDENTS, Incident
 
 REPEAT_S = 24 * 3600.0
 MOST = 200  # maximum number of current faults
@@ -73,6 +74,18 @@ class Faults:
             return None
         self._reported[key] = now
         return Alert(what, subject, " ".join(wrong.split())[:MAX_TEXT], now)
+
+
+def note(incidents: tuple[Incident, ...], alert: Alert) -> tuple[Incident, ...]:
+    """Return the incidents, newest first, after an alert that begins, repeats or ends one."""
+    title = evolve(alert, over=False).title
+    for at, incident in enumerate(incidents):
+        if incident.title == title and incident.until is None:
+            ended = evolve(incident, until=alert.at) if alert.over else incident
+            return (*incidents[:at], ended, *incidents[at + 1 :])
+    if alert.over:
+        return incidents
+    return (Incident(title, alert.text, alert.at), *incidents)[:MOST_INCIDENTS]
 
 
 @define

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
 from svcserver.kernel import backups, host_state
@@ -16,18 +16,21 @@ from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.backup_settings import BackupSettings
 from svcserver.kernel.host_state import (
     DOWN,
+    FRESH_S,
+    MOST_INCIDENTS,
     READY,
     STACK,
     STARTING,
     HostFault,
     HostState,
+    Incident,
     ServiceState,
 )
 from svcserver.kernel.settings import parse_env_file, variables
 from svcserver.kernel.system import epoch
 from svcserver.stack.alerts.disks import Disk, disk_of, low_disks
 from svcserver.stack.alerts.machine_load import HistoryWriter, MachineLoad
-from svcserver.stack.alerts.rules import MAX_TEXT, Alert, Faults
+from svcserver.stack.alerts.rules import MAX_TEXT, Alert, Faults, note
 
 log = Logger()
 EVERY_S = 15.0
@@ -38,6 +41,7 @@ SOON_S = 30 * 86_400.0  # before the certificate expires
 CERTIFICATE_EVERY_S = 3600.0
 JUST_STARTED_S = 1.0  # a process that is this young has read its file just now
 MAX_CHANGED = 100  # settings of one file
+UNWATCHED = "host was not watched", "Neither svc-stack nor svc-watch was running."
 READ_AT_EACH_USE = frozenset(variables(BackupSettings))
 
 
@@ -116,6 +120,7 @@ class HostWatch:
     open_files: dict[str, tuple[int, int]] = field(factory=dict, init=False)
     _processes: dict[str, RunningProcess] = field(factory=dict, init=False)
     _standing: dict[tuple[AlertKind, str], HostFault] = field(factory=dict, init=False)
+    _incidents: tuple[Incident, ...] = field(default=(), init=False)
     _load: MachineLoad | None = field(default=None, init=False)
     _history: HistoryWriter = field(init=False)
     _certificate: tuple[float, float | None] | None = field(default=None, init=False)
@@ -139,23 +144,36 @@ class HostWatch:
     def check(self) -> None:
         """Check the host and send an alert for each fault that has begun or ended."""
         now = self.wall_clock()
+        load = self._load or self._restore(now)
         for what, subject, wrong in self._results(now):
             self.report(what, subject, wrong, now)
-        self._write_state(now)
+        self._write_state(now, load)
 
-    def _write_state(self, now: float) -> None:
-        """Write the host's services, faults and load to a file for the overview."""
-        if self._load is None:
-            self._load = MachineLoad(self.data, self.disk)
-            previous = host_state.read(self.data, now)
-            self._load.load(previous.machine if previous is not None else (), now)
+    def _restore(self, now: float) -> MachineLoad:
+        """Restore the load and the incidents that an earlier process wrote."""
+        self._load = MachineLoad(self.data, self.disk)
+        previous = host_state.stored(self.data)
+        if previous is not None:
+            recent = now - previous.at <= FRESH_S
+            self._load.load(previous.machine if recent else (), now)
+            ended = (
+                evolve(incident, until=incident.until or previous.at)
+                for incident in previous.incidents
+            )
+            away = () if recent else (Incident(*UNWATCHED, previous.at, now),)
+            self._incidents = (*self._incidents, *away, *ended)[:MOST_INCIDENTS]
+        return self._load
+
+    def _write_state(self, now: float, load: MachineLoad) -> None:
+        """Write the host's services, faults, load and incidents to a file for the dashboard."""
         state = HostState(
             now,
             tuple(self._service(name, now) for name in self.names),
             tuple(self._standing.values()),
-            self._load.sample(now, self.open_files),
+            load.sample(now, self.open_files),
             self.environment,
             self._env_files.changed(),
+            self._incidents,
         )
         try:
             host_state.write(self.data, state)
@@ -185,6 +203,7 @@ class HostWatch:
             )
         alert = self.faults.update(what, subject, wrong, now)
         if alert is not None:
+            self._incidents = note(self._incidents, alert)
             self.send(alert)
 
     def _results(self, now: float) -> Iterator[tuple[AlertKind, str, str | None]]:

@@ -20,12 +20,18 @@ from svcserver.kernel.alert_channels import MOST_DELIVERIES, AlertChannels
 from svcserver.kernel.alert_settings import AlertKind, Channel
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_history import STEP_S
-from svcserver.kernel.host_state import FRESH_S, STATE_FILE, HostState, MachineSample
+from svcserver.kernel.host_state import (
+    FRESH_S,
+    MOST_INCIDENTS,
+    STATE_FILE,
+    HostState,
+    MachineSample,
+)
 from svcserver.stack.alerts import disks, sending, watching
 from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
 from svcserver.stack.alerts.machine_load import MachineLoad
-from svcserver.stack.alerts.rules import Alert
+from svcserver.stack.alerts.rules import REPEAT_S, Alert
 from svcserver.stack.alerts.sending import (
     AGAIN_S,
     MOST_WAITING,
@@ -319,6 +325,66 @@ class WatchTests(SynchronousTestCase):
         self.ready.add("gateway")
         self.after(1)
         self.assertEqual((self.state().services[1].state, self.state().faults), ("ready", ()))
+
+    def incidents(self) -> list[tuple[str, float, float | None]]:
+        return [(each.title, each.since, each.until) for each in self.state().incidents]
+
+    def start_again(self) -> None:
+        """Replace the watch, as a restart of the stack does."""
+        self.watch = HostWatch(
+            self.folder, self.folder, ("metagame", "gateway"), lambda: self.ready, self.tell
+        )
+        self.watch.wall_clock, self.watch.disk = lambda: self.now, self.disk
+
+    @proves("GET DashboardAlerts")
+    def test_incident_has_the_times_of_its_alerts(self) -> None:
+        self.after(0)
+        self.assertEqual(self.incidents(), [])
+        self.ready.discard("gateway")
+        self.after(0)
+        self.after(DOWN_S)
+        begin = self.now
+        self.assertEqual(self.incidents(), [("gateway is down", begin, None)])
+        self.after(REPEAT_S)
+        self.ready.add("gateway")
+        self.full.add(1)
+        self.after(60)
+        disk = ("the host's disk is low", self.now, None)
+        self.assertEqual(self.incidents(), [disk, ("gateway is down", begin, self.now)])
+        self.ready.discard("gateway")
+        self.after(0)
+        self.after(DOWN_S)
+        self.assertEqual(self.incidents()[0], ("gateway is down", self.now, None))
+
+    @proves("GET DashboardAlerts")
+    def test_incidents_survive_a_restart_which_ends_them(self) -> None:
+        self.after(0)
+        self.ready.discard("gateway")
+        self.after(0)
+        self.after(DOWN_S)
+        begin = self.now
+        self.start_again()
+        self.after(60)
+        self.assertEqual(self.incidents(), [("gateway is down", begin, begin)])
+        self.after(DOWN_S)
+        self.assertEqual(self.incidents()[0], ("gateway is down", self.now, None))
+        last = self.now
+        self.ready.add("gateway")
+        self.start_again()
+        self.after(FRESH_S + 1)
+        self.assertEqual(
+            self.incidents()[:2],
+            [("host was not watched", last, self.now), ("gateway is down", last, last)],
+        )
+
+    def test_only_the_latest_incidents_are_kept(self) -> None:
+        for number in range(MOST_INCIDENTS + 1):
+            self.watch.report(AlertKind.NODE, f"machine {number}", "It is lost.", self.now)
+        self.watch.report(AlertKind.NODE, "machine 0", None, self.now)  # an incident that is gone
+        self.after(0)
+        titles = [title for title, *_ in self.incidents()]
+        self.assertEqual((len(titles), titles[0]), (MOST_INCIDENTS, "machine 50 is lost"))
+        self.assertEqual(titles[-1], "machine 1 is lost")
 
     def test_unreadable_state_counts_as_none(self) -> None:
         for text in ("", "[]", '{"at":1}x', '{"at":1,"services":[{"name":"a"}]}', '{"at":"x"}'):

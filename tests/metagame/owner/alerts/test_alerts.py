@@ -11,10 +11,12 @@ from urllib.parse import quote
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel import alert_channels, alert_settings
+from svcserver.kernel import alert_channels, alert_settings, host_state
 from svcserver.kernel.alert_channels import FRESH_S, AlertChannel, AlertChannels, Delivery
+from svcserver.kernel.host_state import HostState, Incident
 from svcserver.kernel.roles import Role
 from svcserver.kernel.settings import parse_env_file
+from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.support.browser import Page
 from tests.support.game import START, Game
@@ -22,6 +24,7 @@ from tests.support.proves import proves
 
 READ, TEST = "/svc/api/DashboardAlerts", "/svc/api/DashboardAlertTest"
 CHANNEL = "/svc/api/DashboardAlertChannel"
+NONE = {"on": False, "channels": [], "broken": [], "wrong": [], "incidents": []}
 SECRETS = ("hook.example", "tk_1", "SIGNING")
 PHONE = AlertChannel(
     "phone", "ntfy", ("down", "backup"), "23:00-07:00", (Delivery(START, "a test", "no"),)
@@ -55,7 +58,7 @@ class AlertTests(SynchronousTestCase):
 
     @proves("GET DashboardAlerts")
     def test_channels_are_shown_while_a_service_sends_alerts(self) -> None:
-        self.assertEqual(self.read().json, {"on": False, "channels": [], "broken": [], "wrong": []})
+        self.assertEqual(self.read().json, NONE)
         self.described()
         reply = self.read().json
         self.assertTrue(reply["on"])
@@ -78,6 +81,16 @@ class AlertTests(SynchronousTestCase):
             (self.folder / alert_channels.STATE_FILE).write_bytes(odd)
             os.utime(self.folder / alert_channels.STATE_FILE, (START, START + FRESH_S))
             self.assertFalse(self.read().json["on"])
+
+    @proves("GET DashboardAlerts")
+    def test_incidents_are_shown_though_the_stack_has_stopped(self) -> None:
+        ended = Incident("gateway is down", "See its log.", START - 90, START - 30)
+        lasting = Incident("the host's disk is low", "5 % is free.", START - 60)
+        host_state.write(self.folder, HostState(START - 86_400, incidents=(lasting, ended)))
+        low, down = self.read().json["incidents"]
+        self.assertEqual((low["title"], low["until"]), ("the host's disk is low", None))
+        times = {"since": iso(START - 90), "until": iso(START - 30)}
+        self.assertEqual(down, {"title": "gateway is down", "text": "See its log.", **times})
 
     @proves("POST DashboardAlertTest")
     def test_testing_a_channel_is_recorded_in_the_audit_log(self) -> None:

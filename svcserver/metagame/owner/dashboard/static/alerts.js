@@ -1,11 +1,11 @@
-// Alert channels: add, change, test, remove, and the newest deliveries.
+// Alert channels: add, change, test, remove; the latest incidents and deliveries.
 
 import { Refused, inTurn, read, remove, send } from "./api.js";
 import { REASON, act, ask, copy, show } from "./dialog.js";
 import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js";
 import { state } from "./icons.js";
 import { owners } from "./staff.js";
-import { exactly } from "./words.js";
+import { exactly, span } from "./words.js";
 
 const KINDS = [["down", "Service down"], ["loop", "Restart loop"], ["disk", "Low disk space"], ["certificate", "Certificate expires"],
   ["backup", "Backups"], ["errors", "Error rate"], ["attack", "Attack"],
@@ -31,7 +31,7 @@ export async function alerts(root, live) {
     redraw(root, head("Alerts", "Get a message when something is wrong with your server.", owners("Add a channel", () => add(again), "primary")),
       reply.on ? null : card(null, [], el("div", { class: "inside" }, state("off", "No alerts are sent"), el("p", { class: "muted small" }, "Start svc-stack or svc-watch."))),
       reply.wrong.map((fault) => card(null, [], el("p", { class: "inside" }, state("bad", fault)))),
-      card("Channels", [], listed(reply, again)), history(reply.channels));
+      card("Channels", [], listed(reply, again)), past(reply.incidents), history(reply.channels));
   });
   await again();
   return again;
@@ -66,6 +66,14 @@ function last({ name, last: delivery }) {
 
 function outcome(delivery) {
   return delivery.why === null ? state("good", "delivered") : state("bad", "not delivered");
+}
+
+/** The latest faults, each from its first alert to its end. */
+function past(incidents) {
+  const items = incidents.map(({ title, text, since, until }) => el("li", { "data-key": `${title} ${since}` },
+    el("div", {}, el("strong", {}, title), el("p", { class: "names" }, `${until ? `${exactly(since)} – ${exactly(until)}` : `since ${exactly(since)}`} · ${text}`)),
+    until ? state("good", span(Math.max(60, (Date.parse(until) - Date.parse(since)) / 1000))) : state("bad", "ongoing")));
+  return card("Incidents", [], items.length ? el("ul", { class: "list", "aria-label": "Incidents" }, items) : nothing("No incident yet."));
 }
 
 /** The newest alerts of all channels. */
