@@ -172,7 +172,8 @@ class ChatProtocol(WebSocketServerProtocol):
     def dataReceived(self, data: bytes) -> None:
         """Handle ``PORTION`` bytes per reactor turn, and pause reading until all are handled.
 
-        A client that exceeds the stanza rate waits after each portion. An upgrade request that is too long closes the connection.
+        A client that exceeds the stanza rate waits after each portion. An upgrade request that is
+        too long closes the connection.
         """
         self._unread += data
         if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
