@@ -311,7 +311,7 @@ class SimHost:
         swarm.disturbances += 1
         self.supervisor.is_bound = engine.uses
         at_boot = deploy._at_boot(settings)
-        watch = deploy.Watch(reactor, self.supervisor, at_boot, engine.begin, leave=engine.stop)
+        watch = deploy.Watch(reactor, self.supervisor, at_boot, engine.begin)
         return self._serve_deploy(reactor, watch)
 
     def _serve_deploy(self, reactor: Process, *parts: Service) -> Service:

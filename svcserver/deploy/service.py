@@ -9,16 +9,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.logger import Logger
 
-from svcserver.deploy.datagrams import DatagramTrials
 from svcserver.deploy.family import Family, ProcessTable, become_subreaper, end_strays
-from svcserver.deploy.fleet import PERSISTENT, Fleet, MemoryGuard
+from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
 from svcserver.deploy.hunts import HuntTable, Kind
 from svcserver.deploy.launch_history import LaunchHistory
@@ -47,9 +46,6 @@ from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Answer
 from svcserver.web.serving import Listening, OrderedServices, StartWarnings, TopService, top_service
 from svcserver.web.site import HttpFactory
-
-if TYPE_CHECKING:
-    from svcserver.deploy.swarm import SwarmEngine
 
 log = Logger()
 # Has the host's signing key, with which the deploy server checks the machine's tickets.
@@ -140,27 +136,24 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     )
     here = settings.bind_host, settings.port
 
-    engine: Any = supervisor.engine
-    swarm: SwarmEngine | None = None if isinstance(engine, Spawner) else engine
-    if sys.platform == "linux" and swarm is None:
+    on_swarm = supervisor.host is None
+    if sys.platform == "linux" and not on_swarm:
         supervisor.family = partial(Family, reactor, snapshot=ProcessTable())
 
     def tidy() -> Deferred[None]:
         become_subreaper()
         adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
         end_left_over(*here, adopted=adopted, servers=supervisor.fleet.servers)
-        return succeed(None) if swarm is None else swarm.begin()
+        return supervisor.begin()
 
     def sweep() -> Deferred[None]:
         return Deferred.fromCoroutine(end_strays(reactor))
 
     watch = Watch(reactor, supervisor, _at_boot(settings), tidy, top.lines.end, sweep)
-    if swarm is not None:
-        watch.leave = partial(_leave_swarm, swarm, supervisor)
     # listen first: only the process that holds the address may adopt or kill game servers
     fleet = OrderedServices()  # ending game servers still call the metagame, which then calls us
     parts = [listening, watch]
-    if settings.frozen_s and swarm is None:
+    if settings.frozen_s and not on_swarm:
         detector, end = FreezeDetector(settings.frozen_s), OwnerActions(supervisor).end_frozen
         parts.append(freeze_watch(reactor, detector, supervisor.fleet, end, supervisor.sockets_of))
     for part in parts:
@@ -171,12 +164,6 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))
     return top
-
-
-def _leave_swarm(engine: SwarmEngine, supervisor: Supervisor) -> None:
-    engine.stop()
-    if supervisor.trials is not None:
-        supervisor.trials.stop()
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:
@@ -252,54 +239,10 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         history=LaunchHistory(STATE.resolve() / "launches.log"),
     )
     if settings.engine == "swarm":
-        _use_swarm(supervisor, settings, reactor)
+        from svcserver.deploy.swarm_setup import use_swarm
+
+        use_swarm(supervisor, settings, reactor)
     return supervisor
-
-
-def _use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None:
-    """Make the supervisor start services of a Docker Swarm, which also reserves their memory."""
-    costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
-    try:
-        persistent_mb, hunt_mb = map(numbers, costs)
-    except ValueError as error:
-        supervisor.broken_guard = f"GAMESERVER_STARTUP_MB or GAMESERVER_HUNT_STARTUP_MB {error}"
-        return
-    # the client for Docker takes a tenth of a second to import
-    from svcserver.deploy.docker_api import DockerApi, engine_client
-    from svcserver.deploy.swarm import SwarmEngine
-
-    client = engine_client(reactor, settings.docker, settings.docker_certificates)
-    engine = SwarmEngine(
-        reactor,
-        DockerApi(client, reactor),
-        f"{settings.bind_host}:{settings.port}",
-        settings.image,
-        settings.my_ip,
-        lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
-        settings.cpus,
-        frozenset(settings.trusted),
-    )
-    place_on(supervisor, engine)
-    table = supervisor.table
-    known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
-    for name in engine.trusted - known:
-        log.warn(
-            "GAMESERVER_TRUSTED names {name!r}, which is no kind of game server and no hunt",
-            name=name,
-        )
-
-
-def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
-    """Let the engine run the supervisor's game servers, and choose their machines."""
-    is_bound_here = supervisor.is_bound
-    supervisor.is_bound = lambda port: is_bound_here(port) or engine.uses(port)
-    supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
-    supervisor.look = engine.wake
-    trials = DatagramTrials(engine.clock, supervisor.fleet, supervisor.is_bound, engine.machines)
-    supervisor.trials, supervisor.image = trials, engine.image
-    supervisor.machines, supervisor.drain = trials.listed, engine.drain
-    supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
-    supervisor.program = evolve(supervisor.program, output=None)
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
@@ -366,7 +309,6 @@ class Watch(Service):
     last_words: Callable[[], object] = lambda: None
     # kills the processes that remain when all game servers have ended
     sweep: Callable[[], Deferred[None]] = lambda: succeed(None)
-    leave: Callable[[], object] = lambda: None  # the last call; game servers may still run
     failed: bool = False  # a city or dojo did not boot: exit with status 1 at the stop
     hands_over: bool = False
     _rounds: Every = field(init=False)
@@ -400,12 +342,12 @@ class Watch(Service):
         if self.hands_over:
             log.info("game servers keep running: the next deploy server adopts them")
             self.supervisor.hand_over()
-            self.leave()
+            self.supervisor.leave()
             return succeed(None)
         return self.supervisor.stop().addBoth(self._stopped)
 
     def _stopped(self, result: Any) -> Deferred[Any]:
-        self.leave()
+        self.supervisor.leave()
         return self.sweep().addCallback(lambda _: result)
 
 

@@ -106,6 +106,8 @@ class Supervisor:
     spacing_s: float = 0.0
     liveness: bool = True
     saved: SavedServers | None = None
+    begin: Callable[[], Deferred[None]] = lambda: succeed(None)  # the engine adopts what runs
+    leave: Callable[[], object] = lambda: None  # the last call; game servers may still run
     look: Callable[[], object] = lambda: None  # the engine lists its game servers now
     machines: Callable[[], list[MachineRecord]] = list  # none if all run on this machine
     trials: DatagramTrials | None = None  # of the game ports of a swarm's machines

@@ -19,9 +19,9 @@ from svcserver.deploy.hunts import HuntTable, Unlaunchable
 from svcserver.deploy.orders import Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
-from svcserver.deploy.service import place_on
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
+from svcserver.deploy.swarm_setup import place_on
 from tests.deploy.supervised import CITY, DOJO, HUNT, FakeSpawner
 
 FIRST, LAST = 9000, 9005  # four hunts

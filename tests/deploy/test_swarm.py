@@ -16,7 +16,7 @@ from simulation.swarm import MB, FakeSwarm
 from svcserver.deploy.fleet import GameServer, NoCapacity
 from svcserver.deploy.hunts import Kind, Unlaunchable
 from svcserver.deploy.orders import Program
-from svcserver.deploy.service import place_on, supervise
+from svcserver.deploy.service import supervise
 from svcserver.deploy.settings import Settings
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import (
@@ -29,6 +29,7 @@ from svcserver.deploy.swarm import (
     Task,
     observe,
 )
+from svcserver.deploy.swarm_setup import place_on
 from svcserver.kernel.secrets import Secret, fingerprint
 from svcserver.kernel.settings import load
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser

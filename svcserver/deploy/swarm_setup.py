@@ -1,0 +1,69 @@
+"""Puts a deploy server's supervisor on a Docker Swarm.
+
+Only a deploy server with GAMESERVER_ENGINE=swarm imports this module: the client for Docker takes a
+tenth of a second to import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+from twisted.logger import Logger
+
+from svcserver.deploy.datagrams import DatagramTrials
+from svcserver.deploy.docker_api import DockerApi, engine_client
+from svcserver.deploy.fleet import PERSISTENT
+from svcserver.deploy.hunts import Kind
+from svcserver.deploy.settings import Settings, numbers
+from svcserver.deploy.supervisor import Supervisor
+from svcserver.deploy.swarm import SwarmEngine
+
+log = Logger()
+
+
+def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None:
+    """Make the supervisor start services of a Docker Swarm, which also reserves their memory."""
+    costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
+    try:
+        persistent_mb, hunt_mb = map(numbers, costs)
+    except ValueError as error:
+        supervisor.broken_guard = f"GAMESERVER_STARTUP_MB or GAMESERVER_HUNT_STARTUP_MB {error}"
+        return
+    client = engine_client(reactor, settings.docker, settings.docker_certificates)
+    engine = SwarmEngine(
+        reactor,
+        DockerApi(client, reactor),
+        f"{settings.bind_host}:{settings.port}",
+        settings.image,
+        settings.my_ip,
+        lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
+        settings.cpus,
+        frozenset(settings.trusted),
+    )
+    place_on(supervisor, engine)
+    table = supervisor.table
+    known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
+    for name in engine.trusted - known:
+        log.warn(
+            "GAMESERVER_TRUSTED names {name!r}, which is no kind of game server and no hunt",
+            name=name,
+        )
+
+
+def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
+    """Let the engine run the supervisor's game servers, and choose their machines."""
+
+    def leave() -> None:
+        engine.stop()
+        trials.stop()
+
+    is_bound_here = supervisor.is_bound
+    supervisor.is_bound = lambda port: is_bound_here(port) or engine.uses(port)
+    supervisor.engine, engine.adopt = engine, supervisor.adopt_placed
+    supervisor.begin, supervisor.leave, supervisor.look = engine.begin, leave, engine.wake
+    trials = DatagramTrials(engine.clock, supervisor.fleet, supervisor.is_bound, engine.machines)
+    supervisor.trials, supervisor.image = trials, engine.image
+    supervisor.machines, supervisor.drain = trials.listed, engine.drain
+    supervisor.host, supervisor.guard, supervisor.broken_guard = None, None, ""
+    supervisor.program = evolve(supervisor.program, output=None)
