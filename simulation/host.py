@@ -48,6 +48,7 @@ from svcserver.content.service import Sender
 from svcserver.deploy import service as deploy
 from svcserver.deploy import settings as deploy_settings
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
+from svcserver.deploy.launch_history import EndedMatches, LaunchHistory
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
@@ -129,6 +130,7 @@ class SimHost:
     state: MemoryState = field(factory=MemoryState, init=False)
     servers: Servers = field(init=False)
     notes: Any = field(init=False)  # of game servers, on the deploy server's disk
+    ended_matches: EndedMatches = field(factory=EndedMatches, init=False)  # likewise
     processes: dict[str, Process] = field(factory=dict, init=False)
     supervisor: Supervisor = field(init=False)
     helper: Helper = field(init=False)
@@ -281,6 +283,7 @@ class SimHost:
         supervisor = deploy.supervise(settings, reactor, {})
         self.servers.parent, self.supervisor = reactor, supervisor
         supervisor.program = evolve(supervisor.program, output=None)
+        supervisor.history = LaunchHistory()
         if isinstance(supervisor.engine, SwarmEngine) and self.swarm is not None:
             return self._deploy_on_swarm(reactor, settings, self.swarm, supervisor.engine)
         supervisor.engine, supervisor.is_bound = self.servers, self.servers.is_bound
@@ -307,7 +310,7 @@ class SimHost:
     ) -> Service:
         """Return the deploy server, whose engine starts services of the simulated swarm."""
         api: Any = EngineLine(swarm, reactor)
-        engine.api, swarm.supervisor = api, self.supervisor
+        engine.api, engine.ended, swarm.supervisor = api, self.ended_matches, self.supervisor
         swarm.disturbances += 1
         self.supervisor.is_bound = engine.uses
         at_boot = deploy._at_boot(settings)

@@ -1,4 +1,4 @@
-"""The history of launches: which game servers ran, and how each ended."""
+"""The history of launches: which game servers ran, how each ended, and whose matches ended."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ log = Logger()
 
 KEPT = 200  # launches
 MAX_BYTES = 256 * 1024  # of a file; one entry has about 500
+MOST_MATCHES = 16_384  # more than end while the metagame may repeat a launch
+MATCHES_BYTES = MOST_MATCHES * 37
 LONGEST = 300  # characters of a reason
 
 
@@ -105,15 +107,55 @@ def _entry(
     }
 
 
-def _load(path: Path) -> list[PastLaunch]:
+@define
+class EndedMatches:
+    """The matches whose hunts have ended or may have started, so that none starts twice.
+
+    A metagame that died repeats a launch whose reply it has missed. A file of the matches survives
+    a restart of the deploy server.
+    """
+
+    path: Path | None = None
+    _matches: dict[str, None] = field(factory=dict, init=False)  # the oldest first
+    _file: Bounded | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.path is None:
+            return
+        self._file = Bounded(self.path, MATCHES_BYTES)
+        for path in (self.path.with_name(f"{self.path.name}.1"), self.path):
+            for line in filter(None, _lines(path, MATCHES_BYTES)):
+                self._remember(line.decode(errors="replace"))
+
+    def __contains__(self, match_id: str) -> bool:
+        return match_id in self._matches
+
+    def add(self, match_id: str) -> None:
+        """Add a match; "" stands for none."""
+        if match_id and match_id not in self._matches:
+            self._remember(match_id)
+            if self._file is not None:
+                self._file.keep(f"{match_id}\n")
+
+    def _remember(self, match_id: str) -> None:
+        self._matches[match_id] = None
+        if len(self._matches) > MOST_MATCHES:
+            del self._matches[next(iter(self._matches))]
+
+
+def _lines(path: Path, most: int) -> list[bytes]:
+    """Return the lines of a ``Bounded`` file of ``most`` bytes; none if there is no file."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - 2 * MAX_BYTES))
-            lines = file.read(2 * MAX_BYTES).split(b"\n")
+            file.seek(max(0, file.seek(0, 2) - 2 * most))
+            return file.read(2 * most).split(b"\n")
     except OSError:  # there is none yet
         return []
+
+
+def _load(path: Path) -> list[PastLaunch]:
     launches = []
-    for line in lines[-KEPT - 1 :]:
+    for line in _lines(path, MAX_BYTES)[-KEPT - 1 :]:
         try:
             entry = json.parse(line)
         except ValueError:  # torn by a crash, or the last, empty one

@@ -241,7 +241,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
     if settings.engine == "swarm":
         from svcserver.deploy.swarm_setup import use_swarm
 
-        use_swarm(supervisor, settings, reactor)
+        use_swarm(supervisor, settings, reactor, STATE.resolve())
     return supervisor
 
 

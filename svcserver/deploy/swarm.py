@@ -28,6 +28,7 @@ from twisted.python.failure import Failure
 from svcserver.deploy.docker_api import DockerApi, EngineError
 from svcserver.deploy.fleet import PERSISTENT, GameServer, MachineRecord, NoCapacity
 from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess, describe_exit
 from svcserver.deploy.saved_servers import fields_of, server_from
@@ -321,6 +322,7 @@ class SwarmEngine:
     memory_mb: Callable[[Kind], int]
     cpus: float = 1.0
     trusted: frozenset[str] = frozenset()  # kinds and hunts for trusted machines only
+    ended: EndedMatches = field(factory=EndedMatches)
     adopt: Callable[[GameServer], GameProcess | None] = lambda server: None
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
@@ -364,6 +366,8 @@ class SwarmEngine:
             raise NoCapacity("ports")  # an earlier run may have started this game server
         match = order.launch.match_id
         kind = order.launch.kind
+        if match in self.ended:
+            raise OSError("the hunt of this match has ended or may have started")
         name = f"svc-{kind.value}" if kind in PERSISTENT else f"svc-{match or order.server_id}"
         if name in self.services:
             raise NoCapacity("ports")  # its predecessor is being removed
@@ -675,19 +679,20 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError("a machine had room for it too late")
-        if not is_listed:
-            service.removing = True  # its tasks may still run
+        kind = service.server.launch.kind
+        if is_listed and not service.removing:
+            if kind in PERSISTENT and not service.launching:
+                service.record_ends(tasks)
+            self._follow_state(service, observe(kind, tasks, self._machines))
+        service.removing |= not is_listed
+        if service.removing and not isinstance(service.failure, NoCapacity):
+            self.ended.add(service.server.launch.match_id)
+        if not is_listed:  # its tasks may still run
             if self.clock.seconds() < service.may_appear_until:
                 service.end(service.code)  # its name and port remain in use
             elif all(is_over(task, self._machines) for task in tasks):
                 await self._forget(service)
-            return
-        if not service.removing:
-            kind = service.server.launch.kind
-            if kind in PERSISTENT and not service.launching:
-                service.record_ends(tasks)
-            self._follow_state(service, observe(kind, tasks, self._machines))
-        if service.removing:
+        elif service.removing:
             await self._try("DELETE", f"/services/{service.service_id}")
 
     def _follow_state(self, service: SwarmService, observed: Observation) -> None:

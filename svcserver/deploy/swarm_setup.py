@@ -6,6 +6,7 @@ tenth of a second to import.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from attrs import evolve
@@ -15,6 +16,7 @@ from svcserver.deploy.datagrams import DatagramTrials
 from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.deploy.fleet import PERSISTENT
 from svcserver.deploy.hunts import Kind
+from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.settings import Settings, numbers
 from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import SwarmEngine
@@ -22,8 +24,11 @@ from svcserver.deploy.swarm import SwarmEngine
 log = Logger()
 
 
-def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None:
-    """Make the supervisor start services of a Docker Swarm, which also reserves their memory."""
+def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: Path) -> None:
+    """Make the supervisor start services of a Docker Swarm, which also reserves their memory.
+
+    ``state`` is the deploy server's folder for what survives its restart.
+    """
     costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
     try:
         persistent_mb, hunt_mb = map(numbers, costs)
@@ -40,6 +45,7 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any) -> None:
         lambda kind: persistent_mb if kind in PERSISTENT else hunt_mb,
         settings.cpus,
         frozenset(settings.trusted),
+        EndedMatches(state / "matches.log"),
     )
     place_on(supervisor, engine)
     table = supervisor.table

@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from simulation.swarm import FakeSwarm
 from svcserver.deploy.fleet import Fleet, GameServer, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Unlaunchable
+from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
@@ -198,6 +199,8 @@ class SwarmMachine(EngineMachine):
 
     def __init__(self) -> None:
         self.handed_out: set[str] = set()  # ids of the services of hunts
+        self.ids = {match: match for match in MATCHES}  # the current match of each group
+        self.ended = EndedMatches()  # as its file
         self.may_end: set[str] = set()  # those that the test or a fault ends
         self.starts_before: dict[str, int] = {}  # by match, at the beginning of its newest launch
         self.started_twice: list[str] = []
@@ -209,7 +212,13 @@ class SwarmMachine(EngineMachine):
             self.swarm = FakeSwarm({"node1": 1000, "node2": 1000, "node3": 1000})
         api: Any = self.swarm
         self.swarm_engine = SwarmEngine(
-            self.clock, api, "127.0.0.1:61001", "game:1", "203.0.113.9", lambda kind: 500
+            self.clock,
+            api,
+            "127.0.0.1:61001",
+            "game:1",
+            "203.0.113.9",
+            lambda kind: 500,
+            ended=self.ended,
         )
         return self.swarm_engine
 
@@ -225,11 +234,19 @@ class SwarmMachine(EngineMachine):
         is_refused = isinstance(error, NoCapacity) and error.reason == "memory"
         if is_refused and self.starts(match) > self.starts_before[match]:
             self.started_twice.append(match)
+        if isinstance(error, Unlaunchable) and match in self.ids.values():
+            self.begin_match(match)
         if isinstance(answer, GameServer):
             running = [task for task in self.swarm.running() if task["name"] == f"svc-{match}"]
             self.handed_out |= {task["ServiceID"] for task in running}
 
+    def begin_match(self, match: str) -> None:
+        """Give the group of a failed match a new one, as the metagame does."""
+        number = int(match[:8], 16) + 1
+        self.ids[f"{MATCHES[0][:8]}{match[8:]}"] = f"{number:08x}{match[8:]}"
+
     def launch(self, request: Any, match: str) -> None:
+        match = self.ids.get(match, match)
         self.starts_before[match] = self.starts(match)
         super().launch(request, match)
 
@@ -317,6 +334,11 @@ class SwarmMachine(EngineMachine):
     def launches_without_room_have_started_nothing(self) -> None:
         """Check that the metagame may launch such a match again."""
         assert self.started_twice == []
+
+    @invariant()
+    def no_hunt_is_started_twice(self) -> None:
+        hunts = [name for name in self.swarm.starts if name not in ("svc-city", "svc-dojo")]
+        assert len(hunts) == len(set(hunts)), hunts
 
     @invariant()
     def no_memory_is_overcommitted(self) -> None:

@@ -13,10 +13,43 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.family import Process
 from svcserver.deploy.hunts import Unlaunchable
-from svcserver.deploy.launch_history import KEPT, MAX_BYTES, LaunchHistory
+from svcserver.deploy.launch_history import (
+    KEPT,
+    MATCHES_BYTES,
+    MAX_BYTES,
+    MOST_MATCHES,
+    EndedMatches,
+    LaunchHistory,
+)
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.usage import PAGE, READ_S, TICKS_PER_S, UsageMeter
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
+
+
+class EndedMatchesTests(SupervisorCase):
+    def setUp(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory())) / "new"
+        self.path = folder / "matches.log"
+
+    def test_matches_survive_a_restart(self) -> None:
+        ended = EndedMatches(self.path)
+        for match in ("one", "two", "one", ""):
+            ended.add(match)
+        again = EndedMatches(self.path)
+        self.assertEqual([word in again for word in ("one", "two", "three", "")],
+                         [True, True, False, False])  # fmt: skip
+        self.assertEqual(self.path.read_text(), "one\ntwo\n")
+
+    def test_only_the_newest_matches_are_kept(self) -> None:
+        ended = EndedMatches(self.path)
+        names = [f"{number:036}" for number in range(3 * MOST_MATCHES)]
+        for name in names:
+            ended.add(name)
+        for matches in (ended, EndedMatches(self.path)):
+            self.assertEqual(sum(name in matches for name in names), MOST_MATCHES)
+            self.assertIn(names[-MOST_MATCHES], matches)
+        size = sum(path.stat().st_size for path in self.path.parent.iterdir())
+        self.assertLess(size, 2 * MATCHES_BYTES + 100)
 
 
 class LaunchHistoryTests(SupervisorCase):

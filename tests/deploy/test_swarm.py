@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,6 +17,7 @@ from twisted.logger import capturedLogs
 from simulation.swarm import MB, FakeSwarm
 from svcserver.deploy.fleet import GameServer, NoCapacity
 from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Program
 from svcserver.deploy.service import supervise
 from svcserver.deploy.settings import Settings
@@ -47,6 +50,7 @@ class SwarmCase(SupervisorCase):
 
     def setUp(self) -> None:
         self.swarm: FakeSwarm | None = None
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def on_swarm(self) -> Supervisor:
         """Return a supervisor that has adopted what the swarm runs."""
@@ -62,6 +66,7 @@ class SwarmCase(SupervisorCase):
             "game:1",
             "203.0.113.9",
             lambda kind: 400,
+            ended=EndedMatches(self.folder / "matches.log"),
         )
         place_on(supervisor, self.engine)
         began = self.engine.begin()
@@ -248,7 +253,52 @@ class SwarmTests(SwarmCase):
 
     def test_launch_on_a_machine_without_address_fails_for_good(self) -> None:
         self.swarm = FakeSwarm({"node1": 10, "unnamed": 4096})
-        self.check_failure(self.hunt(self.on_swarm()), "svc.address")
+        supervisor = self.on_swarm()
+        self.check_failure(self.hunt(supervisor), "svc.address")
+        self.pass_s(3)
+        self.assertEqual((self.running.services, self.running.tasks), ({}, []))
+        self.assertEqual(supervisor.records(), [])
+        self.assertIn("svc.address", supervisor.history.newest()[0]["reason"])
+
+    def test_launch_that_failed_is_not_begun_again_after_a_restart(self) -> None:
+        """The metagame died, too, so it repeats the launch whose failure it has missed."""
+        supervisor = self.on_swarm()
+        launch = self.hunt(supervisor)
+        self.running.step()
+        self.running.machines["node2"] = 4096
+        self.running.lose("node1")
+        self.check_failure(launch, "its machine is lost")
+        for _ in range(2):
+            self.check_failure(self.hunt(supervisor), "has ended or may have started")
+            self.engine.stop()
+            supervisor = self.on_swarm()
+
+    def test_hunt_that_was_lost_during_a_restart_is_not_begun_again(self) -> None:
+        self.hunt(self.on_swarm()).addErrback(lambda why: why.trap(NoCapacity))
+        self.running.step()
+        self.engine.stop()
+        self.running.machines["node2"] = 4096
+        self.running.lose("node1")
+        self.check_failure(self.hunt(self.on_swarm()), "has ended or may have started")
+
+    def test_match_of_an_ended_hunt_gets_no_second_hunt(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor)
+        self.pass_s(1)
+        self.running.end(self.running.running()[0])
+        self.pass_s(6)
+        self.check_failure(self.hunt(supervisor), "has ended or may have started")
+
+    def test_launch_without_room_can_be_tried_again(self) -> None:
+        self.swarm = FakeSwarm({"node1": 10})
+        supervisor = self.on_swarm()
+        launch = self.hunt(supervisor)
+        self.pass_s(7)
+        self.failureResultOf(launch, NoCapacity)
+        self.running.machines["node1"] = 4096
+        launch = self.hunt(supervisor)
+        self.pass_s(1)
+        self.successResultOf(launch)
 
     def test_launch_that_gets_a_machine_at_its_removal_fails_for_good(self) -> None:
         class LateSwarm(FakeSwarm):
@@ -265,7 +315,7 @@ class SwarmTests(SwarmCase):
 
     def test_launch_whose_program_ends_at_once_fails_for_good(self) -> None:
         for end in ("the program", "the owner"):
-            self.swarm = None
+            self.setUp()
             supervisor = self.on_swarm()
             launch = self.hunt(supervisor)
             self.running.step()
