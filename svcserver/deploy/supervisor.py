@@ -55,6 +55,7 @@ WATCHDOG_S = 60.0
 GIVE_UP_S = 5.0  # wait after SIGKILL, which a process blocked in the kernel may ignore
 EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system hangs
 MAX_QUEUED = 64  # maximum number of queued launches
+NO_ADDRESS = "its machine has no IPv4 address; set its label svc.address"
 
 # Makes a GameProcess watch the process of a pid, if the last argument still returns True;
 # otherwise raises OSError.
@@ -153,7 +154,7 @@ class Supervisor:
             )
         if self.host is None and not server.host:
             if launch.kind not in PERSISTENT:
-                raise Unlaunchable("its machine has no IPv4 address; set its label svc.address")
+                raise Unlaunchable(NO_ADDRESS)
             raise NoCapacity("memory")  # its machine is lost, and it runs on no other yet
         return server
 
@@ -287,6 +288,9 @@ class Supervisor:
         server, process = started.server, started.process
         try:
             await process.when_executed().addTimeout(EXEC_S, self.clock)
+            server = self.fleet.servers.get(server.id, server)  # with the machine's address
+            if self.host is None and not server.host and server.launch.kind not in PERSISTENT:
+                raise OSError(NO_ADDRESS)
         except (OSError, NoCapacity, TimeoutError) as error:
             process.kill("KILL")
             self._remove(server)
@@ -297,7 +301,6 @@ class Supervisor:
             if isinstance(failure, Unlaunchable):
                 self._record_failure(server.launch, failure)
             raise failure from error
-        server = self.fleet.servers.get(server.id, server)  # with the machine's address
         log.info(
             "started {kind} {id} pid {pid} on port {port} with {map}",
             **server.log_fields(),
