@@ -41,7 +41,8 @@ class GameServerRecord(TypedDict):
 class MachineRecord(TypedDict):
     """A machine that runs game servers.
 
-    ``state`` is ready, draining, drained or down. ``players`` are those expected in its hunts.
+    ``state`` is ready, draining, drained, down or unknown. ``players`` are those expected in its
+    hunts.
     ``room`` is the number of hunts for which the machine has memory. ``own`` is true for the
     machine of the deploy server. ``reached`` says whether a datagram from another machine has
     reached its game ports; it is null if that is unknown.

@@ -39,9 +39,11 @@ from svcserver.kernel.throttle import Throttle
 log = Logger()
 
 NODE_S = 5.0  # a launch without a machine is removed after this time
+START_S = 30.0  # so is an adopted hunt that does not start; the supervisor watches its own launches
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
+STALE_S = 15.0  # since the last listing; then the state of each machine is unknown
 HELD_S = 60.0  # the agent of a lost machine ends the game servers there within this time
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
 AVOIDED_S = 60.0  # no hunt is sent to a machine that has rejected one, for example without image
@@ -332,6 +334,7 @@ class SwarmEngine:
     _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
     _node: str = field(default="", init=False)  # the id of the engine's own machine
     _is_listed: bool = field(default=False, init=False)
+    _listed_at: float = field(default=0.0, init=False)
     _timer: Any = field(default=None, init=False)
     _is_looking: bool = field(default=False, init=False)
     _look_again: bool = field(default=False, init=False)
@@ -495,7 +498,7 @@ class SwarmEngine:
         Deferred.fromCoroutine(self._list()).addCallbacks(self._listed, self._not_listed)
 
     def _listed(self, result: None) -> None:
-        self._is_looking = False
+        self._is_looking, self._listed_at = False, self.clock.seconds()
         busy = self._look_again or any(service.is_busy for service in self.services.values())
         self._schedule(BUSY_S if busy else IDLE_S)
 
@@ -583,7 +586,11 @@ class SwarmEngine:
 
     def machines(self) -> list[MachineRecord]:
         """Return the machines, with the game servers that run there."""
-        return [self._machine(record) for record in self._machines.records]
+        is_stale = self.clock.seconds() - self._listed_at > STALE_S
+        return [
+            self._machine({**record, "state": "unknown" if is_stale else record["state"]})
+            for record in self._machines.records
+        ]
 
     def _machine(self, record: MachineRecord) -> MachineRecord:
         servers = [
@@ -661,7 +668,7 @@ class SwarmEngine:
             address = self._machines.addresses.get(observed.node, "")
             process = self.adopt(evolve(server, host=address, node=observed.node))
         service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
-        service.removing = process is None
+        service.removing, service.waiting_since = process is None, self.clock.seconds()
         service.recorded = max((task.created for task in tasks), default="")
         if process is not None:
             nobody: Any = None
@@ -709,6 +716,10 @@ class SwarmEngine:
                         **service.server.log_fields(),
                     )
                     service.fail(NoCapacity("memory"))
+            case State.STARTING if service.process is not None and not persistent:
+                if self.clock.seconds() - service.waiting_since >= START_S:
+                    service.process.reason = f"it did not start within {START_S:.0f} s"
+                    service.signalProcess("KILL")
             case _ if persistent and not service.launching:
                 service.run("", "")  # the swarm starts it again
             case State.ENDED:

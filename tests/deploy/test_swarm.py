@@ -25,6 +25,8 @@ from svcserver.deploy.supervisor import Supervisor
 from svcserver.deploy.swarm import (
     AVOIDED_S,
     HELD_S,
+    STALE_S,
+    START_S,
     TRUSTED,
     Machines,
     State,
@@ -446,6 +448,38 @@ class SwarmTests(SwarmCase):
         self.pass_s(2)
         self.assertEqual(self.successResultOf(repeated).host, "203.0.113.9")
         self.assertEqual(list(self.running.services), ["s1"])
+
+    def test_adopted_hunt_that_does_not_start_is_removed(self) -> None:
+        supervisor = self.on_swarm()
+        self.hunt(supervisor).addErrback(lambda why: why.trap(NoCapacity))
+        self.running.step()
+        self.engine.stop()
+        self.running.unreachable.add("node1")
+        again = self.on_swarm()
+        self.pass_s(START_S - 5)
+        self.assertEqual(len(again.records()), 1)
+        self.pass_s(10)
+        self.running.unreachable.clear()
+        self.pass_s(3)
+        self.assertEqual((again.records(), self.running.services), ([], {}))
+        self.assertIn("did not start", again.history.newest()[0]["reason"])
+
+    def test_machine_is_not_reported_down_when_docker_is_away(self) -> None:
+        supervisor = self.on_swarm()
+
+        def states() -> list[str]:
+            return [machine["state"] for machine in supervisor.machines()]
+
+        self.running.machines["node2"] = 1024
+        self.running.lose("node2")
+        self.pass_s(6)
+        self.assertEqual(states(), ["ready", "down"])
+        self.running.away = True
+        self.pass_s(STALE_S + 5)
+        self.assertEqual(states(), ["unknown", "unknown"])
+        self.running.away = False
+        self.pass_s(2)
+        self.assertEqual(states(), ["ready", "down"])
 
     def test_before_the_first_listing_nothing_is_launched(self) -> None:
         supervisor = self.on_swarm()

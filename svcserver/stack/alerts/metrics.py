@@ -79,6 +79,13 @@ def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
     return faults
 
 
+def _has_unknown(reply: Any) -> bool:
+    match reply:
+        case {"machines": list(machines)}:
+            return any(machine["state"] == "unknown" for machine in machines)
+    return False
+
+
 @define(eq=False)
 class MetricsPoller:
     """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
@@ -159,7 +166,7 @@ class MetricsPoller:
         if deploy.get("GAMESERVER_ENGINE") != "swarm":
             return
         reply = await self._ask(component, variables, MACHINES)
-        if reply is None:
+        if reply is None or _has_unknown(reply):  # the deploy server has lost Docker
             return
         faults = machine_faults(reply)
         for key in {*self._machines, *faults}:  # also machines that were removed

@@ -195,11 +195,15 @@ class MetricsTests(SynchronousTestCase):
             self.answers[url] = Reply(200, json.dump({"machines": machines}))
             return {(what, name) for what, name, wrong in self.reports() if wrong}
 
+        unknown = {**second, "state": "unknown"}
+        self.assertEqual(faults(own, unknown), set())
         self.assertEqual(faults(own, second), set())  # perhaps it only restarts
         self.assertEqual(faults(own, second), {("agent", "second (10.0.0.2)")})
         down = {**second, "state": "down"}
         self.assertEqual(faults(own, down), {("node", "second (10.0.0.2)")})
         self.assertEqual(faults(down, second), {("node", "second (10.0.0.2)")})  # alike
+        faults(unknown)  # the deploy server has lost Docker: no fault ends
+        self.assertNotIn("node", [call.args[0].value for call in self.watch.report.call_args_list])
         self.assertEqual(faults(own), set())  # it was removed from the swarm
         names = [call.args[1] for call in self.watch.report.call_args_list]
         self.assertIn("second (10.0.0.2)", names)

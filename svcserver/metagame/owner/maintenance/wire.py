@@ -107,7 +107,7 @@ class GameServerList(TypedDict):
 
 
 class MachineEntry(TypedDict):
-    """A machine that runs game servers; ``state`` is ready, draining, drained or down.
+    """A machine that runs game servers; ``state`` is ready, draining, drained, down or unknown.
 
     ``room`` is the number of hunts for which the machine has memory. ``agent`` is connected or
     away; it is empty on the host's own machine, which needs no agent. ``clockSeconds`` is by how
