@@ -25,7 +25,7 @@ class Talent:
 
 @frozen
 class Season:
-    """A season in the registry; replies list its talents and rewards in the same order."""
+    """A season in the registry; replies list its talents and rewards in the registry's order."""
 
     id: str
     enabled: bool

@@ -1,8 +1,8 @@
 """Operations on tracks, objectives and hunt passes, one transaction each.
 
 The event log records writes. Bodies are parsed within the transaction, so that the event log also
-records malformed bodies. Before its body is parsed, a repeated grant is recognised by the body's
-bytes.
+records malformed bodies. A repeated grant is recognised by the bytes of its body, before the body
+is parsed.
 """
 
 from __future__ import annotations
