@@ -115,8 +115,11 @@ ENDS = [("Content-Length", "0"), ("Connection", "close")]  # headers of a refuse
 
 def unsent(transport: Any) -> int:
     """Return the number of unsent bytes in the transport's buffers; Twisted has no API for it."""
-    held = len(getattr(transport, "dataBuffer", b"")) - getattr(transport, "offset", 0)
-    return held + int(getattr(transport, "_tempDataLen", 0))
+    try:
+        size: int = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
+    except AttributeError:  # not a transport of Twisted's own sockets
+        return 0
+    return size
 
 
 class _Quiet:
