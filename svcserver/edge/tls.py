@@ -33,7 +33,9 @@ from svcserver.http.crosssite import is_address
 
 log = Logger()
 
-CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"
+# AES-128 first: its handshake hashes with SHA-256, which takes a tenth less than SHA-384
+CIPHERS = b"ECDHE+AES128+AESGCM:ECDHE+AESGCM:ECDHE+CHACHA20"
+CIPHERS_1_3 = b"TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 HTTP_1_1 = b"http/1.1"
 
 
@@ -41,6 +43,7 @@ def _context() -> SSL.Context:
     context = SSL.Context(SSL.TLS_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
     context.set_cipher_list(CIPHERS)
+    context.set_tls13_ciphersuites(CIPHERS_1_3)
     context.set_options(
         SSL.OP_NO_COMPRESSION | SSL.OP_NO_RENEGOTIATION | SSL.OP_CIPHER_SERVER_PREFERENCE
     )
@@ -55,7 +58,7 @@ def server_context(pair: Pair) -> SSL.Context:
     """
     context = _context()
     _use(context, pair)
-    context.set_session_cache_mode(SSL.SESS_CACHE_SERVER)
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # clients keep the sessions, in tickets
     context.set_session_id(b"svc-gateway")
     context.set_alpn_select_callback(_choose)
     return context
@@ -82,7 +85,6 @@ def node_context(pair: Pair, authority: bytes) -> SSL.Context:
     No session is resumed, so each connection proves its certificate again.
     """
     context = server_context(pair)
-    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_options(SSL.OP_NO_TICKET)
     store = context.get_cert_store()
     if store is None:
