@@ -103,7 +103,10 @@ def _wary(text: str) -> str:
 
 
 def _without_path_secret(path: str) -> str:
-    """Remove the secret (such as an invite code) from a path that contains one."""
+    """Remove the secret (such as an invite code) from a path that contains one.
+
+    Invite codes have no fixed format, because an owner may choose them.
+    """
     plain = unquote(path, encoding="latin-1") if "%" in path else path
     match = _SECRET_PATH.search(plain)
     return path if match is None else plain[: match.end()] + OTHER

@@ -79,7 +79,10 @@ def open_database(name: str, settings: Settings) -> Engine:
 
 
 def _where(url: URL) -> str:
-    """Return the database's location for a log line: a file's path, or a server and a name."""
+    """Return the database's location for a log line: a file's path, or a server and a name.
+
+    The other parts of the URL contain the credentials and must not be logged.
+    """
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or "").resolve())
     host = url.host or url.query.get("host", "this machine")

@@ -85,7 +85,10 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 
 
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
-    """Return the item that says whether the deploy server can start a real game server."""
+    """Return the item that says whether the deploy server can start a real game server.
+
+    In a swarm, the host does not have the program: it is in an image on the swarm's machines.
+    """
     binary, image = (
         deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")
     )

@@ -54,7 +54,10 @@ class BreadcrumbActs:
     most_bytes: int
 
     async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
-        """Return the version and the JSON text of the list; if never saved, 0 and an empty list."""
+        """Return the version and the JSON text of the list.
+
+        If no list was saved, the version is 0 and the list is empty.
+        """
 
         def work(tx: sa.Connection) -> tuple[int, bytes]:
             check_own(owner_of(tx, character_id), me)

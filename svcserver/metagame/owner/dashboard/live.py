@@ -52,7 +52,11 @@ class LivePages:
         }
 
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
-        """Return a function that reads the next update of a page; None if the page is not live."""
+        """Return a function that reads the next update of a page; None if the page is not live.
+
+        ``who`` is the account that an account page shows, or the game server whose output after
+        ``cursor`` is shown.
+        """
         if page in self.shared:
             self.shared[page].forget()
             return self.shared[page]

@@ -146,7 +146,10 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite; one of ``ids``, or else the other account, names the invite."""
+    """An answer to an invite; one of ``ids``, or else the other account, names the invite.
+
+    ``slot`` is the slot that the accepting account wants to use.
+    """
 
     action: InviteAction | None
     account_id: AccountId | None
