@@ -316,7 +316,7 @@ class Worker:
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; if that fails, the next batch does it."""
+        """Roll back to release the lock; if that fails, the next batch rolls back."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")

@@ -71,7 +71,10 @@ _QUIET = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5
 
 
 def quiet_hours(text: str) -> QuietHours:
-    """Parse ``23:00-07:00``; raise ValueError, whose text says how to fix the value."""
+    """Parse a period like ``23:00-07:00``.
+
+    Raises ValueError, whose text says how to fix the value.
+    """
     match = _QUIET.match(text.strip())
     if match is None:
         raise ValueError("must be a range of times of day, such as 23:00-07:00")
@@ -88,13 +91,16 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Parse a webhook URL; raise ValueError, whose text contains no part of the URL."""
+    """Parse a webhook URL.
+
+    Raises ValueError, whose text contains no part of the URL.
+    """
     split(text.strip())
     return Secret(text.strip())
 
 
 def split(url: str) -> SplitResult:
-    """Split a URL into its parts; raise ValueError if a part is invalid.
+    """Split a URL into its parts; raises ValueError if a part is invalid.
 
     The host name may have any letters that IDNA allows; everything else must be ASCII, as HTTP
     requires.
@@ -133,7 +139,7 @@ def token(text: str) -> Secret:
 
 
 def mail_address(text: str) -> str:
-    """Parse ``you@example.org`` or ``You <you@example.org>``, or raise ValueError."""
+    """Parse ``you@example.org`` or ``You <you@example.org>``; raises ValueError if invalid."""
     plain = text.strip()
     if len(plain) > MOST_MAIL or not plain.isprintable() or not _MAIL.match(parseaddr(plain)[1]):
         raise ValueError("must be a mail address such as you@example.org")

@@ -130,7 +130,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The bounty board; only fixed (stub) progression has daily and weekly drafts."""
+    """The bounty board; it has daily and weekly drafts only with fixed (stub) progression."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]

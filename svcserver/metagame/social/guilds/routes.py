@@ -231,7 +231,7 @@ class GuildManagementRoutes:
 
 
 def guilds(parts: Parts, acts: GuildActs) -> Iterator[Feature]:
-    """Yield the guild routes, real or as stubs, for players and for staff."""
+    """Yield the guild routes (real ones, or stubs if GUILDS=0), for players and for staff."""
     yield GuildRoutes(acts, parts.acting)
     yield GuildStubRoutes()
     yield GuildManagementRoutes(parts.behalf, acts, parts.audit)
