@@ -22,51 +22,58 @@ from svcserver.chat.server import ChatServer
 from svcserver.chat.session import Session
 from svcserver.chat.stanza import MAX_BYTES
 from svcserver.http.peers import vouched_address
+from svcserver.http.prompt import send
 from svcserver.kernel.buggify import buggify
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.headers import GATEWAY
 
 
 @define(eq=False)
-class TwoTurns:
-    """A queue, shared by all connections, of calls that each run two reactor turns later.
+class TurnEnd:
+    """The calls at the end of a reactor turn: first those that write, then those that echo.
 
-    A transport writes its bytes when the reactor next polls, in the poller's order. By the second
-    turn, all earlier bytes are written, except to clients that read too slowly.
+    All frames of a turn for one connection are written together. A speaker's own line is echoed
+    when all earlier frames are written, except to clients that read too slowly.
     """
 
     clock: IReactorTime
-    _new: list[Callable[[], None]] = field(factory=list)
-    _old: list[Callable[[], None]] = field(factory=list)  # calls of the previous turn
+    _writes: list[Callable[[], None]] = field(factory=list)
+    _echoes: list[Callable[[], None]] = field(factory=list)
     _next: IDelayedCall | None = None
 
-    def then(self, call: Callable[[], None]) -> None:
-        """Run ``call`` in the second reactor turn from now."""
-        self._new.append(call)
-        if self._next is None:
-            self._next = self.clock.callLater(0, self._turn)
+    def write(self, call: Callable[[], None]) -> None:
+        """Run ``call`` at the end of this turn."""
+        self._writes.append(call)
+        self._schedule()
+
+    def echo(self, call: Callable[[], None]) -> None:
+        """Run ``call`` at the end of this turn, after all writes."""
+        self._echoes.append(call)
+        self._schedule()
 
     def stop(self) -> None:
-        self._new, self._old = [], []
+        self._writes, self._echoes = [], []
         if self._next is not None:
             self._next.cancel()
             self._next = None
 
-    def _turn(self) -> None:
-        due, self._old, self._new = self._old, self._new, []
-        self._next = self.clock.callLater(0, self._turn) if self._old else None
-        for call in due:
+    def _schedule(self) -> None:
+        if self._next is None:
+            self._next = self.clock.callLater(0, self._run)
+
+    def _run(self) -> None:
+        writes, self._writes = self._writes, []
+        echoes, self._echoes = self._echoes, []
+        self._next = None
+        for call in (*writes, *echoes):
             call()
 
 
 @define(eq=False)
 class Behind:
-    """A buffer that delays a connection's own chat lines, and the frames after them, by two turns.
+    """A buffer that holds a connection's own chat lines, and the frames after them."""
 
-    A turn is one round of the reactor, see ``TwoTurns``.
-    """
-
-    turns: TwoTurns
+    turn: TurnEnd
     write: Callable[[bytes], None]
     size: int = 0  # bytes that wait
     _held: list[list[bytes]] = field(factory=list)
@@ -74,7 +81,7 @@ class Behind:
     def begin(self, frame: bytes) -> None:
         self._held.append([frame])
         self.size += len(frame)
-        self.turns.then(self._release)
+        self.turn.echo(self._release)
 
     def add(self, frame: bytes) -> None:
         """Buffer a frame behind the newest chat line."""
@@ -160,6 +167,8 @@ class ChatProtocol(WebSocketServerProtocol):
     choked = False
     fragments = 0
     _behind: Behind | None = None  # set once the session has sent a line
+    _frames: list[bytes] | tuple[()] = ()  # written at the end of this turn
+    _unwritten = 0  # bytes of these frames
     _unread = b""
     _next: Any = None  # the call that handles the next bytes
     _cut: Any = None
@@ -277,6 +286,7 @@ class ChatProtocol(WebSocketServerProtocol):
         self.factory.gone(self)
         if self.session is not None:
             self.session.lost()
+        self._frames = ()
         if self._behind is not None:
             self._behind.drop()
         for timer in (self._cut, self._next):
@@ -286,15 +296,21 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- the session calls these ---------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Write a frame, unless too many bytes are still unsent."""
+        """Write a frame at the end of this turn, unless too many bytes are unsent by then."""
         behind = self._behind
-        if behind is None or not behind.size:
-            if self._room_for_more():
-                self.transport.write(frame)
-        elif behind.size <= self.factory.backlog:
-            behind.add(frame)
-        else:
-            self._overflow()
+        if behind is not None and behind.size:
+            if behind.size <= self.factory.backlog:
+                behind.add(frame)
+            else:
+                self._overflow()
+        elif not self.choked:
+            if not self._frames:
+                self._frames = []
+                self.factory.turn_end.write(self._flush)
+            self._frames.append(frame)
+            self._unwritten += len(frame)
+            if self._unwritten > self.factory.backlog:
+                self._overflow()
 
     def send_behind(self, frame: bytes) -> None:
         """See ``Wire.send_behind``; drops the frame if too many bytes are unsent."""
@@ -303,12 +319,17 @@ class ChatProtocol(WebSocketServerProtocol):
                 self.transport.abortConnection()
                 return
             if self._behind is None:
-                self._behind = Behind(self.factory.two_turns, self._write)
+                self._behind = Behind(self.factory.turn_end, self._write)
             self._behind.begin(frame)
+
+    def _flush(self) -> None:
+        frames, self._frames, self._unwritten = self._frames, (), 0
+        if frames:
+            self._write(b"".join(frames))
 
     def _write(self, frames: bytes) -> None:
         if self._room_for_more():
-            self.transport.write(frames)
+            send(self.transport, frames)
 
     def _room_for_more(self) -> bool:
         if self.choked or self.state != self.STATE_OPEN:
@@ -320,7 +341,9 @@ class ChatProtocol(WebSocketServerProtocol):
         return False
 
     def _overflow(self) -> None:
-        self.choked = True
+        if self.choked:
+            return
+        self.choked, self._frames = True, ()
         if self._behind is not None:
             self._behind.drop()
         if self.session is not None:
@@ -329,6 +352,7 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def end(self, code: int | None, reason: str = "") -> None:
         """See ``Wire.end``; aborts the connection if it is still open after ``CUT_S``."""
+        self._flush()
         if self._behind is not None:
             self._behind.release_all()
         if self.choked:
@@ -358,7 +382,7 @@ class ChatFactory(WebSocketServerFactory):
         loops.config.loop = clock  # autobahn makes its timers from txaio's loop
         super().__init__(protocols=[SUBPROTOCOL], reactor=clock)
         # not ``self.server``: autobahn sends that to every client as the Server header
-        self.chat, self.clock, self.two_turns = chat, clock, TwoTurns(clock)
+        self.chat, self.clock, self.turn_end = chat, clock, TurnEnd(clock)
         self.backlog = SHARED_BACKLOG if chat.board.shared else BACKLOG
         self.connections: dict[ChatProtocol, None] = {}  # the oldest first
         self.setProtocolOptions(
@@ -380,7 +404,7 @@ class ChatFactory(WebSocketServerFactory):
 
     def stopFactory(self) -> None:
         super().stopFactory()
-        self.two_turns.stop()
+        self.turn_end.stop()
 
     def gone(self, connection: ChatProtocol) -> None:
         self.connections.pop(connection, None)

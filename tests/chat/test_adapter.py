@@ -66,6 +66,7 @@ class AdapterCase(SynchronousTestCase):
         return connection
 
     def said(self, connection: Any) -> list[tuple[int, bytes]]:
+        self.clock.advance(0)  # frames are written at the end of a turn
         data = connection.transport.value()
         connection.transport.clear()
         return split(data.partition(b"\r\n\r\n")[2] if data.startswith(b"HTTP") else data)[0]
@@ -236,6 +237,7 @@ class AdapterTests(AdapterCase):
             client.transport.dataBuffer, client.transport.offset = b"x" * held, sent
             client.transport._tempDataLen = fresh
             client.send(text_frame("<a/>"))
+            self.clock.advance(0)
             self.assertEqual(bool(client.transport.value()), taken, (held, sent, fresh))
 
     def test_a_large_input_is_handled_in_portions(self) -> None:
