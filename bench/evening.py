@@ -5,17 +5,20 @@
 All requests pass through each player's own relay and the gateway. The chat and the deploy server
 are loaded at the same time. The host and the players share this machine. The host is a demo host on
 other ports, with the settings below and a port range that is wide enough for every party. This
-program prints the output of `svcctl demo --once --times` and exits with its status.
+program prints the output of `svcctl demo --once --times`, and the longest turns of the metagame's
+event loop. It exits with the status of the demo, or with 1 if a turn took longer than the limit.
 """
 
 from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
+import time
 from pathlib import Path
 
+from bench import turns
+from bench.servers import on_the_generators_core
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host_creation import create_host
 
@@ -23,6 +26,8 @@ FIRST = 11_000  # the host's TCP ports from here on
 UDP = 13_000  # the game servers'
 RELAYS = 11_100
 MOST = 1_000  # players
+SHOWN = 15  # turns
+MOST_MS = 20.0  # of a turn, without the time in which it waits for a core
 
 
 def set_all(folder: Path, settings: dict[str, dict[str, str]]) -> None:
@@ -49,6 +54,7 @@ def main() -> None:
     options.add_argument("--hunts", type=int, default=20)
     options.add_argument("--hunt-seconds", type=float, default=20.0)
     arguments = options.parse_args()
+    on_the_generators_core()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "host"
         ports = Ports(
@@ -61,14 +67,24 @@ def main() -> None:
             relay=RELAYS,
             hunts=UDP,
             city=UDP + MOST,
+            metagame_figures=FIRST + 20,
+            gateway_figures=FIRST + 21,
+            deploy_figures=FIRST + 22,
+            content_figures=FIRST + 23,
+            allowlist_figures=FIRST + 24,
         )
         create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
         set_all(folder, settings(arguments.players))
-        command = [str(Path(sys.executable).with_name("svcctl")), "demo", "--once"]
+        programs = turns.watching(Path(name) / "programs", Path(name) / "turns")
+        command = [str(programs / "svcctl"), "demo", "--once"]
         command += ["--config", str(folder), "--times"]
         command += ["--players", str(arguments.players), "--hunts", str(arguments.hunts)]
         command += ["--hunt-seconds", str(arguments.hunt_seconds)]
-        raise SystemExit(subprocess.run(command, check=False).returncode)
+        began = time.monotonic()
+        status = subprocess.run(command, check=False).returncode
+        slow = turns.longest(Path(name) / "turns", count=SHOWN)
+    turns.show(slow, began)
+    raise SystemExit(status or int(bool(slow) and slow[0].own_ms > MOST_MS))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """``make bench``: the metagame's requests per second on one core, and ratios to the baselines.
 
     python -m bench.http [--scenarios status,login,...] [--players 50] [--seconds 3] [--rounds 5]
-                         [--accounts 50000] [--crowd 1500] [--database postgresql]
+                         [--crowd 1500] [--database postgresql]
 
 The rounds alternate between the servers, and a ratio is the median of the ratios per round, so that
 other load on the machine affects both sides. The load generator runs on another core. A row says so
@@ -16,7 +16,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from bench import by_wrk
 from bench.client import Connection, connect, request
 from bench.kept import finish, json_option
 from bench.players import Player
-from bench.population import populate
 from bench.postgres import PLAYERS, compare
 from bench.postgres import SCENARIOS as ON_BOTH
 from bench.runs import Run, Runs, crowd, measure
@@ -49,7 +48,6 @@ from bench.table import (
     alone,
     bare,
     report,
-    report_change,
 )
 
 SCENARIOS = (*FLOORS, MIX)
@@ -85,11 +83,13 @@ async def bare_writes(name: str, server: Server, players: int, seconds: float) -
     return run
 
 
-async def scenario(name: str, server: Server, players: int, seconds: float) -> Run:
+async def scenario(
+    name: str, server: Server, players: int, seconds: float, keys: Iterator[str] | None = None
+) -> Run:
     """Run one scenario against the metagame, then read back all acknowledged data."""
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
-        await player.arrive()
+        await player.arrive("" if keys is None else next(keys))
         if name == "character-read":
             await player.save()  # a realistic document, not an empty one
     if name == CROWD:
@@ -119,7 +119,6 @@ def main() -> None:
     options.add_argument("--players", type=int, default=0)
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--accounts", type=int, default=0, help="compare with so many accounts")
     options.add_argument("--crowd", type=int, default=1500, help="players at their own pace")
     options.add_argument(
         "--database",
@@ -138,8 +137,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if both:
             raise SystemExit(compare(list(names), Path(name), arguments, scenario))
-        measured = _change if arguments.accounts else _floors
-        raise SystemExit(measured(list(names), Path(name), arguments))
+        raise SystemExit(_floors(list(names), Path(name), arguments))
 
 
 def _floors(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
@@ -182,24 +180,6 @@ def _add_by_wrk(
     script = uvloop.run(by_wrk.heartbeat_script(game[0], arguments.players, folder))
     runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, arguments.players, arguments.seconds))
     runs.add(BEATS_BY_WRK, by_wrk.heartbeats(game, arguments.players, arguments.seconds, script))
-
-
-def _change(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
-    """Compare the scenarios on a new database and on one that has long been in use."""
-    populate(folder / "used.db", arguments.accounts)
-    fresh, used = Runs(), Runs()
-    with ExitStack() as stack:
-        few = stack.enter_context(metagame(folder))
-        many = stack.enter_context(metagame(folder, "used"))
-        for number in range(arguments.rounds):
-            both = ((fresh, few), (used, many))
-            for name in [name for name in names if name != BEATS_BY_WRK]:
-                for runs, server in both if number % 2 else reversed(both):
-                    runs.add(
-                        name,
-                        uvloop.run(scenario(name, server, arguments.players, arguments.seconds)),
-                    )
-    return report_change(fresh, used, arguments.accounts)
 
 
 if __name__ == "__main__":

@@ -99,12 +99,13 @@ class Player:
     _script: list[str] = field(factory=list, init=False)
     _step: int = field(default=-1, init=False)
 
-    async def arrive(self) -> None:
-        """Register, log in, and read the first character."""
+    async def arrive(self, key: str = "") -> None:
+        """Log in with the account's key, or register first; read the first character."""
         self._wire = await connect(self.port)
-        self.name = "b" + secrets.token_hex(5)
-        reply = await self._ask(*requests.register(self.name))
-        self.key = reply["UUK"]
+        if not key:
+            self.name = "b" + secrets.token_hex(5)
+            key = (await self._ask(*requests.register(self.name)))["UUK"]
+        self.key = key
         login = await self._ask(*requests.log_in(self.key))
         self.token, self.account = login["access_token"], login["account_id"]
         [character] = await self._ask("GET", "/character")
@@ -118,6 +119,8 @@ class Player:
             "balance": request("GET", "/balance", token=self.token),
         }
         self._prepare_session()
+        if not self.name:  # an old account may hold items of an earlier run
+            self.stacks = await self._bench_items()
 
     async def sit_down(self) -> None:
         """Connect without an account, to load a baseline.
@@ -199,10 +202,13 @@ class Player:
             count += character["updateVersion"] != self.version
             count += character["data"] != self._saved
         if self.stacks:
-            held = await self._ask(*requests.inventory(self.account, self.character))
-            items = [stack for stack in held["stackedItems"] if "BENCH" in stack["catalogId"]]
-            count += sum(stack["quantity"] for stack in items) != self.stacks
+            count += await self._bench_items() != self.stacks
         return count
+
+    async def _bench_items(self) -> int:
+        held = await self._ask(*requests.inventory(self.account, self.character))
+        items = [stack for stack in held["stackedItems"] if "BENCH" in stack["catalogId"]]
+        return sum(int(stack["quantity"]) for stack in items)
 
     def leave(self) -> None:
         """Close the connection."""

@@ -89,9 +89,13 @@ def metagame(
     name: str = "bench",
     core: int = SERVER_CORE,
     options: tuple[str, ...] = (),
+    programs: Path | None = None,
     **more: str,
 ) -> Iterator[tuple[int, int]]:
-    """Run a metagame with its request log on and these options of twistd; yield port and pid."""
+    """Run a metagame with its request log on and these options of twistd; yield port and pid.
+
+    ``programs`` is the folder with ``twistd``, by default this environment's.
+    """
     port = free_port()
     keys = new_signing_keys()
     environ = {
@@ -104,7 +108,7 @@ def metagame(
         "AUTH_SIGNING_PUBKEY_B64": keys.public,
         **more,
     }
-    twistd = str(Path(sys.executable).parent / "twistd")
+    twistd = str((programs or Path(sys.executable).parent) / "twistd")
     command = [twistd, "--nodaemon", "--pidfile=", *options, "svc-metagame"]
     with running(command, port, folder / f"{name}.log", environ, core) as pid:
         yield port, pid

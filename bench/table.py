@@ -37,7 +37,6 @@ MIX_FLOOR = (TWISTED, 5_000 / 15_000)
 CROWD_P99_MS = 10.0
 SAVE = "save"
 SAVE_P99 = 3.0  # times its p50, at most
-MAX_CHANGE = 0.15
 
 
 def report(runs: Runs) -> list[Measurement]:
@@ -67,19 +66,6 @@ def report(runs: Runs) -> list[Measurement]:
         table.below(f"{CROWD}: p99", run.p99_ms, "ms", CROWD_P99_MS)
     table.show()
     return table.rows
-
-
-def report_change(few: Runs, many: Runs, accounts: int) -> int:
-    """Print how this number of accounts changes the figures; return 1 if they change too much."""
-    failed = False
-    print(f"| scenario | fresh, req/s | with {accounts:,} accounts | change |")
-    print("|---|---:|---:|---:|")
-    for name in few.of:
-        pairs = zip(many.of[name], few.of[name], strict=True)
-        change = statistics.median(m.per_second / f.per_second for m, f in pairs) - 1
-        failed |= abs(change) > MAX_CHANGE or bool(_harm(name, few) or _harm(name, many))
-        print(f"| {name} | {few.rate(name):,.0f} | {many.rate(name):,.0f} | {change:+.0%} |")
-    return int(failed)
 
 
 def _harm(name: str, runs: Runs) -> int:
@@ -118,7 +104,7 @@ class FloorTable:
         **more: Any,
     ) -> None:
         """Add a figure whose ratio to a yardstick must be at least (or most) ``floor``, if any."""
-        limit = f"at {'most' if less else 'least'} {floor:.2g}" if floor else ""
+        limit = f"at {'most' if less else 'least'} {floor:.3g}" if floor else ""
         good = not floor or (ratio <= floor if less else ratio >= floor)
         more |= {"less": less, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
         self.add(name, value, unit, **more)
