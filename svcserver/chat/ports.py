@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from attrs import frozen
@@ -81,6 +82,9 @@ class Wire(Protocol):
 
         Frames that are sent on this connection later are written after this frame.
         """
+
+    def take_turn(self, work: Callable[[], None]) -> None:
+        """Do the work within the chat's share of a reactor turn: now, or in a later turn."""
 
     def end(self, code: int | None, reason: str = "") -> None:
         """Close with a WebSocket code once all frames are written; None aborts the connection."""

@@ -92,7 +92,8 @@ def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]
 
     def found(result: Any) -> None:
         if waiting:
-            session.resume(lambda: go_on(result))
+            # one reading may answer many sessions in one turn
+            session.wire.take_turn(lambda: session.resume(lambda: go_on(result)))
         else:
             at_once.append(result)
 

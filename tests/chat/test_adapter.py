@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import txaio
@@ -15,7 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
-from svcserver.chat.adapter import BACKLOG, CUT_S, OVER_RATE_S, PORTION, ChatFactory
+from svcserver.chat.adapter import BACKLOG, CUT_S, OVER_RATE_S, PORTION, SHARE_S, ChatFactory
 from svcserver.chat.rates import STANZAS
 from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
@@ -273,7 +274,31 @@ class AdapterTests(AdapterCase):
         gone = self.connect()
         gone.dataReceived(masked(b"", 9) * PORTION)
         gone.connectionLost(Failure(ConnectionDone()))
+        self.clock.advance(0)
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_chat_beyond_its_share_of_a_turn_waits_in_order(self) -> None:
+        share, done = self.factory.share, list[int]()
+
+        def work(number: int) -> None:
+            self.clock.rightNow += SHARE_S / 2  # seconds that the work takes
+            done.append(number)
+
+        for number in range(6):
+            share.run(partial(work, number))
+        counts = [len(done)]
+        while self.clock.getDelayedCalls():
+            self.clock.advance(0)
+            counts.append(len(done))
+        self.assertEqual((counts, done), ([3, 6], list(range(6))))
+
+    def test_failed_work_does_not_stop_the_work_behind_it(self) -> None:
+        share, done = self.factory.share, list[int]()
+        share.later(lambda: self.fail("planned"))
+        share.later(partial(done.append, 1))
+        self.assertRaises(self.failureException, self.clock.advance, 0)
+        self.clock.advance(0)
+        self.assertEqual(done, [1])
 
     def test_a_websocket_ping_is_answered(self) -> None:
         client = self.connect()

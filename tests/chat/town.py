@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 from attrs import define, evolve, field
@@ -87,6 +88,9 @@ class ToldWire:
     def send(self, frame: bytes) -> None:
         assert not self.ended
         self.sent.append(frame[{126: 4, 127: 10}.get(frame[1], 2) :].decode())
+
+    def take_turn(self, work: Callable[[], None]) -> None:
+        work()
 
     def send_behind(self, frame: bytes) -> None:
         self.behind += 1
