@@ -55,14 +55,19 @@ def running(
     environ: dict[str, str],
     core: int = SERVER_CORE,
     start_s: float = START_S,
+    folder: Path | None = None,
 ) -> Iterator[int]:
-    """Start a server pinned to its core, yield its pid once it listens, and finally end it."""
+    """Start a server pinned to its core, yield its pid once it listens, and finally end it.
+
+    It works in ``folder``, by default in the current one.
+    """
     with log.open("wb") as out:
         process = subprocess.Popen(
             pinned(core, command),
             stdout=out,
             stderr=subprocess.STDOUT,
             env={**os.environ, **environ},
+            cwd=folder,
         )
     try:
         _wait_for(port, process, log, start_s)
@@ -110,7 +115,8 @@ def metagame(
     }
     twistd = str((programs or Path(sys.executable).parent) / "twistd")
     command = [twistd, "--nodaemon", "--pidfile=", *options, "svc-metagame"]
-    with running(command, port, folder / f"{name}.log", environ, core) as pid:
+    log = folder / f"{name}.log"
+    with running(command, port, log, environ, core, folder=folder) as pid:  # for live-state.json
         yield port, pid
 
 
