@@ -1,6 +1,7 @@
 """Several processes compared with one: live state, requests, chat, and capacity for a crowd.
 
     python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers] [--page FILE]
+                          [--json FILE]
 
 The compared figure is CPU time: all processes of a round share a core, and the load generator has
 another. Only the workers that load the engine with a hundred thousand accounts use all cores. The
@@ -29,6 +30,7 @@ from bench.acts import ACCOUNTS, Crowd, Stretch, on_the_reactor, together
 from bench.acts import workers as crowds
 from bench.board import parties_of_four, timed
 from bench.chat_servers import ours, register_players
+from bench.kept import Measurement, finish, json_option
 from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
 from bench.scale_runs import CALM_RATE, gateway_us, mixed, of, talk_in_a_room, workers
@@ -61,14 +63,24 @@ class Table:
     missed: int = 0
     costs: dict[str, float] = field(factory=dict)
     lines: list[str] = field(factory=list)
+    rows: list[Measurement] = field(factory=list)
 
     def say(self, line: str) -> None:
         """Print a line, and keep it for the page."""
         self.lines.append(line)
         print(line, flush=True)
 
-    def add(self, what: str, figure: str, floor: str = "", good: bool = True) -> None:
-        """Add a row to the table and print it."""
+    def add(
+        self,
+        what: str,
+        figure: str,
+        floor: str = "",
+        good: bool = True,
+        value: tuple[float, str] | None = None,
+    ) -> None:
+        """Add a row to the table and print it; ``--json`` writes the rows that have a value."""
+        if value is not None:
+            self.rows.append(Measurement(what, *value, limit=floor, good=good))
         self.missed += not good
         verdict = "" if not floor else "ok" if good else "MISSED"
         self.say(f"| {what} | {figure} | {floor} | {verdict} |")
@@ -115,7 +127,7 @@ async def polls(table: Table, boards: list[tuple[str, Board, int | None]]) -> No
         table.costs[f"poll {name}"] = costs[-1]
     more = costs[1] - costs[0]
     what = "party poll: extra time on the engine"
-    table.add(what, f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US)
+    table.add(what, f"{more:.0f} us", f"{POLL_US:.0f}", more <= POLL_US, (more, "us"))
 
 
 # -- a hundred thousand accounts ------------------------------------------------
@@ -204,7 +216,7 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
     }
     ratio = statistics.median(b.per_cpu / a.per_cpu for a, b in zip(single, two, strict=True))
     what = "requests a CPU second: two workers compared with one"
-    table.add(what, f"{ratio:.0%}", f"{TWO:.0%}", ratio >= TWO)
+    table.add(what, f"{ratio:.0%}", f"{TWO:.0%}", ratio >= TWO, (100 * ratio, "%"))
     failed = sum(run.failed for run in (*single, *two))
     table.add("requests failed, or acknowledged and lost", f"{failed}", "0", not failed)
     if len(CORES) >= APART:
@@ -282,7 +294,7 @@ def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) 
     single, four = (median(runs, "per_cpu") for runs in full.values())
     ratio = four / single
     what = f"room of {room:,}: four processes compared with one"
-    table.add(what, f"{ratio:.0%}", f"{least:.0%}", ratio >= least)
+    table.add(what, f"{ratio:.0%}", f"{least:.0%}", ratio >= least, (100 * ratio, "%"))
 
 
 # -- what a crowd needs -------------------------------------------------------------
@@ -347,6 +359,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--page", type=Path)
+    json_option(options)
     arguments = options.parse_args()
     parts = arguments.parts.split(",")
     table, began = Table(), time.monotonic()
@@ -367,7 +380,7 @@ def main() -> None:
     )
     if arguments.page is not None:
         into(arguments.page, table.lines)
-    raise SystemExit(1 if table.missed else 0)
+    raise SystemExit(finish(arguments.json, table.rows) or bool(table.missed))
 
 
 if __name__ == "__main__":
