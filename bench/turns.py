@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parent.parent
 PLUGIN = "svc-metagame"
 LEAST_MS = 5.0  # shorter turns are only counted
 SAMPLER, SAMPLE_S = "turn-samples", 0.004
-FRAMES = 6  # the innermost functions of a sampled stack that are kept
+INNERMOST, OWN = 2, "/svcserver/"  # functions of a sampled stack that are kept
 START_S = 5.0  # after the first turn: the start is not a part of the session
 
 
@@ -153,11 +153,11 @@ class TurnMeter:
             since = self._since
             if since is None or time.monotonic() - since[0] < SAMPLE_S:
                 continue
-            names = list[str]()
-            frame = sys._current_frames().get(self._main)
-            while frame is not None and len(names) < FRAMES:
+            names, frame = list[str](), sys._current_frames().get(self._main)
+            while frame is not None:
                 code = frame.f_code
-                names.append(f"{Path(code.co_filename).stem}:{frame.f_lineno}:{code.co_name}")
+                if len(names) < INNERMOST or OWN in code.co_filename:
+                    names.append(f"{Path(code.co_filename).stem}:{frame.f_lineno}:{code.co_name}")
                 frame = frame.f_back
             self.samples.append(" < ".join(names))
 
