@@ -84,33 +84,33 @@ def commit(system: Path, archive: Path) -> str:
     """Create the image of ``system``, locally and in ``archive``; return both places."""
     name = f"localhost/svcserver:{version()}"  # docker and podman would add other domains
     made = run("buildah", "from", "scratch").strip()
-    try:
-        run("buildah", "add", made, system, "/")
-        run("buildah", "config", *settings(), made)
-        time = ("--timestamp", epoch())
-        run("buildah", "commit", "--format", "docker", *time, made, name)
-    finally:
-        run("buildah", "rm", made)
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
-        pushed = Path(folder, archive.name)
-        run("buildah", "push", name, f"docker-archive:{pushed}:{name}")
-        without_container(pushed, archive)
+        committed = Path(folder, archive.name)
+        try:
+            run("buildah", "add", made, system, "/")
+            run("buildah", "config", *settings(), made)
+            time = ("--timestamp", epoch())
+            where = f"docker-archive:{committed}:{name}"
+            run("buildah", "commit", "--format", "docker", *time, made, where)
+        finally:
+            run("buildah", "rm", made)
+        without_container(committed, archive)
     run("buildah", "pull", f"docker-archive:{archive}")  # the same one in the local store
     return f"{archive} ({name})"
 
 
-def without_container(pushed: Path, archive: Path) -> None:
+def without_container(committed: Path, archive: Path) -> None:
     """Copy an archive without the random id of the container from which the image was made.
 
     buildah writes the id into the image's settings, whose hash is their file name. Nothing reads
     the id.
     """
-    with tarfile.open(pushed) as source, tarfile.open(archive, "w") as target:
+    with tarfile.open(committed) as source, tarfile.open(archive, "w") as target:
 
         def read(name: str) -> Any:
             member = source.extractfile(name)
             if member is None:
-                raise SystemExit(f"{pushed} has no file {name}")
+                raise SystemExit(f"{committed} has no file {name}")
             return json.load(member)
 
         def write(like: str, name: str, text: bytes) -> None:
