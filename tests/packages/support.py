@@ -72,7 +72,8 @@ class System:
         setting = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"]
         passed = [f"{key}={value}" for key, value in os.environ.items() if "proxy" in key.lower()]
         passed += [f"{key}={os.environ[key]}" for key in ARCHIVE if key in os.environ]
-        who = ["runuser", "-u", user, "--"] if user != "root" else []
+        # by exec: runuser would kill a program two seconds after SIGTERM
+        who = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
         # /proc, in a view of the file system that ends with the command
         enter = f'mount -t proc proc "{self.root}/proc" && exec chroot "{self.root}" "$@"'
         apart = ["unshare", "--mount", "--propagation", "private", "sh", "-c", enter, "sh"]
