@@ -65,7 +65,7 @@ GATEWAY = (
     ONE_HEAD,
     Case("refusals", "/svc-status", 50, {"nginx": 0.20}, (f"{GS_HEADER}: x",), refused=True),
     Case("TLS handshakes", "/svc-status", 50, {"nginx": 0.6}, ("Connection: close",)),
-    Case("TLS resumptions", "/svc-status", 1, {}, resumed=True),
+    Case("TLS resumptions", "/svc-status", 1, {"nginx": 0.4}, resumed=True),
     Case("64 MB over TLS", BIG, 4, {"nginx": 0.5}, (API_KEY,), bulk=True),
 )
 CONTENT = (
