@@ -65,7 +65,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Return the sockets bound to the address, by their name in /proc, with their users' ids."""
+    """Return the name in /proc and the user's id of each socket that is bound to the address."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):

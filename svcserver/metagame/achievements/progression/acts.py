@@ -53,9 +53,9 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return a dict with the entitlement's name as key; the value is its record, or None.
+    """Return a dict that maps the entitlement's name to its record.
 
-    It is None if the entitlement is not in ``held``.
+    The record is None if the entitlement is not in ``held``.
     """
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
