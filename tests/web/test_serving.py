@@ -57,7 +57,7 @@ class CollectorTests(SynchronousTestCase):
         start(top)
         self.addCleanup(top.stopService)
         self.assertEqual(before, [])  # it comes after the parts
-        wanted = [mock.call.collect(), mock.call.freeze(), mock.call.set_threshold(GARBAGE)]
+        wanted = [mock.call.collect(), mock.call.freeze(), mock.call.set_threshold(*GARBAGE)]
         self.assertEqual(collector.mock_calls, wanted)
 
 
