@@ -143,18 +143,19 @@ def test_a_client_that_offers_alpn_is_served(host: Host) -> None:
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
 def test_sessions_are_resumed(host: Host) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
-    session, reused = None, []
-    for _ in range(2):
-        raw = socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S)
-        with context.wrap_socket(raw, session=session) as connection:
-            connection.sendall(GET)
-            read_all(connection)
-            session = connection.session
-            reused.append(connection.session_reused)
-    assert reused == [False, True]
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = version
+        session, reused = None, []
+        for _ in range(2):
+            raw = socket.create_connection(("127.0.0.1", host.gateway_port), DEADLINE_S)
+            with context.wrap_socket(raw, session=session) as connection:
+                connection.sendall(GET)
+                read_all(connection)
+                session = connection.session
+                reused.append(connection.session_reused)
+        assert reused == [False, True], version
 
 
 def test_garbage_and_plain_http_are_dropped_and_others_served(host: Host) -> None:
