@@ -1,12 +1,14 @@
 """``make bench``: the metagame's requests per second on one core, and ratios to the baselines.
 
     python -m bench.http [--scenarios status,login,...] [--players 50] [--seconds 3] [--rounds 5]
-                         [--crowd 1500] [--database postgresql]
+                         [--crowd 1500] [--crowd-seconds 600]
+                         [--beside DIR] [--database postgresql]
 
 The rounds alternate between the servers, and a ratio is the median of the ratios per round, so that
 other load on the machine affects both sides. The load generator runs on another core. A row says so
-if the generator used more than 0.9 of that core and therefore limited the figure. The exit status
-is 1 if a limit is missed, a request fails, or acknowledged data is missing afterwards.
+if the generator used more than 0.9 of that core and therefore limited the figure. ``--beside``
+compares the CPU time of requests with that of another checkout's metagame. The exit status is 1 if
+a limit is missed, a request fails, or acknowledged data is missing afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from bench.kept import finish, json_option
 from bench.players import Player
 from bench.postgres import PLAYERS, compare
 from bench.postgres import SCENARIOS as ON_BOTH
-from bench.runs import Run, Runs, crowd, measure
+from bench.runs import Run, Runs, crowd, measure, storm
 from bench.servers import (
     bare_store,
     bare_twisted,
@@ -42,15 +44,18 @@ from bench.table import (
     CROWD,
     FLOORS,
     MIX,
+    STORM,
     TWISTED,
     TWISTED_BY_WRK,
     UVICORN,
     alone,
     bare,
     report,
+    report_beside,
 )
 
-SCENARIOS = (*FLOORS, MIX)
+SCENARIOS = (*FLOORS, STORM, MIX)
+LOGINS = 3_000  # at once
 Server = tuple[int, int]  # port and pid
 
 
@@ -89,11 +94,18 @@ async def scenario(
     """Run one scenario against the metagame, then read back all acknowledged data."""
     cast = [Player(server[0], random.Random(n)) for n in range(players)]
     for player in cast:
-        await player.arrive("" if keys is None else next(keys))
+        await player.arrive("" if keys is None else next(keys), saves=name != STORM)
         if name == "character-read":
             await player.save()  # a realistic document, not an empty one
     if name == CROWD:
         run = await crowd(cast, server[1], seconds)
+    elif name == STORM:
+        crowd_of_logins = [Player(server[0], random.Random(n)) for n in range(LOGINS)]
+        for player in crowd_of_logins:
+            await player.arrive(saves=False)
+        run = await storm(crowd_of_logins, cast, server[1])
+        for player in crowd_of_logins:
+            player.leave()
     else:
         run = await measure([player.operation(name) for player in cast], (server[1],), seconds)
     run.missing = sum([await player.missing() for player in cast])
@@ -120,6 +132,8 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=3.0)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--crowd", type=int, default=1500, help="players at their own pace")
+    options.add_argument("--crowd-seconds", type=float, default=12.0)
+    options.add_argument("--beside", type=Path, help="another checkout, to compare with")
     options.add_argument(
         "--database",
         choices=("sqlite", "postgresql"),
@@ -137,7 +151,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if both:
             raise SystemExit(compare(list(names), Path(name), arguments, scenario))
-        raise SystemExit(_floors(list(names), Path(name), arguments))
+        measured = _beside if arguments.beside else _floors
+        raise SystemExit(measured(list(names), Path(name), arguments))
 
 
 def _floors(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
@@ -166,7 +181,7 @@ def _floors(names: list[str], folder: Path, arguments: argparse.Namespace) -> in
                 )
         if MIX in names and arguments.crowd:
             runs.add(
-                CROWD, uvloop.run(scenario(CROWD, game, arguments.crowd, 4 * arguments.seconds))
+                CROWD, uvloop.run(scenario(CROWD, game, arguments.crowd, arguments.crowd_seconds))
             )
     return finish(arguments.json, report(runs))
 
@@ -180,6 +195,23 @@ def _add_by_wrk(
     script = uvloop.run(by_wrk.heartbeat_script(game[0], arguments.players, folder))
     runs.add(TWISTED_BY_WRK, by_wrk.yardstick(bare, arguments.players, arguments.seconds))
     runs.add(BEATS_BY_WRK, by_wrk.heartbeats(game, arguments.players, arguments.seconds, script))
+
+
+def _beside(names: list[str], folder: Path, arguments: argparse.Namespace) -> int:
+    """Compare the CPU time of requests with that of another checkout's metagame."""
+    ours, theirs, checkout = Runs(), Runs(), arguments.beside.resolve()
+    programs, own = checkout / ".venv/bin", folder / "beside"
+    own.mkdir()
+    with ExitStack() as stack:
+        here = stack.enter_context(metagame(folder))
+        there = stack.enter_context(metagame(own, programs=programs, PYTHONPATH=str(checkout)))
+        for number in range(arguments.rounds):
+            both = ((ours, here), (theirs, there))
+            for name in [name for name in names if name != BEATS_BY_WRK]:
+                for runs, server in both if number % 2 else reversed(both):
+                    run = scenario(name, server, arguments.players, arguments.seconds)
+                    runs.add(name, uvloop.run(run))
+    return finish(arguments.json, report_beside(ours, theirs))
 
 
 if __name__ == "__main__":

@@ -99,8 +99,11 @@ class Player:
     _script: list[str] = field(factory=list, init=False)
     _step: int = field(default=-1, init=False)
 
-    async def arrive(self, key: str = "") -> None:
-        """Log in with the account's key, or register first; read the first character."""
+    async def arrive(self, key: str = "", *, saves: bool = True) -> None:
+        """Log in with the account's key, or register first; read the first character.
+
+        With ``saves``, also make a document to save.
+        """
         self._wire = await connect(self.port)
         if not key:
             self.name = "b" + secrets.token_hex(5)
@@ -110,7 +113,7 @@ class Player:
         self.token, self.account = login["access_token"], login["account_id"]
         [character] = await self._ask("GET", "/character")
         self.character, self.version = character["id"], character["updateVersion"]
-        self._document = document(self.rng)
+        self._document = document(self.rng) if saves else "{}"
         self._constant = {
             "status": request("GET", "/svc-status"),
             "login": request(*requests.log_in(self.key)),

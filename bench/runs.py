@@ -14,6 +14,8 @@ from bench.meters import cpu_s
 from bench.players import SESSION_S, Player, timeline
 
 WARM_S = 0.5
+BEAT_S = 0.02  # between two heartbeats of a player during many logins
+ARRIVE_S = 1 / 12_000  # between two logins of many; about as fast as a gateway passes them on
 Operation = Callable[[], Awaitable[bool]]
 
 
@@ -29,6 +31,7 @@ class Run:
     server_us: float = 0.0  # CPU of the server for one request
     missing: int = 0  # acknowledged, but missing afterwards
     latency_ms: list[float] = field(factory=list)  # at QUANTILES
+    saves_ms: list[float] = field(factory=list)  # of a crowd's saves: the p99 and the maximum
 
 
 @define
@@ -112,6 +115,7 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
     If the load generator sends a login late, the delay counts as part of the login's duration.
     """
     watch = _Watch((pid,))
+    saves: list[float] = []
 
     async def play(player: Player) -> None:
         rng = player.rng
@@ -126,7 +130,10 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
                     return
                 began = time.perf_counter() if name != "login" else zero + due
                 good = await player.operation(name)()
-                watch.note(time.perf_counter() - began, good)
+                took = time.perf_counter() - began
+                watch.note(took, good)
+                if watch.on and name == "save":
+                    saves.append(took)
             zero, at = zero + SESSION_S, 0.0
 
     tasks = [asyncio.ensure_future(play(player)) for player in cast]
@@ -134,4 +141,35 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    run.saves_ms = quantiles_ms(sorted(saves), (0.99, 1.0))
     return run
+
+
+async def storm(cast: Sequence[Player], online: Sequence[Player], pid: int) -> Run:
+    """Let all of ``cast`` log in at once, and measure the heartbeats of ``online`` meanwhile.
+
+    A login is sent every ``ARRIVE_S``, faster than the server can sign. The rate of the result is
+    that of the logins.
+    """
+    watch = _Watch((pid,), on=True)
+
+    async def play(player: Player) -> None:
+        while not watch.over:
+            began = time.perf_counter()
+            good = await player.operation("heartbeat")()
+            watch.note(time.perf_counter() - began, good)
+            await asyncio.sleep(BEAT_S)
+
+    beats = [asyncio.ensure_future(play(player)) for player in online]
+    await asyncio.sleep(WARM_S)
+    began, cpu, logins = time.perf_counter(), cpu_s(pid), []
+    for number, player in enumerate(cast):
+        await asyncio.sleep(max(0.0, began + number * ARRIVE_S - time.perf_counter()))
+        logins.append(asyncio.ensure_future(player.operation("login")()))
+    watch.errors += (await asyncio.gather(*logins)).count(False)
+    took = time.perf_counter() - began
+    watch.over = True
+    await asyncio.gather(*beats)
+    curve = quantiles_ms(sorted(watch.taken))
+    us = 1e6 * (cpu_s(pid) - cpu) / len(cast)
+    return Run(len(cast) / took, errors=watch.errors, server_us=us, latency_ms=curve)
