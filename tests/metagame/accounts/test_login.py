@@ -11,11 +11,14 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.kernel.refusals import Malformed
 from svcserver.metagame.access.keys import load_private
-from svcserver.metagame.accounts.login import NOBODYS_ID
+from svcserver.metagame.accounts.login import AT_ONCE, NOBODYS_ID, ConcurrentLogins
 from tests.support.game import GAME_SERVER_KEY, Game, signing_keys
 from tests.support.proves import proves
 
@@ -156,6 +159,58 @@ class LoginTests(SynchronousTestCase):
         self.assertEqual(
             self.game.browse("PUT", "/gamesession/epic", game_server=GAME_SERVER_KEY).status, 403
         )
+
+
+class ConcurrentLoginTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.logins = ConcurrentLogins(self.clock)
+        self.started: list[Deferred[None]] = []
+        self.results = [self.begin() for _ in range(AT_ONCE + 2)]
+
+    def begin(self) -> Deferred[None]:
+        def look_up() -> Deferred[None]:
+            self.started.append(Deferred())
+            return self.started[-1]
+
+        return Deferred.fromCoroutine(self.logins.run(look_up))
+
+    def test_the_first_runs_and_later_ones_wait_for_a_turn_of_the_loop(self) -> None:
+        self.assertEqual(len(self.started), AT_ONCE)
+        self.started[0].callback(None)
+        self.successResultOf(self.results[0])
+        self.assertEqual(len(self.started), AT_ONCE)
+        self.clock.advance(0)
+        self.assertEqual(len(self.started), AT_ONCE + 1)
+
+    def test_a_failed_login_lets_the_next_one_run(self) -> None:
+        self.started[0].errback(Malformed("unknown"))
+        self.failureResultOf(self.results[0], Malformed)
+        self.clock.advance(0)
+        self.assertEqual(len(self.started), AT_ONCE + 1)
+
+    def test_a_cancelled_login_leaves_the_queue(self) -> None:
+        for result in self.results[AT_ONCE:]:
+            result.cancel()
+            self.failureResultOf(result, CancelledError)
+        for running in self.started:
+            running.callback(None)
+        self.clock.advance(0)
+        again = [self.begin() for _ in range(AT_ONCE + 1)]
+        self.assertEqual(len(self.started), 2 * AT_ONCE)
+        again[-1].cancel()
+        self.failureResultOf(again[-1], CancelledError)
+
+    def test_a_queue_that_is_cancelled_late_frees_every_place(self) -> None:
+        for running in self.started[:AT_ONCE]:
+            running.callback(None)
+        for result in self.results[AT_ONCE:]:
+            result.cancel()
+            self.failureResultOf(result, CancelledError)
+        self.clock.advance(0)
+        for _ in range(AT_ONCE):
+            self.begin()
+        self.assertEqual(len(self.started), 2 * AT_ONCE)
 
 
 class VerifyTests(SynchronousTestCase):
