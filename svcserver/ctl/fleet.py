@@ -386,9 +386,14 @@ def _changed(current: str, address: str, *, allowed: bool) -> str:
 
 
 def _remove_agent(docker: Docker, name: str) -> None:
-    for kind in ("service", "secret"):
-        if docker.run(kind, "ls", "--quiet", "--filter", f"name={name}").strip():
-            docker.run(kind, "rm", name)
+    for kind in _agent_parts(docker, name):
+        docker.run(kind, "rm", name)
+
+
+def _agent_parts(docker: Docker, name: str) -> list[str]:
+    """Return which of service and secret an agent still has; Docker also filters by prefixes."""
+    words = "ls", "--filter", f"name={name}", "--format", "{{.Name}}"
+    return [kind for kind in ("service", "secret") if name in docker.run(kind, *words).split()]
 
 
 @host_command(fleet, "nodes")
@@ -414,7 +419,8 @@ def nodes(host: Host, out: Out) -> None:
             for machine in listed
         ],
     )
-    for node in _without_machine(_certificates(host), listed):
+    home = host.home
+    for node in [] if home is None else _without_machine(FleetFolder(home / FOLDER), listed):
         out.text(f"{node} has left the swarm, but its certificate is still valid. Revoke it: "
                  f"svcctl fleet remove {node}")  # fmt: skip
 
@@ -551,15 +557,19 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     """
     folder, docker = _certificates(host), Docker.of(host)
     swarm, listed = docker.swarm(), machines(docker)
-    if node in _without_machine(folder, listed):  # after docker node rm
-        gone = next(entry for entry in folder.nodes() if entry.id == node)
+    agent, ids = f"{AGENT}{node}", [machine.id for machine in listed]
+    has_left = node in _without_machine(folder, listed)  # after docker node rm
+    # an earlier run that failed after the revocation has left the agent
+    if has_left or (node not in ids and _agent_parts(docker, agent)):
+        gone = next((entry for entry in folder.nodes() if entry.id == node), None)
         with noted(host, "fleet remove", node, reason=reason):
+            if gone is not None:
+                _disallow(host, gone.engine_address, listed)
             folder.revoke(node)
-            _remove_agent(docker, f"{AGENT}{node}")
-            _disallow(host, gone.engine_address, listed)
+            _remove_agent(docker, agent)
         out.data({"id": node})
         out.text(f"The certificate of {node} is revoked.")
-        if not gone.engine_address:  # an older list does not have it
+        if gone is not None and not gone.engine_address:  # an older list does not have it
             out.text(f"Remove its address from {ALLOW_FROM} in the dashboard's settings.")
         return
     machine = _named(listed, node)

@@ -12,7 +12,7 @@ from unittest import mock
 from attrs import asdict
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl import fleet
+from svcserver.ctl import as_owner, fleet
 from svcserver.ctl.as_owner import Owner
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.fleet import Docker, FleetMachine, dockerfile, write_context
@@ -90,12 +90,18 @@ class RemoveTests(HostCase):
 
     def with_machines(self, *machines: FleetMachine) -> None:
         self.removed: list[str] = []
+        self.agents: list[tuple[str, str]] = []  # service and secret of each agent
+        self.is_broken = False
         self.folder_of_fleet = FleetFolder(self.folder / "fleet")
 
         def run(docker: Docker, *words: str, sent: bytes | None = None) -> str:
+            if self.is_broken:
+                fail(f"docker {words[0]} {words[1]}: the engine is away")
             if words[:2] == ("node", "rm"):
                 self.removed.append(words[-1])
-            return ""
+            if words[1] == "rm" and words[0] != "node":
+                self.agents.remove((words[0], words[2]))
+            return "\n".join(name for kind, name in self.agents if words[:2] == (kind, "ls"))
 
         patches: tuple[Any, ...] = (
             mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
@@ -127,6 +133,28 @@ class RemoveTests(HostCase):
         values = parse_env_file((self.folder / "metagame.env").read_text())
         self.assertEqual(values[NAME], "10.1.0.1")
 
+    def test_removal_of_a_departed_machine_can_be_repeated(self) -> None:
+        self.with_machines(second(id="own1"))
+        fleet.allow(Host(self.folder), "10.1.0.2", allowed=True)
+        self.agents = [
+            (kind, f"svc-agent-other{n}") for kind in ("service", "secret") for n in "21"
+        ]
+        self.is_broken = True
+        self.assertIn("the engine is away", self.ctl("fleet", "remove", "other2").err)
+        self.assertNotIn("other2", self.nodes())  # it is revoked nevertheless
+        self.is_broken = False
+        self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
+        values = parse_env_file((self.folder / "metagame.env").read_text())
+        self.assertEqual(values[NAME], "")
+        self.assertEqual({name for _, name in self.agents}, {"svc-agent-other1"})
+        self.assertIn("no machine is named other2", self.ctl("fleet", "remove", "other2").err)
+
+    def test_machines_are_listed_without_the_metagame_s_settings(self) -> None:
+        self.with_machines(second(id="own1"))
+        (self.folder / "metagame.env").unlink()
+        ran = self.ctl("fleet", "nodes")
+        self.assertEqual((ran.status, ran.err), (0, ""))
+
     def test_name_like_the_id_of_another_machine_hides_nothing(self) -> None:
         self.with_machines(second(id="own1"), second(), second(id="other2", name="other1"))
         self.assertEqual(self.ctl("fleet", "remove", "other1").status, 0)
@@ -153,6 +181,12 @@ class AllowTests(HostCase):
         fleet.allow(host, "10.0.0.3", allowed=False)
         values = parse_env_file((self.folder / "metagame.env").read_text())
         self.assertEqual(values[NAME], "10.0.0.2")
+
+    def test_gateway_of_another_host_at_the_port_is_named(self) -> None:
+        forbidden = 403, b'{"error": "forbidden"}'
+        self.enterContext(mock.patch.object(as_owner, "_exchange", lambda *_: forbidden))
+        with self.assertRaisesRegex(Failed, "403 .*: another program uses port"):
+            fleet.allow(Host(self.folder), "10.0.0.2", allowed=True)
 
     def test_running_metagame_applies_the_address_at_once(self) -> None:
         settings = {"settings": [{"name": NAME, "value": "10.0.0.1"}]}
