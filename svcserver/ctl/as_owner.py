@@ -43,9 +43,9 @@ def get_json(
     if status in nothing:
         return None
     if status == 404:  # every component knows these paths
-        fail(f"{what} answered 404 to {path}: {foreign(base)}")
+        fail(_unexplained(base, path, status, what))
     if status != 200:
-        fail(_refusal(status, body) or f"{what} answered {status} to {path}")
+        fail(_refusal(status, body) or _unexplained(base, path, status, what))
     return _parsed(base, body, what)
 
 
@@ -54,7 +54,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
     sent = {**headers, "Content-Type": "application/json"}
     status, reply = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
     if status != 200:
-        fail(_refusal(status, reply) or f"{what} answered {status} to {path}")
+        fail(_refusal(status, reply) or _unexplained(base, path, status, what))
     return _parsed(base, reply, what) if reply else {}
 
 
@@ -67,6 +67,12 @@ def _refusal(status: int, body: bytes) -> str:
     except json.BadJson:
         return ""
     return str(message.get("message") or "") if isinstance(message, dict) else ""
+
+
+def _unexplained(base: str, path: str, status: int, what: str) -> str:
+    """Return the message for a status without a reason, such as of another host's gateway."""
+    text = f"{what} answered {status} to {path}"
+    return f"{text}: {foreign(base)}" if status in (403, 404) else text
 
 
 def _exchange(
