@@ -7,12 +7,11 @@ signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twisted.application.service import IService
-from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from svcserver.board.board import Board
@@ -76,10 +75,6 @@ from svcserver.web.metrics import CountingRequests
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import Feature
 
-if TYPE_CHECKING:
-    from svcserver.edge.nodes import FleetFolder
-    from svcserver.metagame.play.nodes.orders import NodeOrders
-
 NAME = "svc-metagame"
 
 
@@ -120,8 +115,9 @@ class Metagame(Parts):
             about=self.about,
         )
         attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
-        self.node_orders: NodeOrders | None = None  # of a metagame with a fleet
-        self._features: list[Feature] = []
+        # opens the game ports of a node for a player's address; None without a fleet
+        self.open_node: Callable[[str, Server], Awaitable[None]] | None = None
+        self.mounted: list[Feature] = []  # by ``front_door``
         self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
 
@@ -181,24 +177,10 @@ class Metagame(Parts):
         yield from self.desk.features(self.gate.admit)
         yield from passports(self)
 
-    def lead_fleet(self, fleet: FleetFolder) -> None:
-        """Send orders to the agents of the fleet's nodes.
-
-        Call this before ``front_door``.
-        """
-        # certificates take a twentieth of a second to import
-        from svcserver.metagame.play.nodes.orders import NodeOrders
-
-        orders = self.node_orders = NodeOrders(self.board, self.clock, fleet)
-        if self.game_ports is not None:
-            self.game_ports.also_close = lambda network: log_failure(
-                Deferred.fromCoroutine(orders.close(network))
-            )
-
     async def _open_ports(self, request: HttpRequest, server: Server) -> None:
         """Open the ports of the game server's node for the player."""
-        if self.node_orders is not None:
-            await self.node_orders.open(self.gate.origin.player_address(request), server)
+        if self.open_node is not None:
+            await self.open_node(self.gate.origin.player_address(request), server)
 
     def front_door(self, *observers: Observer) -> FrontDoor:
         """Return the HTTP entry point with all routes; exits if a data file is invalid."""
@@ -210,28 +192,9 @@ class Metagame(Parts):
         door = guarded(self.gate, settings, observers, self.gate.refused)
         door.unmatched = self.gate.unmatched
         with needed_by(NAME):
-            self._features = list(self.features())
+            self.mounted = list(self.features())
         document = ApiDocumentRoutes(lambda: door.rows, self.about.version)
-        return door.mount(*self._features, document)
-
-    def fleet_door(self, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
-        """Return the HTTP entry point for the game servers of a fleet's nodes.
-
-        It has only those routes of ``front_door`` that game servers use, and the routes for the
-        nodes' agents. Call ``front_door`` first.
-        """
-        # certificates take a twentieth of a second to import
-        from svcserver.metagame.play.nodes.agents import AgentRoutes
-        from svcserver.metagame.play.nodes.gate import MAX_BODY, NodeGate, is_served
-
-        gate = NodeGate(self.gate, fleet, self.deploy, self.matches)
-        door = guarded(gate, self.settings, (*observers, CountingRequests(self.counters)))
-        door.max_json = MAX_BODY
-        features = self._features
-        if self.node_orders is not None:
-            agents = AgentRoutes(self.node_orders, self.deploy, self.clock, self.wall_clock)
-            features = [*features, agents]
-        return door.mount(*features, serves=is_served)
+        return door.mount(*self.mounted, document)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
         """Return the chat service, connected to the game's signals; None unless CHAT=1."""

@@ -38,7 +38,6 @@ from svcserver.metagame.composition import NAME, Metagame
 from svcserver.metagame.owner.requestlog import request_log
 from svcserver.metagame.settings import Settings, check
 from svcserver.web import serving
-from svcserver.web.front import Observer
 from svcserver.web.options import ServiceOptions
 from svcserver.web.site import HttpFactory
 
@@ -149,13 +148,13 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     transact(engine, game.desk.settings.live.load)
     game.dashboard.attach(top.lines, options["env-file"])
     game.desk.settings.attach(options["env-file"], options.environ)
-    if settings.fleet_port is not None:
-        # certificates take a twentieth of a second to import
-        from svcserver.edge.nodes import FleetFolder
-
-        game.lead_fleet(FleetFolder.beside(options["env-file"]))
     log = request_log(top.lines, settings.log_requests, counters=game.counters)
     door = game.front_door(log)
+    fleet: tuple[IService, ...] = ()
+    if settings.fleet_port is not None:
+        from svcserver.metagame.fleet import lead_fleet
+
+        fleet = lead_fleet(game, settings.fleet_port, options["env-file"], log, reactor)
     factory = HttpFactory(door, reactor, game.counters, proxy_headers=(GATEWAY,))
     answering = serving.OrderedServices()  # the database stops last: running requests still need it
     for part in (
@@ -167,7 +166,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         *game.desk.writers(reactor),
         *([serving.CloseOnStop(game.game_ports.stop)] if game.game_ports is not None else []),
         serving.CloseOnStop(pool.closeCachedConnections),
-        *_fleet(settings, game, log, reactor),
+        *fleet,
         _listening(settings, reactor, factory),
     ):
         part.setServiceParent(answering)
@@ -181,18 +180,6 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
         if optional is not None:
             optional.setServiceParent(top)
     return top
-
-
-def _fleet(settings: Settings, game: Metagame, log: Observer, reactor: Any) -> tuple[IService, ...]:
-    """Return the services of the fleet's listener; none without FLEET_PORT."""
-    if settings.fleet_port is None or game.node_orders is None:
-        return ()
-    # TLS takes a tenth of a second to import
-    from svcserver.metagame.play.nodes.listener import NodeFactory, fleet_listener
-
-    fleet = game.node_orders.fleet
-    factory = NodeFactory(game.fleet_door(fleet, log), reactor, fleet, game.counters)
-    return fleet_listener(reactor, settings, settings.fleet_port, factory)
 
 
 def _listening(settings: Settings, reactor: Any, factory: HttpFactory) -> IService:
