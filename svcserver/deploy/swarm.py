@@ -43,6 +43,8 @@ START_S = 30.0  # so is an adopted hunt that does not start; the supervisor watc
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
+WAITS_S = 25.0  # a match that lacked room is launched again within this time, or not at all
+MOST_WAITING = 1_000
 STALE_S = 15.0  # since the last listing; then the state of each machine is unknown
 HELD_S = 60.0  # the agent of a lost machine ends the game servers there within this time
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
@@ -306,6 +308,15 @@ class SwarmService:
         self.process.processEnded(failure)
 
 
+@frozen
+class WaitingMatch:
+    """A match whose launch lacked room at least once."""
+
+    since: float
+    refused_at: float  # the last time
+    trusted: bool  # it needs a trusted machine
+
+
 @define(eq=False)
 class SwarmEngine:
     """The engine that starts services; ``host`` identifies this deploy server in their labels.
@@ -331,6 +342,7 @@ class SwarmEngine:
     # hunts on lost machines by task: since when, and the port
     _lost: dict[str, tuple[float, int]] = field(factory=dict, init=False)
     _avoided: dict[str, float] = field(factory=dict, init=False)  # machines, with the end
+    _waiting: dict[str, WaitingMatch] = field(factory=dict, init=False)  # by match id
     _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
     _node: str = field(default="", init=False)  # the id of the engine's own machine
     _is_listed: bool = field(default=False, init=False)
@@ -374,6 +386,9 @@ class SwarmEngine:
         name = f"svc-{kind.value}" if kind in PERSISTENT else f"svc-{match or order.server_id}"
         if name in self.services:
             raise NoCapacity("ports")  # its predecessor is being removed
+        if kind not in PERSISTENT and self._is_room_for_others(order.launch):
+            self._note_waiting(order.launch)
+            raise NoCapacity("memory")
         memory = self.memory_mb(kind) * MB
         process.is_zombie = lambda pid: False
         service = SwarmService(self.wake, name, order.server(0), process)
@@ -400,6 +415,33 @@ class SwarmEngine:
         service.waiting_since = self.clock.seconds()
         service.exists = True  # perhaps even after an error, such as a lost reply
         self.wake()
+
+    def _is_room_for_others(self, launch: Launch) -> bool:
+        """Return whether all room is for matches that have waited longer than this launch."""
+        begin, trusted = self.clock.seconds() - WAITS_S, self._needs_trust(launch)
+        self._waiting = {
+            match: entry for match, entry in self._waiting.items() if entry.refused_at > begin
+        }
+        launching = {service.server.launch.match_id for service in self.services.values()}
+        own = self._waiting.get(launch.match_id)
+        longer = [
+            match
+            for match, entry in self._waiting.items()
+            if match not in launching
+            and entry.trusted == trusted
+            and (own is None or entry.since < own.since)
+        ]
+        if not longer:
+            return False
+        placing = sum(not (service.node or service.removing) for service in self.services.values())
+        return sum(record["room"] for record in self.machines()) - placing <= len(longer)
+
+    def _note_waiting(self, launch: Launch) -> None:
+        now, match = self.clock.seconds(), launch.match_id
+        known = self._waiting.get(match)
+        if match and (known is not None or len(self._waiting) < MOST_WAITING):
+            since = now if known is None else known.since
+            self._waiting[match] = WaitingMatch(since, now, self._needs_trust(launch))
 
     def uses(self, port: int) -> bool:
         """Return whether a game server may have the port.
@@ -715,6 +757,7 @@ class SwarmEngine:
                         which="machine with the label svc.trusted=1" if trusted else "machine",
                         **service.server.log_fields(),
                     )
+                    self._note_waiting(service.server.launch)
                     service.fail(NoCapacity("memory"))
             case State.STARTING if service.process is not None and not persistent:
                 if self.clock.seconds() - service.waiting_since >= START_S:

@@ -28,6 +28,7 @@ from svcserver.deploy.swarm import (
     STALE_S,
     START_S,
     TRUSTED,
+    WAITS_S,
     Machines,
     State,
     SwarmEngine,
@@ -301,6 +302,37 @@ class SwarmTests(SwarmCase):
         launch = self.hunt(supervisor)
         self.pass_s(1)
         self.successResultOf(launch)
+
+    def test_group_that_waits_longer_gets_the_next_room(self) -> None:
+        self.swarm = FakeSwarm({"node1": 500})  # for one hunt
+        supervisor = self.on_swarm()
+        self.successResultOf(self.launched(supervisor, 1))
+        for number in (2, 3):
+            launch = self.launched(supervisor, number)
+            self.pass_s(5)
+            self.failureResultOf(launch, NoCapacity)
+        self.running.end(self.running.running()[0])
+        self.pass_s(6)
+        for number in (4, 3):  # a newcomer, and a group that waits
+            refusal = self.failureResultOf(self.launched(supervisor, number), NoCapacity)
+            self.assertEqual(refusal.value.reason, "memory")
+        self.successResultOf(self.launched(supervisor, 2))
+        self.running.end(self.running.running()[0])
+        self.pass_s(WAITS_S)  # group 3 is gone
+        self.successResultOf(self.launched(supervisor, 4))
+
+    def test_group_for_a_trusted_machine_keeps_no_other_group_waiting(self) -> None:
+        self.swarm = FakeSwarm({"node1": 500})
+        supervisor = self.on_swarm()
+        self.engine.trusted = frozenset((Kind.HUNT,))
+        self.running.machines["node1"] = 10
+        launch = self.launched(supervisor, 1)
+        self.pass_s(5)
+        self.failureResultOf(launch, NoCapacity)
+        self.running.machines["node1"] = 500
+        self.engine.trusted = frozenset()
+        self.pass_s(6)
+        self.successResultOf(self.launched(supervisor, 2))
 
     def test_launch_that_gets_a_machine_at_its_removal_fails_for_good(self) -> None:
         class LateSwarm(FakeSwarm):
