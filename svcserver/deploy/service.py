@@ -141,6 +141,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         supervisor.family = partial(Family, reactor, snapshot=ProcessTable())
 
     def tidy() -> Deferred[None]:
+        make_state_folder()
         become_subreaper()
         adopted = supervisor.adopt(f"{MARK}={here[0]}:{here[1]}", partial(adopt, reactor))
         end_left_over(*here, adopted=adopted, servers=supervisor.fleet.servers)
@@ -164,6 +165,15 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
     reactor.addSystemEventTrigger("after", "shutdown", watch.tell_status)
     show_figures(top, reactor, "deploy", settings.metrics_port, figures(supervisor))
     return top
+
+
+def make_state_folder() -> None:
+    """Make the folder for what survives a restart: the launch history, and matches that ended."""
+    try:
+        STATE.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        text = "{path} cannot be made: {why}; a restart forgets which hunts ended"
+        log.warn(text, path=str(STATE.resolve()), why=error.strerror)
 
 
 def figures(supervisor: Supervisor) -> dict[str, Figure]:

@@ -36,7 +36,6 @@ class Bounded:
         """Append whole lines; start a new file if the current one is full. Never raises."""
         try:
             if self._size is None:
-                self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._size = self.file.stat().st_size if self.file.exists() else 0
             if self._size > self.most:
                 self.file.replace(self.file.with_name(self.file.name + ".1"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.family import Process
@@ -22,14 +24,14 @@ from svcserver.deploy.launch_history import (
     LaunchHistory,
 )
 from svcserver.deploy.owner_actions import OwnerActions
+from svcserver.deploy.service import STATE, make_state_folder
 from svcserver.deploy.usage import PAGE, READ_S, TICKS_PER_S, UsageMeter
 from tests.deploy.supervised import CITY, HUNT, SupervisorCase, owners_browser
 
 
 class EndedMatchesTests(SupervisorCase):
     def setUp(self) -> None:
-        folder = Path(self.enterContext(tempfile.TemporaryDirectory())) / "new"
-        self.path = folder / "matches.log"
+        self.path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "matches.log"
 
     def test_matches_survive_a_restart(self) -> None:
         ended = EndedMatches(self.path)
@@ -50,6 +52,17 @@ class EndedMatchesTests(SupervisorCase):
             self.assertIn(names[-MOST_MATCHES], matches)
         size = sum(path.stat().st_size for path in self.path.parent.iterdir())
         self.assertLess(size, 2 * MATCHES_BYTES + 100)
+
+
+class StateFolderTests(SupervisorCase):
+    def test_folder_is_made_and_a_failure_is_logged(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), capturedLogs() as events:
+            make_state_folder()
+            self.assertEqual(STATE.stat().st_mode & 0o777, 0o700)
+            STATE.rmdir()
+            STATE.touch()
+            make_state_folder()
+        self.assertEqual(len(events), 1)
 
 
 class LaunchHistoryTests(SupervisorCase):
