@@ -86,7 +86,7 @@ def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> Non
             by_address = {machine.address: machine for machine in machines}
             assert city(service) == second.address
             manager.docker("node", "update", "--availability", "active", manager.node)
-            first, waiting, later = (str(uuid.uuid4()) for _ in range(3))
+            first, waiting, later, following = (str(uuid.uuid4()) for _ in range(4))
             both = {launch(service, first), launch(service, str(uuid.uuid4()))}
             assert both == {manager.address, second.address}
             assert hunt(service, waiting) is None
@@ -127,10 +127,11 @@ def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> Non
             third.connect("down")
             lost_within(service, 1)
             manager.docker("service", "rm", f"svc-{later}")
-            assert launch(service, waiting) == manager.address
+            assert hand_out(service, HUNT, **{"X-Svc-Match": waiting})[0] == 500
+            assert launch(service, following) == manager.address
             third.connect("up")
             eventually(lambda: third.hunts() == [], 60, 0.5)
-            assert by_address[launch(service, waiting)].hunts() == [waiting]
+            assert by_address[launch(service, following)].hunts() == [following]
 
 
 def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
