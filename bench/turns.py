@@ -143,9 +143,7 @@ class TurnMeter:
             took = time.monotonic() - self._collection
             self.garbage += took
             if took > LEAST_MS / 1e3:
-                generation = info["generation"]
-                count = len(gc.get_objects(2))
-                self.samples.append(f"collector, generation {generation} ({count:,} old objects)")
+                self.samples.append(f"collector, generation {info['generation']}")
 
     def _look(self) -> None:
         while True:
