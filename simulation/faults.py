@@ -337,6 +337,12 @@ def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
         breaker.mend(dice.uniform(20.0, 60.0), swarm.make_room)
 
 
+def stopped_hunt(breaker: Breaker, dice: random.Random) -> None:
+    """Stop the hunt whose port the next hunt gets, as the owner does."""
+    if breaker.host.swarm is not None:
+        breaker.host.swarm.stop_hunt()
+
+
 def drained_machine(breaker: Breaker, dice: random.Random) -> None:
     """Drain a machine of the swarm, as the owner does, and undo that later."""
     swarm = breaker.host.swarm
@@ -369,6 +375,7 @@ OF_SWARM: dict[str, Fault] = {
     "joined-machine": joined_machine,
     "lost-machine": lost_machine,
     "restarted-manager": restarted_manager,
+    "stopped-hunt": stopped_hunt,
 }
 NOT_ON_SWARM = (
     "emptied-engine",  # matches that are forgotten are launched again

@@ -33,6 +33,7 @@ DOWN_S = 12.0  # until the manager notices that a machine does not answer
 AGENT_S = 3.0  # until the agent of a cut-off machine has ended its game servers
 HUNTS_END_S = 30.0  # the hunts of a lost machine end within this time
 STARTS_S = 0.2, 2.0  # from the choice of a machine until the program runs there
+STOPS_STEPS = 1, 32  # from SIGTERM until a program has ended; after 10 s it would get SIGKILL
 STARTS_ANYWAY = 0.5  # probability that a removal comes too late to prevent a start
 START_S = 15.0  # a launch that waited longer was removed
 DRAIN_AGAIN_S = 3.0
@@ -105,7 +106,9 @@ class SimSwarm(FakeSwarm):
 
     def _add_task(self, service: Json) -> None:
         super()._add_task(service)
-        self.tasks[-1] |= {"at": self.world.now, "disturbances": self.disturbances}
+        steps = self.world.weather.randint(*STOPS_STEPS)
+        more = {"at": self.world.now, "disturbances": self.disturbances, "steps": steps}
+        self.tasks[-1] |= more
 
     def _place(self, task: Json) -> None:
         if self.crowded:
@@ -287,6 +290,17 @@ class SimSwarm(FakeSwarm):
         Deferred.fromCoroutine(act).addErrback(lambda why: why.trap(Refusal))
         if not on:
             self.world.later(DRAIN_AGAIN_S, partial(self.drain, node, on=False))
+
+    def stop_hunt(self) -> None:
+        """Stop the hunt with the highest port, as the owner does."""
+        servers = self.supervisor.fleet.servers.values()
+        hunts = [server for server in servers if server.launch.kind not in PERSISTENT]
+        if not hunts or self.supervisor.clock.dead:
+            return
+        hunt = max(hunts, key=lambda server: server.port)
+        self.excused_until = self.world.now + HUNTS_END_S
+        act = OwnerActions(self.supervisor).act("stop", hunt.id, "")
+        Deferred.fromCoroutine(act).addErrback(lambda why: why.trap(Refusal))
 
     def stop_engine(self) -> None:
         """Stop the manager's engine, and with it the game servers on its machine."""
