@@ -85,6 +85,7 @@ def machine(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         for image in (engines.database(), engines.live()):
             saved = folder / f"{image.rpartition('/')[2]}.tar"
             run("podman", "save", "-q", "-o", saved, image)
+            run("podman", "rmi", image)
         for path in (archive, *folder.iterdir()):
             run("docker", "-H", f"unix://{machine.socket}", "load", "-q", "-i", path)
         yield machine
