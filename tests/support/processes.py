@@ -27,6 +27,7 @@ from tests.support.watch import Watch
 
 PATIENCE_S = 90.0  # for a busy machine; two seconds are usual
 SELDOM_S = 0.5  # between two requests to a rate-limited server
+SLOWER_S = 0.1  # between two looks at what takes two seconds and more
 READY = re.compile(r"\bready\b")
 _OURS = share(10_240, 20_000)
 _ports = itertools.cycle(_OURS)
@@ -46,7 +47,8 @@ def eventually(
 ) -> Any:
     """Return ``what()`` as soon as it is true; fail after the time limit.
 
-    ``pause_s`` is the pause between two calls; use ``SELDOM_S`` for calls that are rate-limited.
+    ``pause_s`` is the first pause between two calls, and later ones are longer, up to ``SLOWER_S``.
+    Use ``SELDOM_S`` for calls that are rate-limited or start a program.
 
     Time during which the machine was busy with other work hardly counts (``Watch``).
     """
@@ -55,7 +57,7 @@ def eventually(
         return result
     with Watch() as watch:
         while watch.seconds < patience_s:
-            _pause(pause_s)
+            _pause(max(pause_s, min(SLOWER_S, watch.seconds / 20)))
             result = what()
             if result:
                 return result
