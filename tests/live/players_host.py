@@ -17,6 +17,7 @@ from typing import IO
 import pytest
 from attrs import define
 
+from svcserver.launcher.view import VERSION
 from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
 from tests.support import prestarted, wine
 from tests.support.prestarted import Prestarted
@@ -165,7 +166,7 @@ def start_again(home: Path, *words: str) -> str:
     """Start a second launcher, as a click on a link does; return its output."""
     line = ["--key-file", "--print-link", *words]
     if SYSTEM == ["windows"]:
-        return wine.WindowsPC.of(home).run(*windows_command(home), *line, **windows_environ(home))
+        return wine.WindowsPC.of(home).run(windows_program(home), *line, **windows_environ(home))
     ran = subprocess.run(
         [LAUNCHER, *line],
         env=environ_of(home),
@@ -203,9 +204,9 @@ def runner() -> str:
     return sys.executable if SYSTEM == ["linux"] else shown(wine.python_program())
 
 
-def windows_command(home: Path) -> list[str]:
-    """Return the words that start the launcher on the Windows PC in ``home``."""
-    return [wine.WindowsPC.of(home).command[1]]
+def windows_program(home: Path) -> Path:
+    """Return the launcher that is installed on the Windows PC in ``home``."""
+    return home / "launcher" / "program" / VERSION / "svc-launcher-cli.exe"
 
 
 def windows_environ(home: Path) -> dict[str, str]:
@@ -226,8 +227,9 @@ def launcher(home: Path, *words: str) -> Iterator[Running]:
 def _on_windows(home: Path, *words: str) -> Iterator[Running]:
     home.mkdir(parents=True, exist_ok=True)
     with wine.windows_pc(home, home) as pc:
-        line = (*windows_command(home), "--key-file", *words)
-        with pc.start(*line, **windows_environ(home)) as process:
+        program = windows_program(home)
+        pc.install(program.parents[1])
+        with pc.start(program, "--key-file", *words, **windows_environ(home)) as process:
             assert process.stdout is not None
             try:
                 yield Running(process, process.stdout)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher.around import invite_text
-from tests.support.processes import eventually
+from tests.support.processes import SELDOM_S, eventually
 from tests.support.wine import (
     WindowsPC,
     close_console,
@@ -69,11 +69,13 @@ def merge_classes(pc: WindowsPC) -> None:
     pc.run("reg", "add", everybody, "/ve", "/d", pc.registered(SCHEME), "/f")
 
 
+# slow: 40 s: several starts under Wine
 def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> None:
     before = pc.registered(SCHEME), pc.registered(UNINSTALL)
     assert before == ("", "")
     with pc.start(pc.unzipped / "svc-launcher.exe", "--key-file") as first:
-        eventually(lambda: shortcut(pc).exists() and pc.registered(UNINSTALL) != "")
+        eventually(shortcut(pc).exists)
+        eventually(lambda: pc.registered(UNINSTALL) != "", pause_s=SELDOM_S)
         program = r"AppData\Local\svc-launcher\program\svc-launcher.exe"
         assert pc.registered(SCHEME).endswith(f'{program}" -- "%1"')
         assert pc.registered(UNINSTALL).endswith(f'{program}" remove')
@@ -120,6 +122,7 @@ def test_page_is_opened_in_the_default_browser(pc: WindowsPC, tmp_path: Path) ->
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#[0-9a-f]+\n", opened.read_text())
 
 
+# slow: 40 s: three starts under Wine
 def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:
     names = ("Friday Hunts", "Sunday Hunts")
     invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
@@ -139,7 +142,7 @@ def test_one_of_two_launchers_started_together_runs(pc: WindowsPC) -> None:
 def test_installed_program_removes_itself(pc: WindowsPC) -> None:
     with pc.start(pc.unzipped / "svc-launcher.exe", "--print-link", "--key-file") as first:
         eventually((own(pc) / "state" / "running.json").exists)
-        eventually(lambda: pc.registered(UNINSTALL) != "")
+        eventually(lambda: pc.registered(UNINSTALL) != "", pause_s=SELDOM_S)
         pc.run(own(pc) / "program" / "svc-launcher-cli.exe", "remove")
         first.wait(60)
     eventually(lambda: not (own(pc) / "program").exists(), 90)
@@ -322,7 +325,7 @@ wait(has_ended)
 }
 
 
-# slow: a starter and a game start under Wine
+# slow: 40 s: a starter and a game start under Wine, four times
 @pytest.mark.parametrize("how", ENDS)
 def test_game_runs_until_the_last_process_of_its_starter_ends(
     pc: WindowsPC, tmp_path: Path, how: str
@@ -452,6 +455,7 @@ WindowsProgram(root, root / VERSION, VERSION).add(NEWER, Path(ZIP).read_bytes())
 """
 
 
+# slow: 30 s: six starts under Wine
 def test_update_that_serves_no_page_is_undone_by_the_next_start(
     pc: WindowsPC, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from svcserver.players.requests import HUNTS
 from tests.ctl.hosts import run
 from tests.live.players_host import MB, invite, players_host, running
 from tests.live.players_terminal import Player
-from tests.support.processes import eventually
+from tests.support.processes import SELDOM_S, eventually
 from tests.support.wine import WindowsPC, newer_zip, windows_pc
 
 pytestmark = pytest.mark.live
@@ -62,7 +62,7 @@ def test_player_on_windows_hunts_updates_and_removes(tmp_path: Path) -> None:
         with running(host):
             with playing(pc, pc.unzipped / "svc-launcher-cli.exe") as player:
                 player.hears("Type help")
-                eventually(lambda: "svc-launcher.exe" in pc.registered(SCHEME))
+                eventually(lambda: "svc-launcher.exe" in pc.registered(SCHEME), pause_s=SELDOM_S)
                 player.say("quit")
                 player.end()
             [installed] = own.glob("program/*/svc-launcher-cli.exe")
@@ -132,7 +132,7 @@ class PageClient:
         eventually(lambda: self.request("/api/state")["hosts"][0]["stage"] == stage, 90, 0.5)
 
 
-# slow: a stack, and many starts under Wine
+# slow: 50 s: a stack, and many starts under Wine
 def test_windowed_launcher_restarts_as_the_new_version(tmp_path: Path) -> None:
     with windows_pc(tmp_path) as pc:
         host = windows_host(tmp_path, 3 * MB)

@@ -15,11 +15,13 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import field, frozen
 
+from svcserver.launcher.own_program import CURRENT
+from svcserver.launcher.view import VERSION
 from tests.support import shared
 from tests.support.packaging import recipe
 from tests.support.registries import loaded
@@ -29,11 +31,18 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 600
 DOWNLOAD = "import launcher_windows; print(launcher_windows.downloaded())"
 UNZIPPED = Path("drive_c/unzipped/svc-launcher")  # in a prefix
+PIPE_BYTES = 1 << 16  # that a program may print while nobody reads
 IDLE_S = 60  # after which Wine's server ends if no program runs
-NO_SCREEN = r"""
-[Software\\Wine\\Drivers]
-"Graphics"="null"
-"""
+# added to a prefix: no screen; no drivers of game controllers and drives, which take a third of
+# the time of a launcher's start, because each look at a file asks for its drive
+NEEDLESS = ("MountMgr", "winebus", "winehid", "wineusb")
+REGISTRY = {
+    "user.reg": '\n[Software\\\\Wine\\\\Drivers]\n"Graphics"="null"\n',
+    "system.reg": "".join(
+        f'\n[System\\\\CurrentControlSet\\\\Services\\\\{name}]\n"Start"=dword:00000004\n'
+        for name in NEEDLESS
+    ),
+}
 START_S = 120  # of a prefix, or of a program in one
 RANDOM = """\
 #include <windows.h>
@@ -184,7 +193,8 @@ def on_windows(path: Path) -> str:
 
 
 def _environ(prefix: Path) -> dict[str, str]:
-    environ = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mshtml="}
+    absent = "mshtml=;winemenubuilder.exe="  # no web pages, no menu of the desktop around Wine
+    environ = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": absent}
     environ["LC_ALL"] = "C.UTF-8"  # for Wine's names of files outside ASCII
     environ[LIBRARY] = on_windows(prefix / UNZIPPED / "app" / "python311.dll")
     return {"PATH": os.environ["PATH"], "HOME": str(prefix.parent), **environ}
@@ -259,15 +269,30 @@ class WindowsPC:
         )
 
     def run(self, *words: object, **more: str) -> str:
-        """Return the output of a Windows program, which must succeed."""
+        """Return the output of a Windows program, which must succeed; its children may go on.
+
+        They hold its pipe open: the shell that deletes an installed launcher does so for 36 s.
+        """
         with self.start(*words, **more) as process:
-            output, _ = process.communicate(timeout=START_S)
-        assert process.returncode == 0, (process.returncode, output)
-        return output
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.close()
+            process.wait(START_S)
+            os.set_blocking(process.stdout.fileno(), False)
+            output = b""
+            with suppress(BlockingIOError):  # nothing was printed
+                output = os.read(process.stdout.fileno(), PIPE_BYTES)
+        text = output.decode().replace("\r\n", "\n")
+        assert process.returncode == 0, (process.returncode, text)
+        return text
 
     def python(self, code: str) -> str:
         """Return the output of Python code in the launcher's own Python, which must succeed."""
         return self.run(python_program(), "-c", code)
+
+    def install(self, root: Path) -> None:
+        """Put the unzipped launcher where its first start would, for the user's later starts."""
+        shutil.copytree(self.unzipped, root / VERSION)
+        (root / CURRENT).write_text(VERSION)
 
     def launcher(self, *words: object) -> str:
         """Return the output of the unzipped launcher, which must succeed."""
@@ -339,8 +364,9 @@ def windows_pc(folder: Path, user: Path | None = None, name: str = "") -> Iterat
     (prefix / "drive_c").mkdir(parents=True)
     for path in template.glob("*.reg"):
         shutil.copy(path, prefix)
-    with (prefix / "user.reg").open("a") as registry:
-        registry.write(NO_SCREEN)
+    for part, lines in REGISTRY.items():
+        with (prefix / part).open("a") as registry:
+            registry.write(lines)
     shutil.copy(template / ".update-timestamp", prefix)
     shutil.copytree(template / "dosdevices", prefix / "dosdevices", symlinks=True)
     for path in (template / "drive_c").iterdir():
