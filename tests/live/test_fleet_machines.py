@@ -44,6 +44,7 @@ def grant(machine: SwarmMachine, container: str, account: str) -> str:
     return reply.stdout + reply.stderr
 
 
+# slow: 50 s: the engines of two machines start
 def test_a_hunt_on_another_machine_writes_and_ends_when_cut_off(tmp_path: Path) -> None:
     with fleet(2, joined=2) as (first, second):
         first.docker("node", "update", "--availability", "pause", first.node)

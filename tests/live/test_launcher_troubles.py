@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("system")]
 SLOWLY = 0.1  # MB a second, with which no download is over before the test lets it go
 
 
-# slow: six megabytes on a slow line, cut and mended
+# slow: 50 s: six megabytes on a slow line, cut and mended
 def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
@@ -143,7 +143,7 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
         tab.picture("10-banned")
 
 
-# slow: 60 s: a stack started twice
+# slow: 100 s: a stack started twice
 def test_a_full_host_a_restart_and_another_version_of_the_game(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -193,3 +193,27 @@ def _has_another_version(host: Path, tab: Visit) -> None:
         assert (tab.game / "data" / "part 3.bin").read_bytes() == part.read_bytes()
         tab.press("Play")
         tab.reads("You are playing as Patient_1")
+
+
+# slow: 80 s: a second stack, started twice
+def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:
+    second = players_host(tmp_path / "second", "Sunday Hunts")
+    with visit(browser, tmp_path / "home") as tab:
+        with running(second):
+            tab.join(invite(second))
+            tab.register("Both_1")
+            tab.download()
+            tab.press("+ Another host")
+            tab.join(invite(host))
+            tab.register("Both_1")
+            expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
+            tabs = tab.page.get_by_role("navigation").get_by_role("button")
+            expect(tabs).to_have_count(3)
+        tab.press("Sunday Hunts")
+        expect(tab.page.locator("main")).to_contain_text(words.UNREACHABLE, timeout=LOOKED_MS)
+        tab.press("Play")
+        tab.reads(words.UNREACHABLE)
+        tab.picture("7-unreachable")
+        with running(second):
+            expect(tab.page.locator("main")).to_contain_text("online", timeout=LOOKED_MS)
+            expect(tab.page.locator("main")).not_to_contain_text(words.UNREACHABLE)

@@ -62,6 +62,7 @@ def launched(service: Service, body: dict[str, Any], headers: dict[str, str]) ->
     return eventually(launch, pause_s=0.5)
 
 
+# slow: 100 s: this file starts an engine for each test
 def test_a_hunt_runs_survives_restarts_and_ends(tmp_path: Path, machine: SwarmMachine) -> None:
     with deploy(tmp_path, **settings(machine)) as service:
         first = match()

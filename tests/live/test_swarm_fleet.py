@@ -78,6 +78,7 @@ def lost_within(service: Service, remaining: int) -> None:
     assert seconds < LOST_S, f"a lost machine's hunts ended after {seconds:.0f} s"
 
 
+# slow: 100 s: this file starts the engines of three machines, three times
 def test_hunts_of_a_machine_that_joins_dies_or_is_cut_off(tmp_path: Path) -> None:
     with fleet(3, joined=2) as machines:
         manager, second, third = machines

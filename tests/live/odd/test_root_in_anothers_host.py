@@ -28,7 +28,7 @@ def _host(place: Path) -> Path:
     return folder
 
 
-# slow: a backup is proven by an evening on a second host
+# slow: 150 s: two backups, each proven by an evening on a second host
 def test_commands_of_root_leave_no_file_of_root(place: Path, bin_folder: Path) -> None:
     folder = _host(place)
     svcctl, config = bin_folder / "svcctl", ["--config", folder]
