@@ -70,7 +70,7 @@ def _refusal(status: int, body: bytes) -> str:
 
 
 def _unexplained(base: str, path: str, status: int, what: str) -> str:
-    """Return the message for a status without a reason, such as of another host's gateway."""
+    """Return a message for a reply without a reason, such as one of another host's gateway."""
     text = f"{what} answered {status} to {path}"
     return f"{text}: {foreign(base)}" if status in (403, 404) else text
 
@@ -142,8 +142,8 @@ class Owner:
     """The dashboard's routes, called as the host's owner or with an account key alone.
 
     Each request carries a ticket made with the host's signing key. With a ticket, no second factor
-    is needed. The account key is sent too, because some metagames do not accept the ticket: older
-    metagames, and those whose signing key was changed in its file.
+    is needed. The account key is sent too, because some metagames do not accept the ticket. These
+    are older metagames, and those whose signing key in the file has changed since their start.
     """
 
     base: str

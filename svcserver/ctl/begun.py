@@ -48,7 +48,7 @@ class Begun:
 
 
 def read(folder: Path) -> Begun | None:
-    """Return the marker of unfinished work; remove the marker of finished work.
+    """Return the marker of an unfinished command; remove the marker of a finished one.
 
     A marker without any other file is treated as finished. Raises Failed if the marker cannot be
     read.

@@ -191,7 +191,7 @@ def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
 
 
 def elsewhere(filled: Sequence[Filled]) -> list[Limit]:
-    """Return a limit of 0 for each of these disks that is full before the end of the forecast."""
+    """Return a limit of 0 hunts for each disk that will be full within ``HORIZON_DAYS``."""
     return [
         Limit(f"disk of {disk.place}", 0, f"it is full in {disk.full_in} days")
         for disk in filled

@@ -55,7 +55,7 @@ def file_of(url: URL) -> Path | None:
 
 
 def existing(url: URL) -> Engine:
-    """Return an engine for a database that must exist, because a typo must not create one."""
+    """Return an engine for an existing database; a wrong URL never creates a new database."""
     file = file_of(url)
     return make_engine(url if file is None else url.set(database=str(existing_file(file))))
 

@@ -158,7 +158,7 @@ def cure_of_damage(faults: list[str]) -> str:
 
 
 def _begins_otherwise(file: Path) -> bool:
-    """Return whether the file does not begin with the header of an SQLite database."""
+    """Return True if the file does not begin like an SQLite database."""
     with file.open("rb") as opened:
         return opened.read(len(_MAGIC)) != _MAGIC
 

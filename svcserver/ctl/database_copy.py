@@ -143,7 +143,7 @@ def _count(tx: sa.Connection, table: sa.Table) -> int:
 
 
 def _number_on(tx: sa.Connection, table: sa.Table) -> None:
-    """Set PostgreSQL's sequence past the copied rows; SQLite needs no such step."""
+    """Make PostgreSQL's next row numbers follow the copied ones; SQLite does this by itself."""
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return

@@ -85,7 +85,7 @@ class FleetMachine:
 
 @frozen
 class Docker:
-    """The program ``docker``, for the deploy server's engine."""
+    """The program ``docker``, which talks to the engine that the deploy server uses."""
 
     program: str
     environ: Mapping[str, str] = field(repr=False)
@@ -380,7 +380,7 @@ def _live_value(reply: Any) -> str:
 
 
 def _changed(current: str, address: str, *, allowed: bool) -> str:
-    """Return the comma-separated addresses with ``address``, or without it."""
+    """Return the comma-separated list with ``address`` added, or removed unless ``allowed``."""
     rest = [word for word in map(str.strip, current.split(",")) if word not in ("", address)]
     return ",".join([*rest, address] if allowed else rest)
 
@@ -391,7 +391,10 @@ def _remove_agent(docker: Docker, name: str) -> None:
 
 
 def _agent_parts(docker: Docker, name: str) -> list[str]:
-    """Return which of service and secret an agent still has; Docker also filters by prefixes."""
+    """Return which parts of an agent still exist: its service, its secret, or both.
+
+    Docker's filter also finds longer names with this beginning, so the names are compared here.
+    """
     words = "ls", "--filter", f"name={name}", "--format", "{{.Name}}"
     return [kind for kind in ("service", "secret") if name in docker.run(kind, *words).split()]
 
@@ -461,7 +464,7 @@ def _services(docker: Docker) -> list[Any]:
 
 
 def _reservations(docker: Docker) -> dict[str, int]:
-    """Return how many MB each service reserves, by the service's name."""
+    """Map each service's name to the memory that the service reserves, in MB."""
     services = _services(docker)
     reserved = {}
     for service in services:
@@ -508,9 +511,10 @@ def missing_image(docker: Docker, node: str) -> bool:
 
 
 def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
-    """Return the machine with the id ``word``, else with this name or an id that begins so.
+    """Return the machine with the id, the name or the beginning of an id in ``word``.
 
-    Raises Failed. Machines choose their names, so a name never hides an id.
+    Raises Failed if no machine or several machines match. Machines choose their own names, so a
+    machine whose whole id is ``word`` takes precedence over names.
     """
     fitting = [machine for machine in listed if machine.id == word] or [
         machine

@@ -104,12 +104,12 @@ def create_host(
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; if that fails, remove it and raise Failed.
 
-    If an earlier command was interrupted, this one repeats all steps with its own options and the
-    existing owner key; in that case, a failure changes nothing. ``host`` is the address or name
+    If an earlier command was interrupted, this one repeats all steps, with its own options and the
+    existing owner key. In that case, a failure removes nothing. ``host`` is the address or name
     that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
-    the database, the game files and everything the services write. ``shared`` permits the use
-    of a database in which another host has its accounts. ``name`` is the name of the host that
-    players see.
+    the database, the game files and everything the services write. ``shared`` permits the use of a
+    database in which another host has its accounts. ``name`` is the name of the host that players
+    see.
     """
     folder, data, first = whole_path(folder), whole_path(data or folder), owner_name(owner)
     name = SERVER_NAME if name is None else host_name(name)
@@ -193,7 +193,10 @@ def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
 
 
 def _discard(folder: Path, own: Iterable[Path]) -> None:
-    """Remove all files of a host whose creation failed; its folders had no such files before."""
+    """Remove all files of a host whose creation failed.
+
+    The folders contained no such files before the creation.
+    """
     try:
         for path in own:
             if path.is_dir():

@@ -99,7 +99,7 @@ def supply(host: Host, out: Out) -> None:
 
 
 def how(folder: Path | None) -> str:
-    """Return how to add a launcher to a host."""
+    """Return a text that says how to add a launcher to a host."""
     where = f" {config_of(folder)}" if folder is not None else ""
     have = f"{WINDOWS_FILE} and {LAUNCHER_FILE} are in every release; "
     have += "in a clone, make launcher-windows launcher builds them"

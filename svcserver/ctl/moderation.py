@@ -50,9 +50,10 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Do the action that ``choose`` returns on the account ``name``, as owner, and record it.
+    """Carry out an action of staff on the account ``name`` as the host's owner; add an audit row.
 
-    ``work`` creates the object whose actions ``choose`` can return, such as ``StaffWork``.
+    ``work`` creates an object with such actions, for example ``StaffWork``. ``choose`` returns one
+    of them.
     """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
@@ -61,7 +62,10 @@ def by_staff(
 
 
 def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
-    """Make a change and add its audit row; if refused, record the attempt and raise Failed."""
+    """Make a change and add its audit row.
+
+    If the change is refused, the row records the attempt, and Failed is raised.
+    """
     try:
         return transact(host, audited(entry, time.time, act))
     except RefusedWrite as error:
@@ -157,7 +161,10 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the epoch seconds at the duration ``text`` before now; None if ``text`` is empty."""
+    """Return the epoch seconds at which the duration ``text`` began that ends now.
+
+    Returns None if ``text`` is empty.
+    """
     span = seconds_of(text) if text else None
     if text and span is None:
         fail(f"{name} {text}: give a duration like 12h or 7d")

@@ -24,9 +24,9 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the block is interrupted or raises, the row says that part of the change may have been made;
-    HalfDone supplies a more exact outcome. If the row cannot be written within ``WAIT_MS``, the
-    change is kept and a warning is printed.
+    If the block is interrupted or raises, the row says that part of the change may have been made.
+    If it raises HalfDone, the row says which part. If the row cannot be written within ``WAIT_MS``,
+    the change is kept and a warning is printed.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:

@@ -53,7 +53,7 @@ def pg_dump(url: URL, target: Path, *arguments: str) -> None:
 
 
 def connection(url: URL) -> tuple[str, dict[str, str]]:
-    """Return the argument that names the database, and an environment with the password."""
+    """Return the command-line argument for the database, and an environment with the password."""
     place = url.translate_connect_args(username="username")
     place.pop("password", None)  # ``set`` cannot remove the password, and would render it as ***
     plain = URL.create("postgresql", **place, query=url.query).render_as_string()

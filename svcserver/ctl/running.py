@@ -54,7 +54,7 @@ class DatabaseUser:
 
     @property
     def unit(self) -> str:
-        """Return the systemd unit that runs the process and would restart it; empty for none."""
+        """Return the systemd unit that runs and would restart the process; empty for none."""
         for line in _lines(self.pid, "cgroup"):
             name = line.rpartition("/")[2]
             if name.startswith("svc") and name.endswith(".service"):

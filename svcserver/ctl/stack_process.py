@@ -27,7 +27,7 @@ MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
-    """Return the component that ended before it was ready, and its last line or status."""
+    """Return the component that ended before it was ready, and its last output or exit status."""
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
     message = last.removesuffix("; the stack ends").partition("; again in ")[0]

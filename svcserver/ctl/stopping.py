@@ -14,7 +14,7 @@ SIGNALS = [
 
 
 class EndedBySignal(SystemExit):
-    """The error when a command is asked to end, for example by svc-stack or systemd."""
+    """The error in a command that a signal ends, for example from svc-stack or systemd."""
 
 
 STOPPED = (

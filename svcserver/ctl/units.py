@@ -25,7 +25,7 @@ STOP_S = 30
 
 @frozen
 class UnitPaths:
-    """The absolute paths of the host's folder, the installed program and its Python.
+    """The absolute paths of the host's folder, of the installed program and of its interpreter.
 
     Services run and write in ``data``: the host's folder, or the folder given with ``svcctl init
     --data``.
@@ -50,7 +50,7 @@ class UnitPaths:
 
 @frozen
 class Service:
-    """The parts in which one component's unit differs from the others."""
+    """The lines in which one component's unit differs from the units of the others."""
 
     meaning: str
     after: tuple[str, ...] = ()

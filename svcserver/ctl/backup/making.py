@@ -70,7 +70,7 @@ class Wanted:
 
 
 def make(wanted: Wanted, now: float) -> tuple[Backup, BackupLock]:
-    """Write a backup; return it, and the keys with which the restore test can open its file."""
+    """Write a backup; return its record, and the keys with which its file can be decrypted."""
     lock = _lock(wanted)
     if wanted.settings.with_secrets and not lock:
         fail(
@@ -251,7 +251,7 @@ def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
 
 
 def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
-    """Yield the files below a folder; a folder that is too deep is yielded instead of its files."""
+    """Yield the files below a folder; where folders are nested too deeply, yield the folder."""
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue

@@ -53,7 +53,7 @@ class Restored(ThrowAway):
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore the host as if its machine were lost, then isolate the restored copy."""
+        """Restore the host as after the loss of its machine; isolate it from the running host."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
@@ -80,7 +80,10 @@ def set_apart(folder: Path, plain: Path) -> None:
 
 
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the settings that hold no port or address, and no path outside the backup."""
+    """Return the settings that can be used unchanged on the temporary host.
+
+    Settings with a port, an address or a path outside the backup are left out.
+    """
     return {
         name: text
         for name, text in values.items()

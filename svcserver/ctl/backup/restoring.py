@@ -218,7 +218,7 @@ def _room_for_the_game(at: Path, folder: Path) -> None:
 
 
 def _staged(path: Path, at: Path, folder: Path) -> Path | None:
-    """Return where a path below ``folder`` is staged; None for a path outside ``folder``."""
+    """Return the temporary path for a file below ``folder``; None for a path outside ``folder``."""
     path = Path(os.path.normpath(path))
     return at / path.relative_to(folder) if folder in path.parents else None
 

@@ -83,7 +83,7 @@ def database(folder: Path, live: URL) -> Iterator[URL]:
 def _dropped(folder: Path, live: URL) -> bool:
     """Drop the database of a killed test; return whether it is gone.
 
-    If it is not, the caller keeps the folder, so that the next test tries again.
+    If the database still exists, the caller keeps the folder, so that the next test tries again.
     """
     if not (folder / DATABASE).exists():
         return True

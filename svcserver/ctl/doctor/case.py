@@ -40,7 +40,7 @@ class Finding:
 
     @property
     def urgency(self) -> int:
-        """The sort key of the finding; the most urgent findings have the lowest."""
+        """The sort key of the finding: the more urgent the finding, the lower the key."""
         return 0 if self.level is Level.WRONG else 1 if self.stops_play else 2
 
     def __str__(self) -> str:

@@ -82,7 +82,10 @@ def _keeping(facts: EngineFacts) -> Iterator[Finding]:
 
 
 def _least_buffer(buffers: str) -> int | None:
-    """Return the smaller of a subscriber's two buffer limits in bytes; None without a limit."""
+    """Return the lower of a subscriber's two buffer limits, in bytes.
+
+    Returns None if neither limit is set.
+    """
     words = buffers.split()
     if "pubsub" not in words:
         return None

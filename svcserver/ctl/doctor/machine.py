@@ -37,8 +37,9 @@ class EngineRefused(Exception):
 class EngineFacts:
     """The facts about a Valkey or Redis server: INFO, its clock, and settings if they are readable.
 
-    ``buffers`` is ``client-output-buffer-limit``. For each kind of client it holds the hard limit
-    and the soft limit in bytes, and for how many seconds the soft limit may be exceeded.
+    ``buffers`` is ``client-output-buffer-limit``. For each kind of client, it has three numbers:
+    the hard limit in bytes, the soft limit in bytes, and the seconds for which the soft limit may
+    be exceeded.
     """
 
     info: Mapping[str, str]

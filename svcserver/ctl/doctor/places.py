@@ -57,7 +57,7 @@ def ports(case: Case) -> Iterator[Finding]:
 
 
 def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
-    """Find why a port cannot be opened; no problem if the host's own component listens there."""
+    """Find why a port cannot be opened; if the host's own component listens there, all is well."""
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None

@@ -65,7 +65,10 @@ def fleet(case: Case) -> Iterator[Finding]:
 
 
 def _untried(deploy: Settings, machines: list[FleetMachine]) -> Finding:
-    """Return the commands that send a datagram from outside, for the only machine of a swarm."""
+    """Return a finding that says how to test the game ports from another machine by hand.
+
+    It is for a swarm with only one machine, where no other machine can send the datagram.
+    """
     own = next((machine for machine in machines if machine.address != machine.engine_address), None)
     address = own.address if own else deploy.my_ip or machines[0].address
     port = deploy.first_port  # hunts use the highest first

@@ -147,7 +147,7 @@ class Chain:
             await wire.close()
 
     async def _key(self, metagame: HttpWire) -> None:
-        """Check the game-server key with a route that answers 401 only if the key is unknown."""
+        """Check the game-server key by a route that answers 401 only to an unknown key."""
         reply = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
@@ -159,7 +159,7 @@ class Chain:
             )
 
     async def _room(self, deploy: HttpWire) -> None:
-        """Request the city, as the metagame does, to check that its memory is available."""
+        """Request the city, as the metagame does, to check that the city gets its memory."""
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
             reply = await deploy.ask("POST", MATCH, request, want=())

@@ -60,8 +60,8 @@ async def enter(client: ChatClient, room: str) -> None:
 class ChatMember:
     """A player's chat connection, and the lines that the player must receive.
 
-    ``wanted`` maps each line to the connection that the player had when the line was sent, or to
-    None if the player was not in the room.
+    ``wanted`` maps each line to the connection that the player had when the line was sent. The
+    value is None if the player was not in the room then.
     """
 
     player: Player
@@ -226,8 +226,9 @@ class Chat:
     def _is_due(self, member: ChatMember, line: Line) -> bool:
         """Return whether the player must have received the line.
 
-        This needs the connection that the player had when the line was sent, and a server that got
-        the line: the speaker's connection has not ended either, or the speaker received the line.
+        The player must still have the connection that was open when the line was sent. The line
+        must also have reached the server: the speaker still has the same connection as well, or has
+        received the line.
         """
         if member.wanted[line] is not member.client or not member.here:
             return False
@@ -240,7 +241,7 @@ class Chat:
         )
 
     def _compare(self, member: ChatMember) -> int:
-        """Return how many lines the player missed; raises PlayFailed for a fault."""
+        """Return how many lines the player has excusably missed; raises PlayFailed for a fault."""
         if member.client.refused:
             refused = f"refused {member.client.refused} lines of {member.player.name}"
             raise PlayFailed("chat", refused)

@@ -171,7 +171,7 @@ class Evening:
             await self._found()
 
     async def _found(self) -> None:
-        """Found guilds of several parties each, through the game server as the real game does."""
+        """Create guilds of several parties each, through a game server as in the real game."""
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
         founding = [together.found_guild(clan[0], clan[1:], direct, key) for clan in self._clans()]
@@ -253,7 +253,7 @@ class Evening:
             await checks.running(self.reactor, self.chain.deploy, groups)
 
     async def _trade(self) -> None:
-        """Use the shop and download the files."""
+        """Let the players use the shop and download the game files."""
         if self._has("store"):
             visits = [together.shop(player) for player in self.players]
             items = await self._all("shopping", visits, AT_ONCE)

@@ -30,7 +30,7 @@ GRANT = 100  # experience per hunt, approximately
 
 @define(eq=False)
 class HuntServer:
-    """A simulated game server; ``wire`` connects to the metagame directly, as real ones do."""
+    """A simulated game server; like a real one, it calls the metagame directly (``wire``)."""
 
     wire: HttpWire
     key: str = field(repr=False)

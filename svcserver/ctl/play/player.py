@@ -62,7 +62,7 @@ class Earned:
         self.transactions += 1
 
     def spend(self, catalog_id: str, quantity: int) -> None:
-        """Record an acknowledged removal; an empty stack is removed."""
+        """Record an acknowledged removal of items; a stack that becomes empty is removed."""
         self.stacks[catalog_id] -= quantity
         if not self.stacks[catalog_id]:
             del self.stacks[catalog_id]

@@ -92,10 +92,7 @@ async def disband(members: Sequence[Player]) -> None:
 async def found_guild(
     leader: Player, others: Sequence[Player], direct: HttpWire, key: str
 ) -> tuple[str, str]:
-    """Found a guild as the game does: the client checks the name, the game server creates it.
-
-    Returns the name and id of the guild.
-    """
+    """Create a guild as the game does: the client checks the name, the game server creates it."""
     name = f"Evening{hex_token(4)}"
     await leader.wire.ask(*requests.check_guild(name))
     await direct.ask(*requests.found_guild(leader.account, name), headers={KEY_HEADER: key})
