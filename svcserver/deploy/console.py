@@ -34,9 +34,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m\Z")
 class OutputPart(TypedDict):
     """New lines of a game server's output; ``cursor`` marks the position after them.
 
-    ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the lines are the last ones, not
-    those after the cursor that was sent. ``missed`` is true if lines between the sent cursor and
-    these lines are left out. ``ended`` is true if the server has ended, and no more lines follow.
+    ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the cursor was not valid, so that
+    the lines are the last ones of the output. ``missed`` is true if some lines after the cursor are
+    left out. ``ended`` is true if the server has ended, and no more lines follow.
     """
 
     lines: list[str]

@@ -1,8 +1,9 @@
 """Datagrams that show whether players' packets reach a machine's game ports.
 
 The deploy server and the agent of another machine send each other a nonce, each to the address that
-players use for the receiver. Nobody answers a datagram. Each side sends and receives with different
-sockets, because a firewall would let in replies to the datagrams of the receiving socket.
+players use for the receiver. Nobody answers a datagram. Each side uses one socket to send and
+another to receive. With a single socket, the other side's datagrams would look like replies to our
+own. A firewall could then let them in although it blocks players' datagrams.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ class DatagramTrials:
     """The trials with the agents of other machines, one at a time.
 
     ``machines`` returns the machines of the swarm. A trial reserves its port, so that no game
-    server starts there meanwhile. No trial begins at the last free port, because a hunt may need
-    it.
+    server starts there meanwhile. If only one port is free, no trial begins, because a hunt may
+    need that port.
     """
 
     reactor: Any
@@ -123,7 +124,7 @@ class DatagramTrials:
             self.fleet.release(port)
 
     def listed(self) -> list[MachineRecord]:
-        """Return the machines; the host's own record has the result of the last trial."""
+        """Return the machines; the record of the host's machine has the last trial's result."""
         return [
             {**record, "reached": self._own_result} if record["own"] else record
             for record in self.machines()

@@ -76,7 +76,7 @@ def engine_client(reactor: Any, address: str, certificates: str) -> HTTPClient:
 
 
 def tls_options(host: str, certificates: str) -> Any:
-    """Return the options of a connection to ``host`` with the folder's files; raise BadSetting."""
+    """Return the TLS options for ``host``, with the certificates in a folder; raise BadSetting."""
     if not certificates:
         raise BadSetting(
             "DOCKER_HOST is a TCP address, which needs TLS. Set DOCKER_CERT_PATH to the folder "
@@ -99,7 +99,7 @@ def tls_options(host: str, certificates: str) -> Any:
 
 
 class ReplyBody(Protocol):
-    """A reply's body of at most ``most`` bytes; ``done`` fires with it.
+    """A reply's body of at most ``most`` bytes; ``done`` fires with the body.
 
     If ``done`` is cancelled, the connection is closed.
     """

@@ -128,7 +128,7 @@ def _script(head: bytes, plain_cause: str) -> str:
 
 
 def _elf(head: bytes, plain_cause: str) -> str:
-    """Return the cause for a Linux program: another processor, or a missing loader."""
+    """Return why a Linux program cannot run, such as another processor or a missing loader."""
     try:
         order = "<" if head[5] == 1 else ">"
         wide = head[4] == 2

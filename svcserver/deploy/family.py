@@ -157,7 +157,7 @@ def reap_orphans(processes: Iterable[Process]) -> None:
 
 
 async def end_strays(reactor: Any) -> None:
-    """Kill the orphans that we adopted and all their descendants, until none is left.
+    """Kill the orphans that we adopted and all their descendants, until all have ended.
 
     Gives up after ``ENDING_S``.
     """
@@ -299,9 +299,9 @@ class Family:
         return self._has_tag(process)
 
     def _leads(self, everybody: Iterable[Process]) -> bool:
-        """Return whether the leader's id is still in use by a process, group or session.
+        """Return whether the leader's id still belongs to a process, a process group or a session.
 
-        If so, no new process can get the id.
+        While it does, the system gives the id to no new process.
         """
         return any(
             self.leader in (process.pid, process.group, process.session) for process in everybody
@@ -324,7 +324,7 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return orphans without the variable ``TAG`` that use the port or were started for it."""
+        """Return orphans without the variable ``TAG`` that use our port or were started for it."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()

@@ -76,7 +76,10 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """A server's unread bytes, since when the number only rises, and whether this was logged."""
+    """The state of one server: its unread bytes, and since when their number has only risen.
+
+    ``is_logged`` says whether this was logged.
+    """
 
     since: float
     unread: int

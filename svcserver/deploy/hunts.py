@@ -58,7 +58,7 @@ class Launch:
     match_id: str = ""  # the metagame's id of the players' match
 
     def arguments(self, port: int, host: str) -> list[str]:
-        """Return arguments 2 to 7 of the command line; players connect to ``host``."""
+        """Return arguments 2 to 7 of the server's command line; players connect to ``host``."""
         expected = ",".join(f"{player}:{self.hunt_id}" for player in self.players)
         return [
             str(port),
@@ -199,9 +199,9 @@ class HuntTable:
         )
 
     def _trial_behemoth(self, grade: str) -> str | None:
-        """Return a behemoth of any pursuit of the same grade, chosen at random.
+        """Return a random behemoth from the pursuits of the same grade.
 
-        The tables that say which behemoth each trial had are lost.
+        The original tables, which say which behemoth each trial had, are lost.
         """
         ending = "_Heroic" if grade == ELITE else "_Alpha"
         behemoths = [

@@ -1,4 +1,4 @@
-"""The history of launches: which game servers ran, how each ended, and whose matches ended."""
+"""The history of launches: which game servers ran, how each ended, and which matches are over."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def _entry(
 
 @define
 class EndedMatches:
-    """The matches whose hunts have ended or may have started, so that none starts twice.
+    """The matches whose hunts have ended or may have started, so that no hunt starts twice.
 
-    A metagame that died repeats a launch whose reply it has missed. A file of the matches survives
-    a restart of the deploy server.
+    If the metagame dies before it gets the reply to a launch, it repeats the launch later. A file
+    of the matches survives a restart of the deploy server.
     """
 
     path: Path | None = None
@@ -131,7 +131,7 @@ class EndedMatches:
         return match_id in self._matches
 
     def add(self, match_id: str) -> None:
-        """Add a match; "" stands for none."""
+        """Add a match; an empty id is ignored."""
         if match_id and match_id not in self._matches:
             self._remember(match_id)
             if self._file is not None:

@@ -398,9 +398,9 @@ class AdoptedTransport:
     def begin(self, is_ours: Callable[[], bool]) -> None:
         """Watch the process; raise ProcessLookupError if the process has ended.
 
-        ``is_ours`` checks the pid again. Once it returns True, the pidfd belongs to the process,
-        even if another process gets the pid later. If the system refuses pidfds, the process is
-        polled.
+        ``is_ours`` is called after the pidfd was opened, and checks the pid again. If it returns
+        True, the pidfd belongs to the process, even if another process gets the pid later. If the
+        system refuses pidfds, the process is polled.
         """
         watch: Watched | Polled
         try:

@@ -20,11 +20,11 @@ VARIABLE = "SVC_SERVER_READY_FILE"
 
 @frozen
 class Readiness:
-    """The way in which a launch waits until the game server is ready.
+    """The rule that decides when a started game server counts as ready.
 
-    With ``folder``, children write a file there once they listen. Without ``folder``, hunts must
-    stay alive for ``grace()`` seconds. That setting is read at each launch; the launch fails if the
-    value is bad.
+    With ``folder``, the game server must write a file there, which it does once it listens. Without
+    ``folder``, a hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each launch,
+    and the launch fails if the value is bad.
     """
 
     clock: Any

@@ -132,7 +132,7 @@ class ListedLaunch(PastLaunch):
 
 
 class MachineList(TypedDict):
-    """The machines that run game servers; none if all run on the deploy server's own."""
+    """The machines that run game servers; empty if only the deploy server's own machine does."""
 
     machines: list[MachineRecord]
 
@@ -162,8 +162,8 @@ class KeyReply(TypedDict):
     """True if the key belongs to a running game server, and which server that is.
 
     ``node`` is the id of its machine in a swarm, and ``match`` the match for which it was started.
-    ``players`` are the players whom the launch request named; none a day after the launch, because
-    a hostile machine might never end it.
+    ``players`` are the players whom the launch request named. The list is empty once the launch is
+    a day old, because a hostile machine could keep its game server running forever.
     """
 
     known: bool

@@ -1,8 +1,9 @@
 """Records of running game servers on disk, by which the next deploy server adopts them.
 
 There is one small file for each server, readable only by its owner. A process matches its record
-only if it started in the same kernel clock tick, and either in the same boot or with our mark in
-its environment. The pid alone is not enough, because another process may have the pid by now.
+only if two conditions hold. It started in the recorded tick of the kernel's clock. And either the
+machine has not been restarted since, or the process has our mark in its environment. The pid alone
+is not enough, because another process may have the pid by now.
 """
 
 from __future__ import annotations

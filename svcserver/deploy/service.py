@@ -68,7 +68,7 @@ class SigningKeys:
 
     @classmethod
     def beside(cls, env_file: str | None, configured: Secret | None = None) -> SigningKeys:
-        """Return the keys of the host that ``env_file`` belongs to, or of the current folder."""
+        """Return the keys of the host to which ``env_file`` belongs, or of the current folder."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FILE).absolute(), configured)
 
@@ -89,7 +89,10 @@ class SigningKeys:
         return self._keys
 
     def warning(self) -> str:
-        """Return why no ticket can be checked, and the remedy; "" if there is a signing key."""
+        """Return a warning if there is no signing key, or "" if there is one.
+
+        Without a signing key, no ticket can be checked. The warning names the remedy.
+        """
         if self():
             return ""
         return (
@@ -168,7 +171,10 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def make_state_folder() -> None:
-    """Make the folder for what survives a restart: the launch history, and matches that ended."""
+    """Make the folder for the files that survive a restart of the deploy server.
+
+    They are the launch history and the list of matches that ended.
+    """
     try:
         STATE.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -256,9 +262,9 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return (memory guard or None, fault): the guard is None if it is off or has a fault.
+    """Return the memory guard if it is on and its settings are valid, and a fault in its settings.
 
-    A bad setting makes launches fail, not the start.
+    The deploy server starts in spite of a fault, but each launch then fails.
     """
     if not settings.memory_guard:
         return None, ""
@@ -341,7 +347,7 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """Exit with status 1 if a city or dojo did not start; the reactor calls this at its end."""
+        """If a city or dojo did not start, exit with status 1; called when the reactor stops."""
         if self.failed:
             self.last_words()
             os._exit(1)
@@ -363,7 +369,7 @@ class Watch(Service):
 
 @define(eq=False, slots=False)
 class HandOver(Service):
-    """The SIGHUP handler: the deploy server stops for a restart and ends no game server.
+    """The handler of SIGHUP, which stops the deploy server for a restart and ends no game server.
 
     ``svc-stack`` and the systemd unit send SIGHUP for a restart, and SIGTERM for a stop.
     """

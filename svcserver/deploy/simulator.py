@@ -1,14 +1,14 @@
 """``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
 
-It takes the command line of a game server, binds the UDP port, answers every datagram, calls the
+It has the command line of a game server. It binds the UDP port, answers every datagram, calls the
 metagame with its key, and writes the ready file. It ends when it is idle, or soon after the last
 player who sent ``svc hello NAME`` has sent ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 
-The extra arguments for tests are: ``-sim-exit=CODE`` ends immediately, ``-sim-hang`` never
-listens, ``-sim-crash-after=S`` ends with status 1, ``-sim-idle=S`` changes the idle time,
-``-sim-deaf`` ignores SIGTERM. SVC_METAGAME_URL is the URL of the metagame.
+The extra arguments for tests are: ``-sim-exit=CODE`` ends immediately, ``-sim-hang`` never listens,
+``-sim-crash-after=S`` ends with status 1, ``-sim-idle=S`` changes the idle time, ``-sim-deaf``
+ignores SIGTERM. SVC_METAGAME_URL is the URL of the metagame.
 """
 
 from __future__ import annotations

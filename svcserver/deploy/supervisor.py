@@ -1,8 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches wait in a queue, with a pause between two of them. Requests for the city or the dojo share
-one launch. The supervisor notices that a server is dead when its process exits, when the watchdog
-runs, or at the latest before the server is handed out.
+one launch. The supervisor notices a dead server when the process exits or when the watchdog runs.
+At the latest, it notices before it hands the server out.
 """
 
 from __future__ import annotations
@@ -373,7 +373,7 @@ class Supervisor:
         return process
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
-        """Return a record of the process that now uses the saved server's port, or None."""
+        """Return the saved record with the process that now uses the server's port, or None."""
         server = saved.server
         if self.family is None:
             return None
@@ -459,7 +459,7 @@ class Supervisor:
             log.info(text, **server.log_fields(), address=address or "no machine")
 
     def _on_restart(self, server_id: str, how: str, reason: str) -> None:
-        """Record that the engine starts a city or dojo again, which has ended."""
+        """Record that the engine restarts a city or dojo whose program has ended."""
         server = self.fleet.servers.get(server_id)
         if server is not None:
             self.history.ended(server, self.wall_clock(), how, reason)

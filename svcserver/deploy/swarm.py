@@ -6,8 +6,9 @@ if necessary. The launch key is a secret of the swarm.
 The engine's events only trigger a listing of services, tasks and machines. What a listing shows
 decides everything, so a lost event or a restart of this service changes nothing.
 
-Hunts are not in the mode ``replicated-job``: Docker neither stops the tasks of a deleted job nor
-forgets completed ones, and starts a waiting task of a deleted job when there is room for it.
+Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
+its running tasks, and still starts waiting ones when there is room. It also never forgets completed
+tasks.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Task:
 
     @property
     def has_port(self) -> bool:
-        """True if the task's hunt may still use its port, perhaps on a removed machine."""
+        """True if the task's hunt may still use its port, even on a machine that left the swarm."""
         return self.is_hunt or (self.state == "orphaned" and self.kind not in PERSISTENT)
 
     @classmethod
@@ -221,7 +222,7 @@ def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observatio
 
 
 def is_over(task: Task, machines: Machines) -> bool:
-    """Return whether nothing runs for the task of a deleted service, nor will run."""
+    """Return whether the task of a deleted service neither runs now nor will run later."""
     return task.state in ENDED or machines.has_lost(task.node)
 
 
@@ -271,12 +272,12 @@ class SwarmService:
         """Do nothing: the engine reports the end."""
 
     def fail(self, error: Exception) -> None:
-        """Remove the service because of ``error``; after the removal, the launch fails with it."""
+        """Remove the service because of ``error``; its launch then fails with this error."""
         self.failure, self.removing = self.failure or error, True
         self.wake()
 
     def run(self, node: str, address: str) -> None:
-        """Record the machine on which the game server runs; "" while it runs on none."""
+        """Record the machine on which the game server runs; "" if it runs on none at present."""
         self.launching = self.launching and not node
         if self.process is None or node == self.node:
             return
@@ -286,7 +287,7 @@ class SwarmService:
             self.process.end_exec()
 
     def record_ends(self, tasks: Iterable[Task]) -> None:
-        """Record how the programs ended that the swarm has started again."""
+        """Record how the earlier programs ended that the swarm has replaced by new ones."""
         for task in sorted(tasks, key=lambda task: task.created):
             if task.state in FAILED and task.created > self.recorded:
                 self.recorded = task.created
@@ -322,9 +323,9 @@ class SwarmEngine:
     """The engine that starts services; ``host`` identifies this deploy server in their labels.
 
     ``memory_mb`` returns the memory that is reserved for a kind of game server, which is also its
-    limit. ``cpus`` is the limit of CPU cores; a quarter of it is reserved. ``adopt`` returns the
-    process of a game server that an earlier run started, or None if ``Fleet.adopt`` refuses the
-    game server.
+    limit. ``cpus`` is the limit of CPU cores; a quarter of this limit is reserved. ``adopt``
+    returns the process of a game server that an earlier run started, or None if ``Fleet.adopt``
+    refuses the game server.
     """
 
     clock: Any
@@ -446,8 +447,8 @@ class SwarmEngine:
     def uses(self, port: int) -> bool:
         """Return whether a game server may have the port.
 
-        A game server has its port until it is removed completely. If its machine is lost, it counts
-        as having the port for ``HELD_S`` seconds.
+        A game server keeps its port until its service is removed completely. If its machine is
+        lost, the port counts as used for ``HELD_S`` seconds.
         """
         begin = self.clock.seconds() - HELD_S
         if any(since > begin and held == port for since, held in self._lost.values()):
@@ -650,9 +651,9 @@ class SwarmEngine:
         }
 
     async def drain(self, machine: str, on: bool) -> None:
-        """Start no more hunts on a machine and drain it after its last hunt, or undo this.
+        """Start no more hunts on a machine, and drain the machine after its last hunt.
 
-        ``on`` is False to undo it. Raises Missing or Unavailable.
+        If ``on`` is False, undo this. Raises Missing or Unavailable.
         """
         if machine not in self._machines.addresses:
             raise Missing("no such machine is in the swarm")
@@ -692,8 +693,8 @@ class SwarmEngine:
         """Adopt a service of an earlier run, or remove it.
 
         A service is removed if it has no machine, if its label is damaged, or if ``adopt`` returns
-        None. A service that first appears in a later listing is removed, too: Docker created it,
-        but the reply was lost, so its launch has failed here.
+        None. A service that first appears in a later listing is removed, too. Docker created it,
+        but the reply was lost, so this deploy server counts the launch as failed.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
@@ -776,7 +777,7 @@ class SwarmEngine:
         service.end(service.code)
 
     async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
-        """Make a call; if Docker refuses it, only log that, so that the listing continues."""
+        """Make a call; if Docker refuses the call, only log that: the listing must continue."""
         try:
             await self.api.call(method, path, body, **query)
         except EngineError as error:
