@@ -87,7 +87,7 @@ def console_here() -> Console | None:
 
 
 def restoring() -> Callable[[], object]:
-    """Return a function that restores the terminal's present settings."""
+    """Save the terminal's settings; return a function that restores them."""
     if sys.platform == "win32":
         return lambda: None
     import termios

@@ -25,7 +25,7 @@ LONGEST = 64 * 1024  # bytes; the reports of earlier crashes are deleted from a 
 
 @contextmanager
 def hard_crashes(state: Path) -> Iterator[None]:
-    """Let Python add a report to the file if the process crashes in compiled code."""
+    """Make Python write a report to a file if the process crashes in compiled code."""
     path = state / FILE
     try:
         if not path.is_file() or path.stat().st_size > LONGEST:

@@ -288,7 +288,7 @@ class PartialFile:
 
 
 def file_hash(path: Path, progress: Progress) -> str:
-    """Return the SHA-256 of a file, and count the bytes read as progress."""
+    """Return the SHA-256 of a file; add the bytes that were read to ``progress``."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(PIECE):

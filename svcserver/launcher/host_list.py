@@ -47,7 +47,7 @@ class HostRecord:
         return bool(self.fingerprint)
 
     def trusts(self, candidate: HostRecord) -> bool:
-        """Return whether this record accepts all certificates that ``candidate`` accepts."""
+        """Return whether this record accepts every certificate that ``candidate`` accepts."""
         known = {self.fingerprint, self.next_fingerprint}
         wanted = {candidate.fingerprint, candidate.next_fingerprint} - {""}
         return self.public == candidate.public and wanted <= known

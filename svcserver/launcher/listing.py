@@ -96,8 +96,9 @@ class Listing:
 def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
-    If a hostile list were parsed as a whole, its objects could take thirty times its memory. So its
-    files are parsed one by one, which takes at most as much memory as the text itself.
+    If a hostile list were parsed as a whole, its objects could take thirty times as much memory as
+    its text. So its files are parsed one by one, which takes at most as much memory as the text
+    itself.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:

@@ -236,7 +236,7 @@ def _give_way(program: OwnProgram | None) -> None:
 
 
 def _newer_command(program: OwnProgram) -> list[str]:
-    """Return the command of the version to run instead of this one; empty if there is none."""
+    """Return the command that starts a newer version in place of this one; empty for none."""
     try:
         return program.newer_command()
     except OSError as error:
@@ -272,7 +272,10 @@ def _install(program: OwnProgram) -> str:
 
 
 def _start(command: Sequence[str]) -> int:
-    """Start another version in place of this one; with a console, wait until it ends."""
+    """Start another version in place of this one.
+
+    On Windows, if the version has a console, wait until it ends.
+    """
     if sys.platform != "win32":
         os.execv(command[0], list(command))  # noqa: S606 - it needs no shell
     started = subprocess.Popen(list(command), stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr)
@@ -442,7 +445,7 @@ class LauncherProgram:
             deferToThread(self.program.confirm).addErrback(_not_confirmed)
 
     def try_start(self) -> None:
-        """Start; on an error, save the error and stop, because the reactor would only log it."""
+        """Call ``start``; if it fails, save the error and stop: the reactor would only log it."""
         try:
             self.start()
         except Exception as error:

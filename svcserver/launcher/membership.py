@@ -248,7 +248,7 @@ class Membership:
             self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
 
     async def _check_own_game(self) -> None:
-        """Let a player who already has the game play, although the host offers no files."""
+        """If the host offers no files, let a player play who already has the game."""
         if self.command == DOCUMENTED:
             program = self.folder / (self.record.program or USUAL_PROGRAM)
             if not await self.around.in_thread(program.is_file):
@@ -440,7 +440,7 @@ class Membership:
             self.inputs.choose(name)
 
     async def _choose_if_invited(self, name: str) -> None:
-        """Register as ``name`` if the invite, which was refused before, is valid by now."""
+        """Register as ``name`` if the host by now accepts the invite, which it had refused."""
         await self._check_invite()
         if not self.invite_fault:
             self.inputs.choose(name)
@@ -506,7 +506,7 @@ class Membership:
         self.inputs.bring()
 
     def poll(self) -> None:
-        """Poll the host's status and news; less often after the host had a wrong certificate."""
+        """Poll the host's status and news; less often after the host showed a wrong certificate."""
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:
             self.refresh()

@@ -139,8 +139,8 @@ class RunningLauncher:
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
         """Return whether the program at the port can prove that it knows the secret.
 
-        A killed launcher leaves its file behind. Then another program may use the port. It must not
-        get the invite, so this check is made before the invite is sent.
+        A killed launcher leaves its file behind, and another program may use its port by now. That
+        program must not get the invite, so this check is made before the invite is sent.
         """
         nonce = hex_token(64)
         try:

@@ -75,7 +75,7 @@ class OwnProgram(Protocol):
         """Copy the running program for this user, or repair its copy; raises OSError."""
 
     def newer_command(self) -> list[str]:
-        """Return the command of the version to run instead of this one; empty if there is none."""
+        """Return the command that starts a newer version in place of this one; empty for none."""
 
     def confirm(self) -> None:
         """End the trial of this version, which has served its page; raises OSError."""
@@ -136,7 +136,7 @@ class WindowsProgram:
     def install(self) -> None:
         """Copy the running program for this user, or repair its copy; raises OSError.
 
-        A program that is newer than the current version is tried first.
+        If this program is newer than the current version, it is first started once as a test.
         """
         current = self._named(CURRENT)
         if self.installed or not is_version(self.version):
@@ -165,7 +165,7 @@ class WindowsProgram:
     def _copy_starters(self, source: Path) -> None:
         """Copy the two programs that have a fixed path.
 
-        A copy that is running now cannot be replaced; it stays, because it still works.
+        A copy that is running now cannot be replaced. It is left as it is, because it still works.
         """
         for name in (WINDOW, CONSOLE):
             starter = self.root / name
@@ -233,7 +233,7 @@ class WindowsProgram:
         return sorted(usable, key=lambda folder: order(folder.name), reverse=True)
 
     def newer_command(self) -> list[str]:
-        """Return the command of the version to run instead of this one; starts its trial."""
+        """Return the command that starts a newer version in place of this one; starts its trial."""
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
         is_this = self.installed and version == self.version
@@ -310,7 +310,7 @@ class WindowsProgram:
 
 
 def _is_same(folder: Path, other_name: Path) -> bool:
-    """Return whether two paths lead to one folder; on Windows, it may have a second, short name."""
+    """Return whether two paths lead to one folder, which may have two names on Windows."""
     try:
         return os.path.samefile(folder, other_name)
     except OSError:
@@ -404,7 +404,7 @@ class PackedProgram:
     def install(self) -> None:
         """Copy this file for the user, unless the copy is newer; raises OSError.
 
-        A file that is newer than the copy is tried first.
+        If this file is newer than the copy, it is first started once as a test.
         """
         if self._is_copy:
             return
@@ -426,7 +426,7 @@ class PackedProgram:
         replace(fresh, target)
 
     def newer_command(self) -> list[str]:
-        """Return the command of the version to run instead of this one; starts its trial."""
+        """Return the command that starts a newer version in place of this one; starts its trial."""
         if self.is_trial:
             return []
         if self._next.exists() and order(file_version(self._next)) >= order(self.version):
@@ -448,7 +448,7 @@ class PackedProgram:
                 _remove_folder(folder)
 
     def _unpacked(self) -> list[Path]:
-        """Return the folders that files of the launcher, of any version, were unpacked into."""
+        """Return the folders into which any version of this program was unpacked."""
         if self.unpacked is None:
             return []
         files = (self.file, self._base, self._next, self._tried, self._fresh)
@@ -507,7 +507,10 @@ def is_trial(name: str) -> bool:
 
 
 def unpacked_folder(file: Path, module: Path) -> Path | None:
-    """Return the folder that a single file was unpacked into, with ``module`` of it, or None."""
+    """Return the folder into which the single file ``file`` was unpacked, or None.
+
+    ``module`` is the path of a module that was unpacked with it.
+    """
     site = module.parent.parent
     is_of_file = site.parent.name.startswith(f"{file.resolve().name}_")
     return site.parent if is_of_file and site.name == "site-packages" else None
@@ -516,8 +519,8 @@ def unpacked_folder(file: Path, module: Path) -> Path | None:
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
     """Return the running single file, or None if the launcher was started in another way.
 
-    ``copied`` says whether the file is copied into the user's own folder, on systems other than
-    Windows.
+    ``copied`` says whether the file is to be copied into the user's own folder; it does not apply
+    to Windows.
     """
     started = Path(sys.argv[0]).absolute()
     if started.suffix != ".pyz" or not started.is_file():

@@ -77,7 +77,7 @@ class OpenPages:
         self._open.pop(session, None)
 
     def unused_s(self, *, busy: bool) -> float:
-        """Return how many seconds ago a page was last open or the launcher last ``busy``."""
+        """Return for how many seconds no page was open and the launcher was not ``busy``."""
         now = self.seconds()
         self._open = {page: used for page, used in self._open.items() if now - used < SILENT_S}
         if self._open or busy:

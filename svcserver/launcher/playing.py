@@ -112,7 +112,7 @@ class ProcessGroup:
 
 @define
 class ProcessJob:
-    """A Windows process and all that it has started; it runs until the last of them ends.
+    """A Windows process and its descendants; counts as running until the last of them ends.
 
     The first process may only start the game, and end before the game does.
     """

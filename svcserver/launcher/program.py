@@ -1,4 +1,4 @@
-"""The launcher: all hosts that the player has joined, and a relay to the host being played."""
+"""The launcher: all hosts that the player has joined, and a relay to the one that is played."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class Launcher(Service):
         """Open an invite, or raise CannotJoin.
 
         Any web page can open an invite. So if the player has an account on the host, an invite with
-        a new certificate changes nothing until the player trusts it, and an invite without news
-        stops no download.
+        a new certificate changes nothing until the player trusts it. An invite that contains
+        nothing new does not stop a download.
         """
         try:
             invite = invites.decode(text)
@@ -217,7 +217,7 @@ class Launcher(Service):
         return member
 
     def _show(self, record: HostRecord) -> None:
-        """Let the page show this host, whose invite was opened."""
+        """Make the page show this host, because its invite was opened."""
         self.opened, self.invited, self.refusal = self.opened + 1, record.id, ""
 
     def leave(self, member: Membership) -> str:

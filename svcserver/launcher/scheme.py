@@ -162,8 +162,8 @@ class UserRegistry:
 class WindowsScheme:
     """A registration by keys below HKEY_CURRENT_USER.
 
-    A registration by another program is kept. To tell it from our own, the command that we register
-    is also saved, because this program may be moved before its registration is removed.
+    A registration by another program is kept. Our own is recognised by its command, which is saved
+    at the registration, because this program may be moved before the registration is removed.
     """
 
     registry: UserRegistry

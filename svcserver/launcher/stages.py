@@ -179,7 +179,7 @@ def member_of(host: Host) -> Inputs:
 
 
 class _NoActions:
-    """Actions without effect, used while the machine is moved to the saved stage."""
+    """Actions that do nothing, used while the machine is put into the stage that was saved."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None

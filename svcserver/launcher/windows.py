@@ -105,7 +105,7 @@ def create_private(path: Path) -> int:
 
 
 def show_dialog(text: str, *, error: bool = False) -> None:
-    """Show a text with an OK button, and wait for it."""
+    """Show a text in a dialog, and wait until the user presses OK."""
     kind = _ERROR_DIALOG if error else _INFO_DIALOG
     _library("user32").MessageBoxW(None, c_wchar_p(text), c_wchar_p(TITLE), kind | _FOREGROUND)
 
@@ -145,8 +145,8 @@ def on_console_close(stop: Callable[[], object]) -> bool:
 class WindowsJob:
     """A Windows job: a process and all processes that it starts, directly or indirectly.
 
-    Windows ends them when the job is closed, at the latest when the launcher has ended: without the
-    launcher's relay, the game can neither continue nor save.
+    Windows ends these processes when the job is closed, at the latest when the launcher ends.
+    Without the launcher's relay, the game could neither continue nor save.
     """
 
     def __init__(self) -> None:
