@@ -35,7 +35,8 @@ class TurnEnd:
     """The calls at the end of a reactor turn: first those that write, then those that echo.
 
     All frames of a turn for one connection are written together. A speaker's own line is echoed
-    when all earlier frames are written, except to clients that read too slowly.
+    last, when all others have been sent their copies; clients that read too slowly are not waited
+    for.
     """
 
     clock: IReactorTime
@@ -108,7 +109,7 @@ class Behind:
 
 @define(eq=False)
 class TurnShare:
-    """The chat's share of each reactor turn, so that requests between stanzas wait for less.
+    """The chat's share of each reactor turn; it limits how long other requests wait for the chat.
 
     When 200 clients enter a room together, 40,000 presences are sent. Work beyond the share waits
     in one queue for the next turns.
@@ -121,7 +122,7 @@ class TurnShare:
     _used: float = 0.0
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do the work now, or in order after the work that waits."""
+        """Do the work now or, if earlier work waits for its turn, after that work."""
         if self._waiting or self._is_used_up():
             self.later(work)
         else:
@@ -176,7 +177,10 @@ ENDS = [("Content-Length", "0"), ("Connection", "close")]  # headers of a refuse
 
 
 def unsent(transport: Any) -> int:
-    """Return the number of unsent bytes in the transport's buffers; Twisted has no API for it."""
+    """Return the number of unsent bytes in the transport's buffers.
+
+    Twisted has no API for this number.
+    """
     try:
         size: int = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
     except AttributeError:  # not a transport of Twisted's own sockets
@@ -319,7 +323,7 @@ class ChatProtocol(WebSocketServerProtocol):
         super().onMessageBegin(isBinary)
 
     def onMessageFrameBegin(self, length: int) -> None:
-        """Limit the frames per message, because endless empty frames would fill the memory."""
+        """Limit the number of frames of a message: endless empty frames would fill the memory."""
         self.fragments += 1
         super().onMessageFrameBegin(length)
         if self.fragments > MAX_FRAGMENTS and not self.failedByMe:
@@ -365,7 +369,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- the session calls these ---------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn, unless too many bytes are unsent by then."""
+        """Write a frame at the end of this turn; drop it if too many bytes are unsent by then."""
         behind = self._behind
         if behind is not None and behind.size:
             if behind.size <= self.factory.backlog:

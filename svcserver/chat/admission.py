@@ -37,7 +37,7 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 
 @frozen
 class Lockout:
-    """The counts of failed log-ins, for an account with an address and for an address alone.
+    """The counts of failed log-ins: for each pair of account and address, and for each address.
 
     The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network. A
     direct caller has the address "", which is counted only together with an account.
@@ -229,7 +229,7 @@ class Admission:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Remove the session; for some end reasons, the account must wait to log in again."""
+        """Remove the session; after some kinds of end, the account must wait to log in again."""
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):
             self._count_end(session, over)

@@ -57,13 +57,13 @@ class RefuseLogin(NamedTuple):
 
 
 class MakeRoom(NamedTuple):
-    """The effect that ends those sessions of the account which a new session replaces."""
+    """The effect that ends older sessions of the account, to make room for a new session."""
 
     resource: str
 
 
 class SessionBound(NamedTuple):
-    """The effect that publishes a bound session and then sends ``result`` to its client.
+    """The effect that announces a bound session to all processes, then sends ``result`` to it.
 
     Also pings the account's other sessions.
     """

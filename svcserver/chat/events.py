@@ -54,7 +54,10 @@ class RoomPlace:
 
 @frozen
 class StatusShown:
-    """The status of a session, for the accounts ``to``; a ``show`` of None means offline."""
+    """The event that the accounts ``to`` must see a session's status.
+
+    If ``show`` is None, the session is offline.
+    """
 
     worker: str
     session: int
@@ -71,9 +74,9 @@ class Here:
     """Some sessions of one process: those with numbers above ``since``, up to ``until``.
 
     The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
-    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists the room
-    entries that were published but have not come back yet, as pairs of a session number and a room
-    key. Receivers leave these entries as they are. ``shown`` has the sessions' statuses, addressed
+    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists room entries,
+    as pairs of a session number and a room key, that the sender has published but not received back
+    yet. Receivers leave these entries as they are. ``shown`` has the sessions' statuses, addressed
     to nobody.
     """
 
@@ -113,10 +116,10 @@ class SessionEnded:
 
 @frozen
 class Entering:
-    """The event that a session enters a room, if the room's rules still allow that on receipt.
+    """The event that a session enters a room; each process checks the room's rules on receipt.
 
-    The event includes the seat, because ``Bound`` may not have been published. A process of an
-    earlier version sends only the place.
+    The event includes the session's seat, because other processes may not have received ``Bound``
+    for it. A process of an earlier version sends only the place.
     """
 
     worker: str

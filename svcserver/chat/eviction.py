@@ -72,7 +72,7 @@ class ByNetwork(Generic[C]):
 
 @define
 class Crowd(Generic[C]):
-    """All connections: those that are still logging in, and those of players, apart."""
+    """All connections, in two groups: those that are still logging in, and those of players."""
 
     waiting: ByNetwork[C] = field(factory=ByNetwork)
     players: ByNetwork[C] = field(factory=ByNetwork)

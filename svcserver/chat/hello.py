@@ -142,7 +142,7 @@ class Answers:
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
     async def _sent(self, here: Here) -> bool:
-        """Return whether the part was received back; if not, it is sent again later."""
+        """Return whether this process received the part back; if not, it is sent again later."""
         try:
             return await self.publish(here)
         except Exception:

@@ -1,7 +1,8 @@
 """The table of room kinds. Spec: 2 §4 Chat, rooms.
 
-To add a kind, add a row. If the kind restricts who may enter, the row uses a method of
-``ports.Memberships`` for state in memory, or a field of ``ports.About`` for data in the database.
+To add a kind, add a row. If the kind restricts who may enter, the row has a rule. The rule uses a
+method of ``ports.Memberships`` for state in memory, or a field of ``ports.About`` for data in the
+database.
 """
 
 from __future__ import annotations

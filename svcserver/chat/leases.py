@@ -1,7 +1,7 @@
 """The leases of the chat processes.
 
 A process without a heartbeat for ``LEASE_S`` loses its lease. The first process that notices this
-announces it, so that all processes remove the silent one at the same position in the order of
+publishes an event. So all processes remove the silent process at the same position in the order of
 events. If the silent process is still alive, it ends its sessions and continues under a new name.
 """
 

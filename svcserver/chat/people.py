@@ -15,9 +15,10 @@ from svcserver.kernel.ids import AccountId
 class Person:
     """An account with at least one connection that has logged in.
 
-    ``about`` was read at ``read_at`` (clock seconds). ``version`` counts later changes by signals,
-    so that an answer is discarded if it was requested before such a change. ``readings`` numbers
-    the requests to the game; ``about_number`` is the number of the request that gave ``about``.
+    ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the signals that have
+    changed ``about`` since. If the game answers a request that was sent before such a signal, the
+    answer is discarded. ``readings`` numbers the requests to the game; ``about_number`` is the
+    number of the request that gave ``about``.
     """
 
     account: AccountId

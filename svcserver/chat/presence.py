@@ -30,7 +30,7 @@ class Elsewhere(Protocol):
     """The presence code's interface to the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
-        """Send other processes the status of a session in this process, for these friends."""
+        """Send other processes the status of a session of this process, for the friends ``to``."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
         """Return the account's sessions in other processes that have a status."""

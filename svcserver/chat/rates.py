@@ -15,7 +15,10 @@ Take = Callable[[int, float], bool]
 
 
 class Rates:
-    """Token buckets by session number; each method takes a token, or returns False."""
+    """The token buckets of all sessions, by session number.
+
+    Each method takes a token, or returns False if there is none.
+    """
 
     def __init__(self, settings: Settings) -> None:
         keys = 2 * settings.max_connections

@@ -45,7 +45,7 @@ class OccupantSession(Protocol):
 
 @define(eq=False)
 class Occupant:
-    """A session in a room, with the nickname and the room address that its client sent."""
+    """A session in a room, with the nickname and the room address that the client uses."""
 
     session: OccupantSession
     room: Room
@@ -53,7 +53,7 @@ class Occupant:
     _usual: tuple[str, str] | None = field(default=None, init=False)  # cached, see ``prepared``
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return this occupant's presence as sent to ``to``, which calls the room ``address``."""
+        """Return this occupant's presence for ``to``, whose client calls the room ``address``."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,
@@ -74,8 +74,8 @@ class Occupant:
     def prepared(self, address: str, *codes: str, gone: bool = False) -> tuple[str, str]:
         """Return the parts of the presence text before and after the value of ``to``.
 
-        Only this value differs between receivers. The usual presence is cached, because every
-        session that enters the room is sent it.
+        Only this value differs between receivers. The usual presence is cached, because it is sent
+        to every session that enters the room.
         """
         is_usual = address == self.room.address and not codes and not gone
         if is_usual and self._usual is not None:
@@ -133,7 +133,7 @@ class Rooms:
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; clients are sent the status ``codes``, such as 307 (removed)."""
+        """Remove an occupant; the stanzas to clients have the status ``codes``, such as 307."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]

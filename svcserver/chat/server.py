@@ -138,7 +138,7 @@ class ChatServer:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Return whether to accept a connection from a forwarded address ("" if direct)."""
+        """Return whether to accept a connection; ``address`` is "" for a direct caller."""
         network = network_of(address)
         if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"

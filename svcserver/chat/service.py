@@ -1,4 +1,4 @@
-"""The chat service in the metagame process, which also runs if the chat cannot start."""
+"""The chat service in the metagame process; if the chat cannot start, only an error is logged."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Where:
 
 
 class Steps(Protocol):
-    """The state machine's inputs; raises NoTransition if the current state forbids an input.
+    """The state machine's inputs; an input that the current state forbids raises NoTransition.
 
     Between ``asked`` and ``answered``, the session waits for the game's answer to a request, and
     the client's messages are queued.
@@ -134,7 +134,7 @@ def outline(element: Element) -> str:
 
 
 def outline_frame(frame: bytes) -> str:
-    """Return the log outline of a frame that the server sends."""
+    """Return the log text of a frame that the server sends, as ``outline`` does for a stanza."""
     payload = frame[{126: 4, 127: 10}.get(frame[1], 2) :]
     try:
         return outline(stanza.parse(payload.decode("utf-8")))
@@ -279,7 +279,7 @@ class Session:
         return self._after_login(element) if self.logged_in else self._before_login(element)
 
     def count_stanza(self) -> None:
-        """Count a stanza, or a WebSocket ping, in the stanza rate."""
+        """Count a stanza, or a WebSocket ping, towards the session's stanza rate."""
         self.over_rate = not self.rates.stanza(self.number, self.seconds())
 
     def _unreadable(self, why: Unparseable) -> Iterable[Effect]:
@@ -293,7 +293,10 @@ class Session:
         )
 
     def _too_much(self, element: Element) -> Iterable[Effect]:
-        """Answer room messages that exceed the stanza rate with an error, up to a limit."""
+        """Answer a room message that exceeds the stanza rate with an error.
+
+        After ``MAX_REFUSED`` such answers, the session's messages are dropped.
+        """
         self._roll()
         if (
             element.getAttribute("type") == "groupchat"
