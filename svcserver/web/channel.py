@@ -359,10 +359,10 @@ class WebChannel(Connection):
 class UnreadAnswers:
     """The connections with answers that clients have not read; above ``most`` bytes, some are cut.
 
-    An answer is written in pieces. When a client reads a piece, its connection moves to the end of
-    the list of connections to cut, so that clients that read nothing are cut first. Connections
-    with more than ``FAIR`` bytes are cut before all connections with less. A new answer never
-    causes the cut of its own connection.
+    An answer is written in pieces. Connections are cut in the order of a list. When a client reads
+    a piece, its connection moves to the end of the list, so clients that read nothing are cut
+    first. Connections with more than ``FAIR`` bytes are cut before all connections with less. A new
+    answer never causes the cut of its own connection.
     """
 
     most: int = MAX_UNREAD

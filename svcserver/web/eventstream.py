@@ -37,7 +37,7 @@ Look = Callable[[], Awaitable[bytes | None]]
 
 @define(eq=False)
 class SharedLook:
-    """A function for the current line that many streams share, so that they do not all read it.
+    """A function that reads the current line once for many streams, instead of once for each.
 
     ``look`` is called at most once per ``every_s`` seconds, and only while a stream asks for the
     line.
@@ -52,7 +52,7 @@ class SharedLook:
     _began: float = field(default=float("-inf"), init=False)  # when the current read began
 
     def forget(self) -> None:
-        """Forget the last line, so that a new page never shows what an act has just changed."""
+        """Forget the last line, so that a page opened after a change never shows the old state."""
         self._read_at = float("-inf")
 
     async def __call__(self) -> bytes | None:

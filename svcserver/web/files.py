@@ -40,8 +40,8 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 class Transfer(Stream):
     """A body that is being sent; ``ended(bytes sent, complete)`` is always called once.
 
-    If the file is too short for the part that is to be sent, ``shrank`` is called and the
-    connection is aborted: the client has no other way to notice that bytes are missing.
+    If the file has become too short, ``shrank`` is called and the connection is aborted. The client
+    has no other way to notice that bytes are missing.
     """
 
     file: BinaryIO

@@ -230,7 +230,7 @@ class FrontDoor:
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """Return the refusal that can be given before the body is read, or None.
 
-        The refusal is reported to the observers, because the request never reaches ``answer``.
+        The observers get the refusal here, because the refused request never reaches ``answer``.
         """
         started = self._elapsed()
         try:

@@ -1,9 +1,9 @@
 """The access control of services that only this machine may call.
 
-A caller that is not on loopback, came through a proxy, or is another site's web page
-(``http.crosssite``) gets 403 before its body is read. A route for the owner also needs a ticket of
-the machine (``kernel.machine``), because every user of a machine can reach its loopback addresses.
-Spec: 2 §4 Deploy server.
+Three kinds of callers get 403 before their body is read: callers that are not on loopback, that
+came through a proxy, or that are another site's web page (``http.crosssite``). A route for the
+owner also needs a ticket of the machine (``kernel.machine``), because every user of a machine can
+reach its loopback addresses. Spec: 2 §4 Deploy server.
 """
 
 from __future__ import annotations

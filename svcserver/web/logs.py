@@ -87,7 +87,7 @@ class LogLines:
         return _RANK.get(level, 4) >= _LOWEST[self.level]
 
     def keep(self, line: str) -> None:
-        """Queue a complete line, which is written soon, together with other lines."""
+        """Queue a complete line, which is soon written together with other lines."""
         self._waiting.append(line)
         if self.clock is None:
             self.flush()
@@ -214,7 +214,7 @@ def trace_of(event: dict[str, Any]) -> str:
 def standard_lines(
     *, production: bool, level: str, clock: Any = None, service: str = ""
 ) -> LogLines:
-    """Return the standard-output observer of a service that ``twistd`` starts."""
+    """Return the log observer of a service that ``twistd`` starts; it writes to standard output."""
     out, _, mine = writers()
     return LogLines(
         out, as_json=production, level=level, clock=clock, writers=mine[:1], service=service

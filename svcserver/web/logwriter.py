@@ -1,8 +1,8 @@
 """A log writer with its own thread, so that a stalled reader does not block the service.
 
-A pipe whose reader stalls accepts no more bytes, and a write to it would block the reactor, and so
-the whole service. The thread buffers unwritten lines, up to ``MOST`` bytes. Beyond that limit the
-oldest lines are dropped, and the next written line reports how many.
+A pipe whose reader stalls accepts no more bytes. A write to this pipe would block the reactor and
+so the whole service. The thread buffers unwritten lines, up to ``MOST`` bytes. Beyond that limit
+the oldest lines are dropped, and the next written line reports how many.
 """
 
 from __future__ import annotations

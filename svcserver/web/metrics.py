@@ -84,7 +84,7 @@ class CountingHandler:
 
 
 def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
-    """Count a 4xx answer by reason or status, and a 429 also under the name ``limit``."""
+    """Count a 4xx answer by its reason or status; count a 429 by the name ``limit`` as well."""
     if 400 <= status < 500:
         counters.add(Counted.REFUSALS, request.refused or str(status))
     if status == 429:

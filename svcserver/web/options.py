@@ -24,11 +24,11 @@ from svcserver.kernel.umask import let_nobody_else_write
 def start_as_owner(
     options: usage.Options, name: str, folder: Path, *, keep_rights: bool = True
 ) -> None:
-    """Switch from root to the folder's owner, if root starts a service in that user's folder.
+    """If root starts a service in another user's folder, switch to that user.
 
     ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
-    Nothing changes if ``twistd --uid`` names the user. On failure, the program exits with a
-    one-line message.
+    Nothing changes if ``twistd --uid`` names a user. On failure, the program exits with a one-line
+    message.
     """
     if options.parent is not None and options.parent.get("uid") is not None:
         return

@@ -24,8 +24,8 @@ from svcserver.web.routes import Refuse, bare
 class Wording:
     """The shape of a feature's refusals.
 
-    A generated client cannot parse an empty body as JSON, so ``bare_too`` lists the statuses that
-    may also have an empty body; 503 always may.
+    A generated client cannot parse an empty body as JSON. So ``bare_too`` lists the statuses whose
+    body may be empty; a 503 may always have an empty body.
     """
 
     name: str

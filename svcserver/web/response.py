@@ -26,7 +26,7 @@ class Stream:
         """
 
     def half_closed(self) -> None:
-        """React to a client that sends no more; it may still read, as after a half-close."""
+        """Handle a client that has closed its sending side, but may still read."""
 
     def over(self) -> None:
         """Release resources; called once, after the last write or the loss of the connection."""

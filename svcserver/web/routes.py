@@ -188,7 +188,7 @@ class Media:
 class NoContent:
     """The reply type of a route that answers 204.
 
-    If a route does so only in some cases, its type is ``Greeting | NoContent``.
+    If a route answers 204 only in some cases, its type is ``Greeting | NoContent``.
     """
 
 

@@ -114,7 +114,8 @@ class Listening(Service):
 
     The ``ready`` line shows ``name``. ``component`` names the service that owns the port if
     ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which
-    other processes of ours listen too; the operating system gives each connection to one of them.
+    other processes of ours listen too; the operating system gives each connection to one of these
+    processes.
 
     A stop first closes the connections that have carried no request. This tells a proxy that the
     service stops (``Sentinel``). The proxy then opens no new connection, and closes its other

@@ -44,8 +44,9 @@ class HttpFactory(Connections[WebChannel]):
     """The factory that serves ``front`` on every connection.
 
     ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
-    protocols of WebSocket connections, which only programs on this machine can open. If it is None
-    or returns None, a request to upgrade a connection is answered like any other.
+    protocols of WebSocket connections, which only programs on this machine can open. Without
+    ``websockets``, or if it returns None, a request to upgrade a connection is answered like any
+    other.
     """
 
     websockets: Callable[[Any], IProtocol | None] | None = None

@@ -29,9 +29,10 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """Return a route's steps through a trie, and its whole path if the path has no parameter.
+    """Return the steps of a route's path through a trie, and its path as bytes.
 
-    The result is cached, because tests and the simulation mount the same routes many times.
+    The second value is None if the path has parameters. The result is cached, because tests and the
+    simulation mount the same routes many times.
     """
     segments = [segment for segment in path.lower().split("/") if segment]
     way = tuple(_ANY if segment.startswith("<") else segment for segment in segments)
