@@ -1,7 +1,7 @@
 """Starts the components in order, each when the previous one is ready; restarts and stops them.
 
-Meanwhile, the later components already import their services and read their settings, which is most
-of the work of a start.
+While one component starts, the later ones already import their services and read their settings,
+which is most of the work of a start.
 """
 
 from __future__ import annotations
@@ -114,9 +114,10 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a waiting process; return True once it is prepared, or ``take`` has started it.
+        """Start a waiting process; return False if it cannot start.
 
-        A process that cannot start is killed; with ``print_errors``, its output is printed.
+        The result is True once the process is prepared, or once ``take`` has made it start. A
+        process that cannot start is killed; with ``print_errors``, its output is printed.
         """
         self.drop(component.name)
         try:
@@ -191,7 +192,7 @@ class Children(ProcessMonitor):
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """Prepare the later components one by one: the starting component needs a CPU core, too."""
+        """Prepare the later components one by one: the starting component needs a core, too."""
         for component in list(self._waiting):
             if self.running and component in self._waiting:
                 # a failure is reported when the component itself is started

@@ -79,7 +79,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again at exit, with the code that is installed by then."""
+    """Run this command line again when the process exits, with the version installed by then."""
     atexit.register(_restart)
 
 

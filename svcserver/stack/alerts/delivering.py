@@ -1,8 +1,7 @@
 """The delivery of one alert to one receiver.
 
 The receiver's name is resolved once, all its addresses are checked, and the client connects to the
-first address. So it does no harm if the name gets other addresses afterwards. Redirects are not
-followed.
+first address. So a later change of the name's addresses has no effect. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRe
 
 
 def as_object(alert: Alert, host: str) -> dict[str, object]:
-    """Return the alert as the members of the generic JSON object."""
+    """Return the alert as the JSON object that a generic webhook gets."""
     return {
         "host": host,
         "what": alert.what.value,
@@ -189,7 +188,7 @@ class AlertClient:
     def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
         """Send the alert; fail with NotDelivered, at the latest after ``DELIVERY_S``.
 
-        ``number`` is the same for each retry, so that a receiver can drop a repeat.
+        Each retry has the same ``number``, so that a receiver can drop repeats.
         """
         delivery = Deferred.fromCoroutine(self._deliver(channel, alert, number))
         delivery.addTimeout(DELIVERY_S, self.reactor)

@@ -1,4 +1,4 @@
-"""The load of the machine, and a week of it with the state of the services, for the overview."""
+"""The machine's load, and the history of load and services that the overview shows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -
 
 @define
 class HistoryWriter:
-    """The history of a host, with the checks of the current ``STEP_S`` seconds."""
+    """The writer of a host's history; it averages the checks of each span of ``STEP_S`` seconds."""
 
     folder: Path
     _history: HostHistory | None = field(default=None, init=False)
@@ -100,7 +100,7 @@ class HistoryWriter:
     _up: dict[str, list[float]] = field(factory=dict, init=False)
 
     def note(self, sample: MachineSample, services: tuple[ServiceState, ...]) -> None:
-        """Add the results of a check; write the file if a span has ended; raises OSError."""
+        """Add the results of a check; at the end of a span, write the file. Raises OSError."""
         at = math.floor(sample.at / STEP_S) * STEP_S
         if at != self._at:
             self._write()

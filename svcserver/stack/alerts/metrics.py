@@ -64,7 +64,7 @@ def refused_in(page: str) -> float:
 
 
 def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
-    """Return the faults of machines and their agents, or None for no fault, by kind and subject."""
+    """Map (kind, machine) to the fault of the machine or of its agent; None means no fault."""
     faults: dict[tuple[AlertKind, str], str | None] = {}
     match reply:
         case {"machines": list(machines)}:
@@ -223,7 +223,7 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that a URL refuses requests; otherwise the component would seem healthy."""
+        """Log once that a URL refuses us; without its metrics, the component would seem healthy."""
         if refused and url not in self._refusing:
             log.warn(
                 "{url} refuses requests from svc-stack: no alert can come from this component",

@@ -30,7 +30,7 @@ def alerting(
     backs_up: bool = True,
     environment: Mapping[str, str | None],
 ) -> tuple[IService, HostWatch]:
-    """Return the alert service, and the watch that is told about crashes of components.
+    """Return the alert service, and the watch to which the caller reports crashes of components.
 
     ``ready`` returns the names of the components that serve; ``probe`` is called before each check,
     so that these names are up to date. ``poll_s`` is the interval for polling metrics, in seconds.

@@ -56,16 +56,16 @@ class RunningProcess:
 
 @define(eq=False)
 class EnvFileWatch:
-    """The settings in the env files of ``folder`` when each service started."""
+    """The settings that each service read from its env file in ``folder`` when it started."""
 
     folder: Path
     environment: Mapping[str, str | None]  # overrides stack.env
     _started: dict[str, Mapping[str, str] | None] = field(factory=dict, init=False)
 
     def on_start(self, name: str, since: float, now: float) -> None:
-        """Store the env file's lines with which a service started.
+        """Store the lines of the env file that a service read when it started.
 
-        The lines count as unknown if the file has changed since the service started.
+        If the file has changed since the service started, the lines count as unknown.
         """
         path = self.folder / f"{name}.env"
         try:
@@ -75,7 +75,10 @@ class EnvFileWatch:
         self._started[name] = _lines(path) if is_same else None
 
     def changed(self) -> dict[str, tuple[str, ...] | None]:
-        """Return the settings that need a restart, by service; None if they are unknown."""
+        """Map each service to its settings that have changed, which a restart would apply.
+
+        The value is None if the changes are unknown; services without changes are left out.
+        """
         changes = {name: self._changed(name, was) for name, was in self._started.items()}
         return {name: names for name, names in changes.items() if names != ()}
 
