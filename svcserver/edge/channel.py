@@ -23,7 +23,10 @@ MAX_DISCARD = 64 * 1024  # bytes; a larger refused body closes the connection
 
 @frozen
 class Idle:
-    """The server's wait for a client since ``since`` (seconds of the reactor's clock)."""
+    """The state of a connection whose server waits for the client.
+
+    ``since`` is the time of the reactor's clock at which the wait began.
+    """
 
     since: float
     in_request: bool  # True while the client sends a body or reads an answer

@@ -65,7 +65,10 @@ class ChannelFactory(Connections[EdgeChannel]):
         return None
 
     def _find_idle(self, beside: Callable[[str], int]) -> bool:
-        """Search all connections for several candidates at once, because a search is expensive."""
+        """Search all connections for idle ones; return False if there are none.
+
+        Several candidates for eviction are stored at once, because a search is expensive.
+        """
         waits = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
         waits.sort(key=lambda wait: (wait[1].in_request, -beside(wait[0].peer), wait[1].since))
         self._next_out = waits[: max(EVICTED_AT_ONCE, len(waits) // 32)][::-1]

@@ -80,7 +80,7 @@ def launcher_address(folder: Path, invite: Invite) -> str:
 
 
 def launcher_folder(folder: Path) -> Path | None:
-    """Return the folder of the launcher that the host offers, or None if it offers none."""
+    """Return the folder of the launcher files that the host offers, or None if it offers none."""
     try:
         folder_name = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
     except (BadSetting, OSError):

@@ -1,7 +1,7 @@
 """The signed offer of a launcher version, made with the key of the gateway's certificate.
 
-A launcher knows the certificate's fingerprint from its invite. So it can check that an offer comes
-from the owner of the host, even if the server that stores the file has been taken over.
+A launcher knows the certificate's fingerprint from its invite. So the launcher can check that an
+offer comes from the host's owner, even if an attacker controls the server that stores the file.
 """
 
 from __future__ import annotations

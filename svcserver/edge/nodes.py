@@ -39,7 +39,10 @@ _NODE = re.compile(r"[a-z0-9]{1,63}\Z")
 
 
 class BadFleet(Exception):
-    """A fleet file or a value for it cannot be used; ``str()`` gives the cause and the remedy."""
+    """A file of the fleet, or a value for such a file, cannot be used.
+
+    ``str()`` gives the cause and the remedy.
+    """
 
 
 @frozen

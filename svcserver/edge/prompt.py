@@ -67,7 +67,7 @@ def _ends(tls: TLSMemoryBIOProtocol, state: dict[str, Any]) -> Any:
 
 
 def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int:
-    """Encrypt and send up to one record; return the number of bytes that OpenSSL accepted."""
+    """Encrypt and send at most one TLS record; return the number of bytes that OpenSSL accepted."""
     if state["_lostTLSConnection"]:
         return len(record)  # the peer reads no more
     ssl, _, out = state.get("_tls_ends") or _ends(tls, state)
@@ -147,7 +147,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
 
 
 class ServingTLS(PromptTLS):
-    """The server side of TLS; a client that sends nothing costs no handshake memory."""
+    """The server side of TLS; it allocates no handshake memory before the client sends a byte."""
 
     _checked_once = False
 

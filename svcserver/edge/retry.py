@@ -34,7 +34,7 @@ class Retry:
         return self._record.tries if self._forward.repeatable else 1
 
     def keep(self, part: bytes) -> None:
-        """Store a part of the body that was sent; above ``MAX_KEPT`` bytes, nothing is stored."""
+        """Store a part of the body for a retry, unless the body is above ``MAX_KEPT`` bytes."""
         if self.body is not None:
             self.body += part
             if len(self.body) > MAX_KEPT:

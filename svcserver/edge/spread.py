@@ -1,10 +1,10 @@
 """The load balancer that chooses one of several processes that serve the same requests.
 
 A request without a player's token goes to the less busy of two processes drawn at random. A
-player's requests go to one process, chosen by a hash of the token, unless that process is down or
-much busier than the player's second choice. A process that accepts no connection is skipped for
-``OUT_S`` seconds. The request that met this process goes to another one, because no part of the
-request was sent yet.
+player's requests go to one process, which a hash of the token chooses. If that process is down, or
+much busier than the player's second choice, they go to the second choice. A process that accepts no
+connection is skipped for ``OUT_S`` seconds. The request that met this process goes to another one,
+because no part of the request was sent yet.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class Pool:
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return an idle connection, or a Deferred of a new one that may fail with Unreachable.
 
-        With ``fresh``, idle connections are not used. While the upstream restarts, the Deferred has
-        already failed; ``reach`` checks for the end of the restart.
+        With ``fresh``, idle connections are not used. While the upstream restarts, the result is a
+        Deferred that has already failed; in this time, only ``reach`` tries to connect.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
@@ -123,7 +123,7 @@ class Pool:
         return self._connecting + len(self._open) - len(self._idle)
 
     def silent_s(self, now: float) -> float:
-        """Return how long the upstream has sent nothing although answers are due, in seconds.
+        """Return for how many seconds the upstream has sent nothing although answers are due.
 
         The result is exact only if the method is called often.
         """

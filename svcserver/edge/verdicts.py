@@ -52,8 +52,8 @@ class Refuse:
 class Forward:
     """The decision to send the request to ``upstream``; ``added`` are complete header lines.
 
-    ``repeatable`` means that ``added`` has an id by which the upstream recognises the request, so
-    that the request may be sent again if the upstream ends before it answers.
+    ``repeatable`` means that ``added`` has an id by which the upstream recognises a repeated
+    request. Then the request may be sent again if the upstream ends before it answers.
     """
 
     upstream: Upstream
@@ -68,7 +68,7 @@ Verdict = Refuse | Forward
 
 
 class Unreachable(Exception):
-    """The error for an upstream without a connection; the answer has ``status`` and ``code``."""
+    """The error when an upstream cannot be reached; ``status`` and ``code`` are for the answer."""
 
     def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
@@ -123,7 +123,10 @@ class ProxyPolicy(Protocol):
         """Return the answer to a malformed message."""
 
     def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
-        """Return the status, code and log word for an upstream that was ``reset`` or ``silent``."""
+        """Return status, code and log word for a request whose upstream failed.
+
+        ``why`` is ``reset`` or ``silent``; ``answered`` is True if the upstream's answer had begun.
+        """
 
     def done(self, record: Record) -> None:
         """Log a finished exchange, and release what it occupied."""
