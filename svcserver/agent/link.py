@@ -71,8 +71,8 @@ class HostLink:
 
     ``contact_at`` is the time of the last sign of life from the host's machine. A refused
     connection and an error of the server (5xx) count as signs of life: the machine is reachable,
-    and only the metagame or its database is down. A reply that the swarm has lost this node
-    does not count, because other game servers then run in place of this node's.
+    and only the metagame or its database is down. A reply that says that the swarm has lost this
+    node does not count, because the swarm then runs other game servers in place of this node's.
     """
 
     http: Any

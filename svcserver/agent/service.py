@@ -3,10 +3,9 @@
 It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
 player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
 addresses of players; the allowlist helper on the node then opens the game ports for these
-addresses. And it stops the node's game servers when the host cannot be reached for ``LOST_S``, or
-reports for so long that the swarm has lost the node, because other game servers then start in their
-place. It also checks the node for the host: the game servers' image, and whether datagrams reach
-the game ports.
+addresses. It stops the node's game servers after ``LOST_S`` in which the host could not be reached,
+or reported that the swarm has lost the node. Other game servers then start in their place. It also
+checks the node for the host: the game servers' image, and whether datagrams reach the game ports.
 """
 
 from __future__ import annotations
@@ -117,7 +116,11 @@ def host_client(reactor: Any, credential: Credential) -> HTTPClient:
 
 @define(eq=False)
 class LostHost:
-    """Stops the node's game servers when the host or the swarm has lost it for ``LOST_S``."""
+    """The guard that stops the node's game servers when host or swarm are away for too long.
+
+    That is after ``LOST_S`` in which the host was out of reach, or reported that the swarm has lost
+    this node.
+    """
 
     clock: Any
     link: HostLink
@@ -125,9 +128,9 @@ class LostHost:
     is_lost: bool = field(default=False, init=False)
 
     def look(self) -> Deferred[None] | None:
-        """Stop all game servers if the host is out of reach; called at intervals.
+        """Stop all game servers if ``LOST_S`` is over; called at intervals.
 
-        While the host stays out of reach, each call stops the game servers that run by then.
+        Until the host answers again, each call also stops the game servers that have started since.
         """
         was_lost = self.is_lost
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S

@@ -146,7 +146,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """Handle the end of a run or check: fire the Deferreds of ``stop``, start the next run."""
+        """After a run or check, fire the Deferreds of ``stop`` and start the next run, if any."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

@@ -110,8 +110,9 @@ class OpenAddress:
 class Entries:
     """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client may control a whole IPv6 network, so the addresses of a network are limited: a /64 may
-    have a sixteenth of ``limit`` (but at least four), a /48 a quarter.
+    A client may control a whole IPv6 network, so the addresses of a network are limited. A /64
+    network may have a sixteenth of ``limit``, but at least four addresses. A /48 network may have a
+    quarter.
     """
 
     ttl_s: float = 600.0

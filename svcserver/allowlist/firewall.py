@@ -40,7 +40,7 @@ class Firewall(Protocol):
     async def holds(self, rule: Rule) -> bool:
         """Return whether an applied rule still exists; raises FirewallError.
 
-        A reload of the firewall removes the rules of other programs.
+        When the system reloads its firewall, rules that other programs have added are lost.
         """
 
     def describe(self, rule: Rule) -> str:

@@ -1,7 +1,7 @@
 """The scripts and argument lists for each firewall program.
 
-Only canonical single addresses and ``low-high`` digits can enter a script: ``Rule``
-validates both when it is created.
+The only variable parts of a script are canonical addresses and port numbers: ``Rule`` validates
+both when it is created.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class InOrder(Generic[T]):
     _waiting: deque[T] = field(factory=deque, init=False)
 
     def add(self, items: Iterable[T]) -> None:
-        """Queue the items, and process the queue unless this is a call from inside ``take``."""
+        """Queue the items; then process the queue, unless ``take`` itself has made this call."""
         self._waiting.extend(items)
         if self.busy:
             return

@@ -149,7 +149,7 @@ class LiveUrl:
 
     @property
     def in_memory(self) -> bool:
-        """True if live state is in the memory of each process."""
+        """True if each process keeps live state in its own memory, without an engine."""
         return self._text == IN_MEMORY
 
     @property

@@ -27,8 +27,8 @@ class Kind(Generic[T]):
     board, which then drops the entry that expires first. An external engine has one limit for all
     kinds (``maxmemory``).
 
-    ``compared=False`` is for heartbeats, which are written all the time: the transaction is not
-    repeated if another process writes the entry after this transaction read it.
+    ``compared=False`` is for heartbeats, which are written all the time. If another process writes
+    such an entry after a transaction has read it, the transaction is not repeated.
 
     ``sealed`` makes an external engine store each entry with a keyed hash. An entry that someone
     else wrote, or copied from another key, is ignored. Use False only for entries that grant

@@ -37,7 +37,7 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The latest messages in the engine, and the id of the engine's life ("" before a message)."""
+    """The latest messages in the engine, and its life id ("" if nothing was published yet)."""
 
     life: bytes
     news: list[bytes]

@@ -178,8 +178,8 @@ def verify_manifest(
 def walk(folder: Path) -> Iterator[FoundFile]:
     """Yield every regular file below ``folder``, in the byte order of the paths.
 
-    Raises BuildFailed for a name that a manifest must not contain, and for a folder that
-    cannot be read: a manifest that silently lacks files would be worse than none.
+    Raises BuildFailed for a name that a manifest must not contain, and for a folder that cannot be
+    read. A manifest that silently lacks files would be worse than no manifest.
     """
     try:
         yield from sorted(_walk(folder, ""), key=lambda file: file.path.encode())

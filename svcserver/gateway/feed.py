@@ -56,8 +56,8 @@ class AllowlistFeed:
     """The reports of players' addresses to the allowlist helpers.
 
     A reported address is reported again only after ``refresh_s`` seconds. A failed report is
-    retried with back-off for as long as the player is active, because the game ports stay closed
-    for that player until a report succeeds.
+    retried with back-off for as long as the player is active. Until a report succeeds, the game
+    ports stay closed for that player.
     """
 
     http: Any  # treq's HTTPClient; StubTreq in tests
@@ -141,7 +141,7 @@ class AllowlistFeed:
         reported[address] = self.clock.seconds()
 
     async def _insist(self, key: tuple[str, str], report: _Report) -> None:
-        """Repeat a report until it succeeds or is refused, or until the player is inactive."""
+        """Repeat a report until it succeeds or is refused, or until its player is inactive."""
         wait_s = FIRST_AGAIN_S
         try:
             while await self._fails(*key):
@@ -153,7 +153,7 @@ class AllowlistFeed:
             log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Send one report as soon as few enough reports are running; return whether to retry."""
+        """Wait until few enough reports are running, then send one; return whether to retry it."""
         async with self._turns[url]:
             return await self._ask(url, address)
 

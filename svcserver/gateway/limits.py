@@ -126,7 +126,7 @@ class ConnectionCounts:
                 del self._open[network]
 
     def beside(self, peer: str) -> int:
-        """Return the number of connections from the address's largest network."""
+        """Return the number of connections from the largest network that contains the address."""
         return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The token bucket from which a request takes a token; log lines show the member's value."""
+    """The token bucket from which a request takes a token; log lines show its value."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -59,7 +59,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """The upstream of a request; log lines show the member's value."""
+    """The upstream to which a request goes; log lines show its value."""
 
     METAGAME = "metagame"
     CONTENT = "content"

@@ -129,9 +129,10 @@ class Gateway:
         return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count a connection that was closed to make room; ``waited_for`` is its metrics label.
+        """Count a connection that was closed to make room; return False if none was closed.
 
-        Return False if ``waited_for`` is "", because no connection was closed.
+        ``waited_for`` is the metrics label of what the closed connection waited for; "" means that
+        none was closed.
         """
         if not waited_for:
             return False
@@ -253,7 +254,7 @@ class Gateway:
 
 
 def _members(record: Record) -> str:
-    """Return the members of the JSON object that is a request's log line."""
+    """Return the text between the braces of the JSON object that logs a request."""
     head = record.head
     method = target = agent = '""'
     if head is not None:

@@ -206,7 +206,7 @@ def make_upstreams(
 ) -> Upstreams:
     """Return the upstreams: a connection pool for each address, and a sentinel for each pool.
 
-    The WebSocket route needs no sentinel: its connections become tunnels, so none is ever idle.
+    The WebSocket route needs no sentinel: its connections become tunnels, which are never idle.
     """
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []

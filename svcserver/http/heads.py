@@ -127,7 +127,7 @@ class RequestHead:
     )
 
     def __init__(self, line: RequestLine, minor: int, block: FieldBlock, raw: bytes = b"") -> None:
-        """Store the head; ``raw`` is its bytes if the request line has the usual form."""
+        """Store the head; ``raw`` is its bytes, but empty if the request line is unusual."""
         self.line, self.minor, self.block, self.raw = line, minor, block, raw
         self.method, self.target = line.method, line.target
         self.headers, self.fields, self.length = block.headers, block.fields, block.length

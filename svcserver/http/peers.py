@@ -1,4 +1,4 @@
-"""The address of a client: from the connection, or from our proxy, which forwards it."""
+"""The address of a client: that of the connection, or the one that our own proxy forwards."""
 
 from __future__ import annotations
 

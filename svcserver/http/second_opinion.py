@@ -43,7 +43,7 @@ def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
 
 
 class _LineReader:
-    """A parser of request lines, which is replaced after each line that it rejects.
+    """A parser that reads request lines with llhttp; it is replaced after a line that it rejects.
 
     Each line is parsed as a whole message without fields, so no state of the previous line is left.
     """

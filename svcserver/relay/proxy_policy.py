@@ -109,7 +109,7 @@ def notes_of(head: RequestHead, own: bytes) -> tuple[RelayFieldNotes, RelayLineN
 
 
 def logged(text: str) -> None:
-    """Write a request's log line with the logger, for programs that embed a relay."""
+    """Write a request's log line with Twisted's logger, for programs in which a relay runs."""
     log.info("{text}", text=text)
 
 

@@ -58,7 +58,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """The service of a RelayService; the program exits with one line if the port is taken."""
+    """The service around a RelayService; if the port is taken, the program exits with one line."""
 
     relay: RelayService
     name: str = NAME
