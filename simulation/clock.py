@@ -119,7 +119,7 @@ class World:
         self.weather = random.Random(f"weather {self.seed}")  # noqa: S311
 
     def system(self) -> System:
-        """Return the kernel's replacement for the machine's clocks and random numbers."""
+        """Return simulated clocks and random numbers, to be used in place of the machine's."""
         draw = self.chance
         return System(
             epoch=self.seconds,
@@ -147,9 +147,9 @@ class World:
         return timer
 
     def reserve(self, count: int) -> int:
-        """Reserve queue numbers for ``at_place``; return the first of them.
+        """Reserve ``count`` queue numbers for ``at_place``; return the first of them.
 
-        Such a call runs before the calls that are queued after this for the same time.
+        A call with a reserved number runs before all calls for the same time that are queued later.
         """
         self._number += count
         return self._number - count + 1

@@ -68,7 +68,10 @@ class End:
         self.write(b"".join(iovec))
 
     def _send(self, what: Any) -> None:
-        """Send bytes, or the end of the stream (an exception or ``half``), in order."""
+        """Send bytes or the end of the stream, in order.
+
+        The end of the stream is an exception, or ``half`` if only this side closes.
+        """
         due = self.world.now + self.network.latency(
             self.process.machine, self.far_end.process.machine
         )
@@ -104,7 +107,7 @@ class End:
             peer.peer_ended(ending)
 
     def _to_nobody(self) -> None:
-        """Resend to a machine without power until it is back, or for ``GIVEN_UP_S`` seconds."""
+        """Resend until the other machine has power again, or for ``GIVEN_UP_S`` seconds."""
         if self._unheard_since is None:
             self._unheard_since = self.world.now
         off = self.far_end.process.machine in self.network.off

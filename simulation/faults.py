@@ -330,7 +330,7 @@ def _unreachable(breaker: Breaker, dice: random.Random, *, power: bool) -> None:
 
 
 def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
-    """Let other programs use the machines' memory, until a launch is removed that waits for it."""
+    """Let other programs fill the machines' memory until a launch that waits for it is removed."""
     swarm = breaker.host.swarm
     if swarm is not None:
         swarm.crowded = True
@@ -338,7 +338,7 @@ def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
 
 
 def stopped_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """Stop the hunt whose port the next hunt gets, as the owner does."""
+    """Stop a hunt as the owner does; the next hunt gets its port."""
     if breaker.host.swarm is not None:
         breaker.host.swarm.stop_hunt()
 
@@ -354,7 +354,7 @@ def drained_machine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def joined_machine(breaker: Breaker, dice: random.Random) -> None:
-    """Let a machine join the swarm, which the owner later removes without draining it."""
+    """Let a machine join the swarm; later, the owner removes it without draining it."""
     swarm = breaker.host.swarm
     if swarm is not None:
         breaker.mend(dice.uniform(30.0, 200.0), partial(swarm.remove, swarm.join()))

@@ -261,7 +261,7 @@ class Servers:
                 server.end(by=signal.SIGKILL)
 
     def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-        """Adopt a process like ``deploy.adopted.adopt``; raises OSError if it has ended."""
+        """Adopt a process like ``deploy.process.adopt``; raises OSError if it has ended."""
         if not self.runs(pid) or not is_ours():
             raise ProcessLookupError(3, "No such process")
         server = self.started[pid]

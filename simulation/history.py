@@ -62,7 +62,7 @@ class Saves:
         """Check the save history: the version and time (ms) of each save, newest first.
 
         The newest ``most`` saves must remain. Of the older saves, only one of each hour may remain.
-        This does not apply to saves less than ``YOUNG_S`` seconds older than the newest save.
+        Saves that are less than ``YOUNG_S`` seconds older than the newest one are exempt.
         """
         versions = [version for version, _ in saves[:most]]
         old_ms = saves[0][1] - YOUNG_S * 1_000
@@ -159,8 +159,8 @@ class Grants:
     """Checks experience: the sum of the grants, with each grant applied once.
 
     The host treats an equal grant within ``REPLAY_S`` seconds as a retry and does not apply it
-    again. But the specification also lets the host apply the second request of a grant if it comes
-    later, or if another grant of the account arrives between the two requests.
+    again. But the specification lets the host apply the second request of a grant in two cases: if
+    it comes later, or if another grant of the account arrives between the two requests.
     """
 
     wrong: Violations

@@ -1,4 +1,4 @@
-"""The history of other belongings, and checks of whether a correct host could show them.
+"""The history of items, purchases, values, slots and links, with checks of what is shown.
 
 Like ``history.py``, this module shares no code with the services. Times are simulated seconds.
 """
@@ -20,9 +20,9 @@ REMEMBERED = 40  # replaced or removed states of each thing
 class ItemChange:
     """A request's effect on an instanced item, alone or as a part of a transaction.
 
-    If the change is part of a transaction, ``marker`` is the transaction's marker item, and the
-    change was applied if the inventory has that item. Otherwise ``state`` decides. A ``version`` of
-    None removes the item.
+    ``marker`` is the marker item of the transaction, if there is one: the change was applied if the
+    inventory has this item. Without a marker, ``state`` says whether the change was applied. If
+    ``version`` is None, the request removes the item.
     """
 
     version: int | None
@@ -262,7 +262,7 @@ class Links:
         return known
 
     def ending(self, first: str, second: str) -> list[Link]:
-        """Record that two players' links are being removed; return the links that surely exist."""
+        """Record that two players' links are being removed; return those that surely exist."""
         low, high = sorted((first, second))
         there = [x for x in self._of.get((low, high), ()) if x.made != REFUSED]
         sure = [x for x in there if x.made == ACKED and x.ended != ACKED]

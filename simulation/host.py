@@ -1,8 +1,9 @@
 """The simulated host: every service's real code, each in its own simulated process.
 
-The simulation omits sockets and threads (the order of events must follow from the seed), the TLS
-between relay and gateway (OpenSSL draws its own random numbers; ``tests/relay`` and ``tests/live``
-test it), the log file, and the programs that change a firewall.
+The simulation has no sockets and no threads, because the order of events must follow from the seed.
+There is no TLS between relay and gateway, because OpenSSL draws its own random numbers;
+``tests/relay`` and ``tests/live`` test TLS. The log file and the programs that change a firewall
+are left out, too.
 """
 
 from __future__ import annotations
@@ -395,7 +396,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:
-    """Return a player's PC with its relay, which is another machine than the host."""
+    """Return the process of a player's relay, on a PC of its own that is not the host's machine."""
     address = f"198.51.{100 + number // 200}.{1 + number % 200}"
     machine = f"pc-{number}"
     if (machine, "host") not in network.routes:

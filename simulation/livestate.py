@@ -82,7 +82,7 @@ def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterato
 
 
 def _matches(board: Entries, now: float) -> Iterator[tuple[str, str]]:
-    """Check that no game server is requested any more, and that every queue is open and used."""
+    """Check that no match still requests a game server, and that each queue has players."""
     matches, places = board["matches"], board["candidates"]
     for key, match in matches.items():
         if match["asking_until"] > now:

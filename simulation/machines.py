@@ -42,7 +42,7 @@ REMEMBERED = 1_000  # matches
 
 @define(eq=False)
 class EngineLine:
-    """The connection of one deploy server to the manager's engine, like ``DockerApi``."""
+    """A stand-in for ``DockerApi``: one deploy server's connection to the manager's engine."""
 
     swarm: SimSwarm
     reactor: Process
@@ -84,7 +84,7 @@ class SimSwarm(FakeSwarm):
     excused_until: float = 0.0  # a rare event ended a game server
 
     def tick(self) -> None:
-        """Let the swarm work, forever."""
+        """Let the swarm work once, and call this again after ``STEP_S``."""
         if not self.away:
             for task in self.tasks:
                 server = self.containers.get(task["ID"])
@@ -124,7 +124,7 @@ class SimSwarm(FakeSwarm):
             self.at_launch = None
 
     def _start(self, task: Json) -> None:
-        """Start a task's program when it is ready, at once on a machine that is being cut off."""
+        """Start a task's program when it is ready, or now if its machine is being cut off."""
         if "known" in task or self.world.now >= task["ready_at"]:
             super()._start(task)
 
@@ -137,13 +137,13 @@ class SimSwarm(FakeSwarm):
             super()._stop(task)
 
     def _delete(self, table: dict[str, Json], name: str) -> None:
-        """Delete a service or secret; a service that has waited may get room at that moment."""
+        """Delete a service or secret; a waiting task of the service may get memory just before."""
         if any(task["Status"]["State"] == "pending" for task in self._tasks_of(name)):
             self.make_room()
         super()._delete(table, name)
 
     def make_room(self) -> None:
-        """Undo ``crowded``; what waits for room gets it at once."""
+        """Undo ``crowded``; waiting tasks get memory at once."""
         if self.crowded:
             self.crowded = False
             for task in self.tasks:
@@ -205,7 +205,7 @@ class SimSwarm(FakeSwarm):
         server.end(by=signal.SIGTERM)
 
     def leftovers(self) -> list[str]:
-        """Return what is left at the end of a run besides the city."""
+        """Return the services and secrets that are left at the end of a run, except the city's."""
         listed = {
             "services": [service["Spec"]["Name"] for service in self.services.values()],
             "secrets": list(self.secrets),
@@ -216,7 +216,7 @@ class SimSwarm(FakeSwarm):
     # -- faults ------------------------------------------------------------------
 
     def on(self, node: str) -> list[GameServer]:
-        """Return the game servers that run on a machine, in reality."""
+        """Return the game servers that really run on a machine, whatever the manager knows."""
         return [
             server
             for server in self.servers.started.values()
@@ -224,7 +224,7 @@ class SimSwarm(FakeSwarm):
         ]
 
     def cut_off(self, node: str, *, power: bool = True) -> None:
-        """Cut off a machine until ``recover``; without ``power``, its game servers end."""
+        """Cut off a machine until ``recover``; without ``power``, its game servers end at once."""
         if power:
             self.start_unseen(node)
         self.unreachable.add(node)

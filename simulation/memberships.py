@@ -27,8 +27,8 @@ class Roll:
 class Memberships:
     """Checks each player's guild (by name) and rank.
 
-    A guild's name contains the number of the player who founded it. So no two players found guilds
-    with the same name, and a name belongs to one guild at a time.
+    A guild's name contains the number of the player who founded the guild. So two players never use
+    the same name, and a name belongs to one guild at a time.
     """
 
     wrong: Violations

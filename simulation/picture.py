@@ -107,7 +107,7 @@ def svg(result: Result) -> str:
 
 
 def _faults(broken: list[Moment], scale: float, bottom: int) -> list[str]:
-    """Return a mark for each moment with faults, with as many fault numbers as fit."""
+    """Return a mark for each moment with faults; where there is no room, it has no number."""
     down = bottom if len(broken) <= FEW else TOP - 2
     parts, free = [], 0.0
     for number, moment in enumerate(broken, 1):
@@ -136,7 +136,7 @@ def _hours(end: float, scale: float, y: int) -> list[str]:
 
 
 def _pieces(moments: list[Moment], number: int, end: float) -> list[tuple[float, float, str]]:
-    """Return the start, end and place of each stay of one player."""
+    """Return the places where one player stayed, each with the start and the end of the stay."""
     pieces: list[tuple[float, float, str]] = []
     for at, moment in enumerate(moments):
         stop = moments[at + 1].at if at + 1 < len(moments) else end

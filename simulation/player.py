@@ -124,7 +124,7 @@ class SimPlayer:
             return reply
 
     def _judge(self, status: int, method: str, path: str, began: float, *, right: bool) -> None:
-        """Report a wrong reply; ``right`` means that the reply is known to be correct."""
+        """Report a wrong reply; ``right`` is True if the caller knows that the reply is correct."""
         if status == 500:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
@@ -240,7 +240,7 @@ class SimPlayer:
         self.web.close()
 
     def unheard(self) -> None:
-        """Record a broken connection: chat lines that are lost meanwhile are not violations."""
+        """Record that the connection broke: chat lines that are lost now are no violations."""
         if self.chat is not None:
             for room in self.history.chat.rooms:
                 self.history.chat.left(room, f"{self.name}/{self.chat.resource[-6:]}", self.now)

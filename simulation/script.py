@@ -24,7 +24,7 @@ def shared(seed: int) -> bool:
 
 @frozen
 class Step:
-    """A step: at the time ``at``, in seconds after the start, ``who`` does ``what``.
+    """A step of the script: ``at`` seconds after the start, ``who`` does ``what``.
 
     ``dice`` seeds the random numbers of the action.
     """

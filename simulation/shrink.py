@@ -50,7 +50,7 @@ def shrunk(
 ) -> list[Step]:
     """Return fewer steps that break the same rule as the run's first violation.
 
-    The search ends after ``seconds``, with the shortest list found so far.
+    The search ends after ``seconds`` at the latest, and returns the shortest list found by then.
     """
     scenario = result.scenario
     rule, at = result.violations[0].rule, result.violations[0].at
@@ -70,7 +70,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Shorten the list by ddmin: remove parts while ``breaks`` is true for the other steps."""
+    """Shorten the list by ddmin: leave out parts as long as ``breaks`` is true for the rest."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

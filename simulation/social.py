@@ -62,7 +62,7 @@ async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | Non
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Return a function that returns whether all players stayed online and in their parties."""
+    """Return a function that tells whether the players have stayed online and in their parties."""
 
     def standing() -> list[tuple[int, int, float]]:
         return [(player.moves, player.sitting, player.shut_out_at) for player in people]

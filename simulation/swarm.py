@@ -227,13 +227,13 @@ class FakeSwarm:
             task["Status"] = {"State": "shutdown"}
 
     def started(self, task: Json) -> None:
-        """Start a task's program; for subclasses."""
+        """A hook for subclasses, called when a task's program starts."""
 
     def stopped(self, task: Json) -> None:
-        """End a task's program; for subclasses."""
+        """A hook for subclasses, called when a task's program ends."""
 
     def changed(self) -> None:
-        """Send an event to those who follow the events; for subclasses."""
+        """A hook for subclasses, called when followers of the engine's events must get one."""
 
     def free(self, node: str) -> int:
         """Return how many MB of a machine's memory no task has reserved."""
@@ -265,7 +265,7 @@ class FakeSwarm:
         task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
 
     def start_unseen(self, node: str) -> None:
-        """Start what a machine has received before it is cut off; the manager does not see it."""
+        """Start what a machine received before it was cut off; the manager does not see this."""
         for task in self._tasks_on(node):
             if task["Status"]["State"] == "preparing" and task["DesiredState"] == "running":
                 task["known"] = task["Status"]
@@ -280,7 +280,7 @@ class FakeSwarm:
         self.changed()
 
     def recover(self, node: str) -> None:
-        """Bring a machine back; what runs there although it should not is stopped."""
+        """Bring a machine back; programs that should no longer run there are stopped."""
         self.down.discard(node)
         self.unreachable.discard(node)
         for task in self._tasks_on(node):

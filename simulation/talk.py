@@ -148,8 +148,9 @@ class ChatHistory:
     def settle(self, now: float, margin_s: float = 20.0) -> None:
         """Compare and forget everything received so far.
 
-        Every session must have received a line if it was in the room from the time the line was
-        sent until ``margin_s`` seconds after the line first reached a session.
+        A session must have received a line if it was in the room for long enough: from the time at
+        which the line was sent, until ``margin_s`` seconds after the line first reached any
+        session.
         """
         self.look(now + LATE_S, lambda _, __: False)
         self._compare(self.sent_times.keys(), now, margin_s)
