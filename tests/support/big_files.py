@@ -41,7 +41,7 @@ def sha256(name: str, size: int) -> str:
 
 @define
 class Served:
-    """The host's files, and a record of what it has sent.
+    """The files that the host offers, and a record of the bytes that it has sent.
 
     Downloads pause when the host has sent ``most`` bytes in total.
     """

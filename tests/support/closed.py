@@ -22,7 +22,8 @@ JSON = "application/json"
 def closed(schema: Any, *, wholly: bool = False) -> Any:
     """Return a copy of one schema, or of a map of schemas, that forbids additional properties.
 
-    Without ``wholly``, objects that explain why they accept additional properties stay open.
+    Without ``wholly``, an object stays open if its schema says that it accepts additional
+    properties, with the reason.
     """
     if isinstance(schema, list):
         return [closed(member, wholly=wholly) for member in schema]

@@ -13,7 +13,7 @@ def machine(runs: int, steps: int) -> settings:
     """Limit a state machine to this many runs and steps.
 
     On PostgreSQL only a fifth of the runs is made. A state machine tests rules that are the same on
-    both databases, but on PostgreSQL each run sends hundreds of statements, and each statement is a
+    both databases. On PostgreSQL, each run sends hundreds of statements, and each statement is a
     round trip to the server.
     """
     return settings(tried(runs), stateful_step_count=steps)

@@ -31,7 +31,7 @@ REFUSED = [1]  # COMMIT's reply if the first key has changed since it was read
 
 @define(eq=False)
 class Wire:
-    """The model's side of one connection; ``push`` receives what the model publishes."""
+    """The model's side of one connection; ``push`` is called with what the model publishes."""
 
     push: Callable[[bytes], None]
 

@@ -45,7 +45,7 @@ class Pair:
 
     @property
     def worth(self) -> tuple[bool, int, int]:
-        """Return how readable the pair is: many members raise it, odd or long values lower it."""
+        """Return a score for readability: many members raise it, odd or long values lower it."""
         texts = [text for body in self.bodies.values() for text in _texts(body)]
         shown = {place for name, body in self.bodies.items() for place in _places(body, name)}
         rated = len(shown) - WORTH * sum(map(_is_odd, texts))
@@ -107,7 +107,7 @@ def _shortened(value: Any, entries: int) -> Any:
 
 
 def _places(value: Any, place: str) -> Iterator[str]:
-    """Yield the path of every member of a value that is not empty.
+    """Yield the path of each member whose value is not empty.
 
     All items of a list share one path.
     """

@@ -3,9 +3,10 @@
     @isolates("social/friends: block", "social/friends: request")
     def test_...
 
-The test runs those transactions concurrently with changes that could interfere. The decorator's
-names are read from the source: ``tests/contract/test_isolation.py`` finds transactions in
-docs/contributors/transactions.md that no test proves, and names of transactions that do not exist.
+The test runs those transactions concurrently with changes that could interfere.
+``tests/contract/test_isolation.py`` reads the decorator's names from the source. It finds
+transactions in docs/contributors/transactions.md that no test proves, and names of transactions
+that do not exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Real services on free ports, used as a client would and stopped by pid."""
+"""Real services on free ports, which tests call as clients do and stop by their pids."""
 
 from __future__ import annotations
 

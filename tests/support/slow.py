@@ -1,11 +1,11 @@
 """A check that each slow test explains itself with ``# slow: ...`` above the test or its class.
 
-Explanations such as ``# slow: 60 s: ...`` tell ``make test`` which files to run first. A long file
-that begins late would have the last worker to itself.
+Explanations such as ``# slow: 60 s: ...`` tell ``make test`` which files to run first. If a long
+file began late, one worker would still run it while the other workers had nothing left.
 
 A run with ``-v`` lists the slow tests without an explanation. ``make flaky`` fails on them, because
-it knows the shortest of many durations. A single duration says little, because other tests may
-have run in parallel.
+it knows the shortest of many durations. A single duration says little, because other tests may have
+run in parallel.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ def build(dist: Path) -> Path:
 
 
 def python_program() -> Path:
-    """Return a Windows program that runs the Python file with its name beside it, if any.
+    """Return a Windows program that runs the Python file of the same name beside it, if any.
 
     The program uses the Python of the launcher on the same PC.
     """
@@ -271,7 +271,8 @@ class WindowsPC:
     def run(self, *words: object, **more: str) -> str:
         """Return the output of a Windows program, which must succeed; its children may go on.
 
-        They hold its pipe open: the shell that deletes an installed launcher does so for 36 s.
+        The children hold the program's pipe open, as the shell that deletes an installed launcher
+        does for 36 s.
         """
         with self.start(*words, **more) as process:
             assert process.stdin is not None and process.stdout is not None
@@ -345,7 +346,8 @@ print(bool(kernel.CreateRemoteThread(process, None, 0, routine, event, 0, None))
 def close_console(pc: WindowsPC, running: Path) -> None:
     """Tell the running launcher that its console is closed, in the way Windows does.
 
-    ``running`` is the launcher's file with its process. Under Wine, no console here has a window.
+    ``running`` is the launcher's file with its process. In these tests, no console under Wine has a
+    window that could be closed.
     """
     process = json.loads(running.read_text())["pid"]
     assert pc.python(f"PROCESS = {process}\n{CLOSE}").strip() == "True"
