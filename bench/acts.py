@@ -60,7 +60,7 @@ class Stretch:
 
 
 class Crowd:
-    """The accounts that one of ``count`` workers simulates."""
+    """The accounts of one worker: every ``count``-th account, from account ``number`` on."""
 
     def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
         mine = range(number, ACCOUNTS, count)

@@ -37,7 +37,7 @@ _BODY = re.compile(r"<body>.*</body>")
 
 
 class BareChat(WebSocketServerProtocol):
-    """A connection; the seats of its rooms are addresses with its nickname."""
+    """A connection. In its room, it has a seat: the room's address with the client's nickname."""
 
     account = jid = ""
     here: str = ""  # the room in which the client is

@@ -147,7 +147,7 @@ def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> N
 
 
 def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """Store three stacks, and the transaction's id so that it is applied only once."""
+    """Store three stacks, and the transaction's id, which prevents a second application."""
     connection.executemany(
         "INSERT INTO stacks VALUES (?, ?, 1) "
         "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",

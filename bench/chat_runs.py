@@ -113,7 +113,8 @@ async def _within(seconds: float, awaited: Awaitable[object]) -> None:
 async def logins(server: Server, first: int, count: int) -> LoginRun:
     """Measure logins: connection, token, session, and joining a room of ten.
 
-    The accounts are numbered from ``first``: our chat caches tokens, so each token must be new.
+    ``first`` is the number of the first account. Each measurement needs accounts that have not
+    logged in before, because our chat caches tokens.
     """
     gc.collect()
     cpu, own, began = cpu_s(server.pid), time.process_time(), time.perf_counter()

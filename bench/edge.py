@@ -37,7 +37,10 @@ P99_MS, IDLE_KIB, UNREAD_MIB, STREAM_MIB = 5.0, 50.0, 16.0, 1.0
 
 @frozen
 class Case:
-    """One kind of load; ``floors`` has the lowest allowed ratio to each named server."""
+    """One kind of load.
+
+    ``floors`` maps servers to the lowest allowed ratio of our figure to theirs.
+    """
 
     name: str
     path: str

@@ -40,7 +40,7 @@ function request() return heads[math.random(#heads)] end
 
 
 def varied(folder: Path, port: int) -> Path:
-    """Write a wrk script that sends one of these heads at random with every request."""
+    """Write a wrk script that sends a random one of these heads with every request."""
     script = folder / f"heads-{port}.lua"
     script.write_text(VARIED.format(players=PLAYERS, port=port))
     return script

@@ -132,7 +132,8 @@ def connect(port: int, tls: bool) -> socket.socket:
 def resumed(pid: int, port: int, path: str, seconds: float) -> WrkRun:
     """Resume one TLS session for each request; a request on a new session counts as refused.
 
-    One connection at a time: the generator is slower than the servers, but their CPU time counts.
+    Only one connection is open at a time. So the servers are not saturated, and only their CPU time
+    per request can be compared.
     """
     context, session = client_context(), None
     ask = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()

@@ -75,7 +75,7 @@ def timeline(rng: random.Random) -> list[tuple[float, str]]:
 
 
 def session(rng: random.Random) -> list[str]:
-    """Return only the request names of ``timeline``, to be sent without pauses."""
+    """Return the request names of ``timeline`` without the times; no pauses are made."""
     return [name for _, name in timeline(rng)]
 
 
@@ -135,7 +135,7 @@ class Player:
         self._document = document(self.rng)
 
     def _prepare_session(self) -> None:
-        """Prepare the reads and polls of a play session as the client makes them."""
+        """Prepare the reads and polls of a play session, as the client sends them."""
         own, character = self.account, self.character
         for name, path in {
             "inventory-read": f"/inventory/{own}/{character}",

@@ -46,7 +46,7 @@ FROM numbers
 
 
 def populate(file: Path, accounts: int, items: int = 0) -> None:
-    """Create the database with so many accounts, and so many rows in the item log."""
+    """Create the database with ``accounts`` accounts, and ``items`` rows in the item log."""
     engine = make_engine(database_url(f"sqlite:///{file}"))
     migrations.upgrade(engine)
     for first in range(0, accounts, PART):

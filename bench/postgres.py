@@ -35,7 +35,7 @@ RERUN = "svc_metagame_rerun_transactions_total"
 
 @define
 class Engine:
-    """The work of PostgreSQL for each scenario and round."""
+    """PostgreSQL's CPU time and repeated transactions per request, by scenario, one per round."""
 
     instance: Instance
     metrics_port: int

@@ -40,7 +40,7 @@ COMMANDS = {
 
 
 def ran(name: str, rounds: int, seconds: float) -> tuple[Part | None, bool]:
-    """Run a bench; return its results, if it had any, and whether it met its limits."""
+    """Run a bench; return its results, if it wrote any, and whether it met its limits."""
     words = [word.format(rounds=rounds, seconds=seconds) for word in COMMANDS[name]]
     print(f"\n{' '.join(words)}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Return the current commit, and whether tracked files differ from it."""
+    """Return the current commit, and whether tracked files have been changed since."""
     command = ["git", "describe", "--always", "--dirty=, with uncommitted changes", "--exclude=*"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"

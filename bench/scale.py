@@ -224,7 +224,7 @@ def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare requests per second instead of CPU time, if each process has its own core."""
+    """Compare requests per second instead of CPU time, with a core for each process."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
         with all_cores():  # PostgreSQL and the engine, too

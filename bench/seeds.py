@@ -4,10 +4,10 @@
     python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third, while others do the rest
 
 Two thirds of the seeds also cause faults. One process uses one core. Each seed adds a line of
-tab-separated fields to the file: the seed, the number of violations, the CPU seconds and real
-seconds of the run, the simulated seconds per real second, the hash, the commit, and the first
-violation. The last quarter of an hour, when all players have left, adds to the run time but not to
-the simulated time. Each violation is printed with the command that replays it.
+tab-separated fields to the file: the seed, the number of violations, the run's CPU seconds, its
+real seconds, the simulated seconds per real second, the hash, the commit, the first violation. The
+last quarter of an hour, when all players have left, adds to the run time but not to the simulated
+time. Each violation is printed with the command that replays it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def commit() -> str:
 
 
 def line(result: Result, real_s: float, running: str) -> str:
-    """Return the line that the file gets about a run."""
+    """Return the line about a run that is added to the results file."""
     seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
     cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]

@@ -59,7 +59,7 @@ def running(
 ) -> Iterator[int]:
     """Start a server pinned to its core, yield its pid once it listens, and finally end it.
 
-    It works in ``folder``, by default in the current one.
+    The server works in ``folder``, by default in the current folder.
     """
     with log.open("wb") as out:
         process = subprocess.Popen(

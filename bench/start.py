@@ -14,8 +14,9 @@ Each part and its baseline are measured in every round. The lowest figure of all
 * The resident memory of that metagame after twenty requests and two idle seconds, in megabytes.
   The baseline is an interpreter that has imported only a metagame's third-party libraries.
 
-Prints a table, and exits with status 1 if a part misses both limits: the figure itself, which is
-too high on a slow machine, and the ratio to the baseline, which may be too high on a fast one.
+Prints a table. Each part has two limits: one for the figure itself, which a slow machine may miss,
+and one for the ratio to the baseline, which a fast machine may miss. The exit status is 1 if a part
+misses both.
 """
 
 from __future__ import annotations

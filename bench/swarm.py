@@ -70,7 +70,7 @@ class EngineCpu:
 
     @contextmanager
     def join(self) -> Iterator[None]:
-        """Count the processes that are started in the block, and all that these start later."""
+        """Count the processes that are started in the ``with`` block, and all their descendants."""
         self.folder.mkdir()
         own = str(os.getpid())
         (self.folder / "cgroup.procs").write_text(own)
@@ -118,7 +118,7 @@ def measure(
 ) -> tuple[Launches, float, float]:
     """Launch ``count`` hunts in ``seconds``.
 
-    Returns them, and the CPU seconds of the deploy server and of the engine.
+    Returns the launches, the CPU seconds of the deploy server and those of the engine.
     """
     process = service.process
     if process is None:

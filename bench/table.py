@@ -130,7 +130,10 @@ class FloorTable:
         less: bool = False,
         **more: Any,
     ) -> None:
-        """Add a figure whose ratio to a yardstick must be at least (or most) ``floor``, if any."""
+        """Add a figure with its ratio to a yardstick.
+
+        If there is a ``floor``, the ratio must not be lower, or with ``less`` not be higher.
+        """
         limit = f"at {'most' if less else 'least'} {floor:.3g}" if floor else ""
         good = not floor or (ratio <= floor if less else ratio >= floor)
         more |= {"less": less, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}

@@ -1,8 +1,9 @@
 """The longest turns of a metagame's event loop, and the code that ran in them.
 
 A turn lasts from the return of one ``epoll`` call to the next call. The programs of a temporary
-copy of this environment (``watching``) measure each turn of a metagame. A thread looks at the
-stack of a turn that lasts. The system counts the time during which the turn waited for a core.
+copy of this environment (``watching``) measure each turn of a metagame. While a turn is long,
+another thread samples its stack. The operating system reports for how long the turn waited for a
+core.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ START_S = 5.0  # after the first turn: the start is not a part of the session
 
 @frozen
 class Turn:
-    """A long turn: milliseconds by the clock, of CPU, without a core, and of the collector."""
+    """A long turn: its time by the clock, on the CPU, waiting for a core, and in the collector."""
 
     at: float  # of the monotonic clock
     ms: float
@@ -45,9 +46,10 @@ class Turn:
 
     @property
     def own_ms(self) -> float:
-        """Return the milliseconds that the turn takes if its core is free.
+        """Return the milliseconds that the turn would have taken with a free core.
 
-        The turn waits for the interpreter lock if another thread that has the lock has no core.
+        Waits of other threads count as well: a thread without a core may hold the interpreter lock,
+        for which this turn then waits.
         """
         return max(self.cpu_ms, self.ms - self.no_core_ms - max(0.0, self.threads_ms))
 
@@ -119,7 +121,7 @@ class TurnMeter:
         self._since = None
 
     def _no_core_ns(self) -> tuple[int, int]:
-        """Return how long the main thread and the other threads have waited for a core."""
+        """Return how many ns the main thread, and all other threads, have waited for a core."""
         own, others = 0, 0
         for thread in threading.enumerate():
             number = thread.native_id or 0
@@ -169,7 +171,10 @@ def install() -> None:
 
 
 def watching(folder: Path, file: Path) -> Path:
-    """Create an environment whose metagames write long turns; return the folder of its programs."""
+    """Create an environment whose metagames write their long turns into ``file``.
+
+    Return the folder of its programs.
+    """
     venv.EnvBuilder(symlinks=True).create(folder)
     (folder / "turns-file").write_text(str(file))
     programs, site = folder / "bin", Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
@@ -189,7 +194,7 @@ def watching(folder: Path, file: Path) -> Path:
 
 
 def longest(file: Path, since: float = 0.0, count: int = 15) -> list[Turn]:
-    """Return the turns in the file that took longest by themselves, and ended after ``since``."""
+    """Return the ``count`` turns with the highest ``own_ms`` that ended after ``since``."""
     lines = file.read_text().splitlines() if file.exists() else []
     turns = [turn for turn in (Turn(**json.loads(line)) for line in lines) if turn.at > since]
     return sorted(turns, key=lambda turn: turn.own_ms, reverse=True)[:count]
