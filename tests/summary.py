@@ -71,7 +71,7 @@ class Summary:
 
 
 def node_id(classname: str, name: str) -> str:
-    """Return pytest's id of a test; the class name begins with the file's path, in dots."""
+    """Return pytest's id of a test; ``classname`` is the path with dots, then the class."""
     words = (classname or name).split(".")  # a file that cannot be imported is its name alone
     for end in range(len(words), 0, -1):
         file = Path(*words[:end]).with_suffix(".py")

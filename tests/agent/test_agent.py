@@ -1,4 +1,4 @@
-"""The agent's orders, the host's signs of life, and the end of game servers without them."""
+"""The agent's orders, and the host's signs of life, without which game servers are stopped."""
 
 from __future__ import annotations
 

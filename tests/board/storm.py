@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
 
 @define
 class At:
-    """A transaction with a fixed ``now``, so that its result is the same on any board."""
+    """A transaction whose ``now`` is fixed, so that its result is the same on every board."""
 
     transaction: Any
     now: float
@@ -230,7 +230,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who performs operations one by one, and awaits ``before`` ahead of each of them."""
+    """A player who performs operations one after another; before each, awaits ``before``."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

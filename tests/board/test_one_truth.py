@@ -92,7 +92,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """A lane's board, which runs the lane's next transaction when its turn in the replay comes."""
+    """A lane's board, which holds the lane's next transaction until its turn in the replay."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)

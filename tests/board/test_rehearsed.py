@@ -1,4 +1,4 @@
-"""The extra checks of the test board, which the memory board does not have."""
+"""The faults that ``RehearsedBoard`` detects and the memory board does not."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def steps(work: Callable[[], object]) -> int:
 
 
 def fill(town: Town, count: int) -> None:
-    """Add this many players, numbered from 11."""
+    """Connect ``count`` more players, who are numbered from 11, to the chat."""
     for number in range(11, 11 + count):
         town.game.people[account(number)] = About(f"Player{number}")
         town.bound(number)

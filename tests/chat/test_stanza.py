@@ -47,7 +47,7 @@ def count(tree: Element) -> int:
 
 
 def tree(node: Element) -> Any:
-    """Return an element's meaning, independent of its spelling."""
+    """Return an element as nested tuples, which are equal for elements with the same meaning."""
     parts = [part if isinstance(part, str) else tree(part) for part in node.children]
     attributes = node.attributes.items()
     names = {key if isinstance(key, str) else key[1]: value for key, value in attributes}

@@ -129,7 +129,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def own_routes() -> list[Route]:
-    """Return the routes that marks of tests name and the specification does not contain."""
+    """Return the routes that tests claim to prove, but that the specification does not contain."""
     matches = (OWN.fullmatch(mark.says) for mark in marks())
     return [Route(*(cell or "" for cell in mark.groups())) for mark in matches if mark]
 

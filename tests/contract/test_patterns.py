@@ -35,7 +35,7 @@ Text = str
 
 @lru_cache(maxsize=1)
 def used() -> dict[tuple[Text, int, bool], set[Text]]:
-    """Return every pattern that the code uses, with the methods that the code calls on it.
+    """Map every pattern in the code to the methods that the code calls on it.
 
     A key consists of the pattern's text, its flags, and whether it matches bytes.
     """
@@ -189,7 +189,7 @@ def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
 
 
 def before_of(whole: Text) -> Text:
-    """Return the first half of a match, which makes a search start again at each character."""
+    """Return the first half of a match; a search in many such halves fails again and again."""
     return whole[: len(whole) // 2]
 
 

@@ -89,7 +89,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
 
     def ledger(self) -> None:
-        """Return None, so that the game has its own in-memory database, which knows all keys."""
+        """Return None, with which the game uses its own in-memory database; it knows all keys."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

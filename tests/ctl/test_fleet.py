@@ -63,7 +63,7 @@ class ReservationTests(SynchronousTestCase):
     """A hunt's service is deleted between the two commands that read all services."""
 
     def reserved(self, deleted: int) -> dict[str, int]:
-        """Return the reservations; ``deleted`` times, a listed service no longer exists."""
+        """Return the reservations, after a listed service has disappeared ``deleted`` times."""
         rest = iter(range(deleted))
 
         def run(docker: Docker, *words: str) -> str:

@@ -61,7 +61,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @abstractmethod
     def engine(self) -> Any:
-        """Return a new engine, which finds the programs that already run."""
+        """Return a new engine, which finds the programs that still run from an earlier engine."""
 
     @abstractmethod
     def ports(self) -> list[str]:
@@ -241,7 +241,7 @@ class SwarmMachine(EngineMachine):
             self.handed_out |= {task["ServiceID"] for task in running}
 
     def begin_match(self, match: str) -> None:
-        """Give the group of a failed match a new one, as the metagame does."""
+        """Give the group of a failed match a new match, as the metagame does."""
         number = int(match[:8], 16) + 1
         self.ids[f"{MATCHES[0][:8]}{match[8:]}"] = f"{number:08x}{match[8:]}"
 
@@ -332,7 +332,11 @@ class SwarmMachine(EngineMachine):
 
     @invariant()
     def launches_without_room_have_started_nothing(self) -> None:
-        """Check that the metagame may launch such a match again."""
+        """Check that no match has got two hunts.
+
+        The metagame repeats a launch that was refused for lack of room, so the first launch must
+        have started nothing.
+        """
         assert self.started_twice == []
 
     @invariant()

@@ -217,7 +217,10 @@ class SwarmTests(SwarmCase):
         self.assertEqual(len(self.running.starts), 1)
 
     def lose_the_port(self, lose: Callable[[str], None]) -> None:
-        """Lose the machine of the only hunt; its port is free only when its agent has ended it."""
+        """Lose the machine of the only hunt; check that its port stays in use for ``HELD_S``.
+
+        By then, the lost machine's agent has ended the hunt.
+        """
         supervisor = self.on_swarm()
         self.running.machines |= {"node2": 4096}
         supervisor.fleet.first_port = 8775  # one hunt

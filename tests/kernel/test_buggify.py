@@ -14,7 +14,10 @@ from svcserver.kernel.buggify import buggify, rare_things
 
 
 def points() -> Iterator[str]:
-    """Yield the name in each call of ``buggify``: a constant, or the code that computes it."""
+    """Yield the name in each call of ``buggify``.
+
+    The name is a constant, or the source code that computes it.
+    """
     for path in sorted(Path(svcserver.__file__).parent.rglob("*.py")):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)) if "buggify(" in text else ():

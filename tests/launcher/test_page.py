@@ -93,7 +93,7 @@ class PageCase(LauncherCase):
     def ask(
         self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
     ) -> tuple[int, str, bytes]:
-        """Send a request like our page's, with header ``fields`` changed; omit empty fields."""
+        """Send a request like our page's; ``fields`` replace header fields, "" leaves one out."""
         data = body if isinstance(body, bytes) else json.dump(body) if body is not None else b""
         headers = {
             "Host": OWN,

@@ -74,7 +74,7 @@ def as_owner(*words: str) -> tuple[str, ...]:
 
 
 def inside(root: str, pictures: str) -> None:
-    """Take the rest of the tour, inside the namespace; write the times into a file there."""
+    """Take the rest of the tour inside the namespace; write the times to a file in ``root``."""
     command = System(Path(root)).command(as_owner(SVCCTL), "root")
     owner = Owner(Path(root) / HOME[1:], HOME, tuple(command))
     steps = taken(Path(pictures), owner).steps

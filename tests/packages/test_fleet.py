@@ -75,7 +75,10 @@ def run_printed(printed: str, first: SwarmMachine, second: SwarmMachine, folder:
 
 @contextmanager
 def engine_of_the_agent(machine: SwarmMachine) -> Iterator[None]:
-    """Put the machine's engine where its agent expects it; all machines share this file system."""
+    """Link the machine's engine to the socket where agents look for their engine.
+
+    All machines of the test share one file system.
+    """
     socket = Path("/var/run/docker.sock")
     if socket.exists():  # of this machine's own engine, which has no game servers
         yield

@@ -109,7 +109,7 @@ def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
 
 # slow: a Debian, an installation of everything and an evening on a whole host
 def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
-    """A Linux distribution builds the project alone, with its own versions of dependencies."""
+    """The dependencies are installed first, as a Linux distribution does; then the sdist alone."""
     [made] = release.glob("svcserver-*.tar.gz")
     project = made.name.removesuffix(".tar.gz")
     with tarfile.open(made) as archive:

@@ -2,9 +2,9 @@
 
     python -m tests.prove.fuzz_chat CORPUS -max_total_time=20
 
-The first byte of an input selects the sender of the rest: a player who is in a room sends it as a
-stanza, or a stranger sends it as raw bytes. No input may cause an exception or log a failure, and
-everything that the second player receives must be well-formed.
+The first byte of an input selects the sender of the other bytes: a player in a room, who sends them
+as a stanza, or a stranger, who sends them as they are. No input may cause an exception or log a
+failure, and everything that the second player receives must be well-formed.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def drain(host: NetworkedHost, machine: SwarmMachine, act: str) -> None:
 
 
 def lost_in_time(host: NetworkedHost, machine: SwarmMachine) -> None:
-    """Check that the hunts of a lost machine end in time, as far as this machine had any."""
+    """Check that the hunts of a lost machine, if it had any, end in time."""
     with Watch() as watch:
         eventually(lambda: hunts_on(host, machine) == 0, 2 * LOST_S, 0.2)
     assert watch.seconds < LOST_S

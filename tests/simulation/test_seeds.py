@@ -55,7 +55,7 @@ def beginning(scenario: Scenario, seconds: float) -> Scenario:
 def drawing() -> random.Random:
     """Return a random generator whose seed is a hash of the code.
 
-    If one of its scenarios breaks a rule, it does so on every machine that tests the same code.
+    So everyone who tests the same code draws the same scenarios, and finds the same violation.
     """
     code = hashlib.sha256()
     folder = Path(svcserver.__file__).parent

@@ -99,7 +99,7 @@ class KilledTests(BackupCase):
             self.killed_everywhere(secrets=secrets, kind="postgresql")
 
     def begun(self, file: Path, *, moves: int) -> Path:
-        """Return a folder where a restore was killed after putting this many files in place."""
+        """Return a folder whose restore was killed after it had put ``moves`` files in place."""
         folder = nowhere(self)
         trap = partial(killed_at_rename, 2 + moves)  # the first rename is the note's
         self.assertEqual(child(trap, "backup", "restore", file, "--into", folder), KILLED)

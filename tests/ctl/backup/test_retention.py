@@ -40,7 +40,7 @@ class RetentionTests(SynchronousTestCase):
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_what_was_dropped_once_is_never_wanted_later(self, made: list[datetime]) -> None:
-        """Deleting old backups is idempotent: a second run deletes none that the first run left."""
+        """Deleting old backups is idempotent: a second run finds nothing more to delete."""
         rule = BackupRetention(3, 2, 2)
         dates = rule.kept(made)
         self.assertEqual(rule.kept(list(dates)), dates)

@@ -144,7 +144,8 @@ class CallerTests(SynchronousTestCase):
         """The gate checks the Host header only of requests from loopback.
 
         Requests from other addresses need no such check, because without a key they get only public
-        files, or a session for the secret of a link that the machine's owner made.
+        files. They also get a session if they send the secret of a sign-in link that the host's
+        owner has made.
         """
         rows = Game(self).door.rows
         opened = {row.path for row in rows if row.access is Access.DIRECT}

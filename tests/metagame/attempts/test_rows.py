@@ -329,7 +329,7 @@ class AttemptTests(SynchronousTestCase):
                 control.end()
 
     def towns(self, name: str) -> tuple[Town, Town]:
-        """Return two equal towns, or one town twice if the request needs no preparation."""
+        """Return two equal towns; if the request needs no preparation, return one town twice."""
         if name not in PLAIN:
             return Town(self), Town(self)
         self.shared = self.shared or Town(self)

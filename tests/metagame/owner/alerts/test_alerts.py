@@ -127,7 +127,7 @@ class AlertTests(SynchronousTestCase):
 
 
 class ChannelTests(SynchronousTestCase):
-    """The forms of the page, which write the channels' files."""
+    """The dashboard's requests that write the channels' env files."""
 
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -138,7 +138,7 @@ class AddressTests(StaffCase):
 
     @proves("a mute by addresses")
     def test_a_mute_lifted_by_an_older_metagame_mutes_no_address(self) -> None:
-        """An older metagame does not know the table of addresses and leaves rows in it."""
+        """An older metagame lifts the mute, but leaves rows in a table that it does not know."""
         self.comes(self.ann, HOME)
         for lifts in ("DELETE FROM sanctions", "UPDATE sanctions SET ends_at = ends_at - 3600"):
             self.do(self.olga, "Mute", "Ann_1", Addresses=True, For="2h")

@@ -76,7 +76,7 @@ class MatchEntry:
 
 @define
 class Launches:
-    """The launches of each account and party; with ``cooldown_s`` 0 they have no limit."""
+    """The launches of each account and party; if ``cooldown_s`` is 0, none prevents another."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last
@@ -121,7 +121,8 @@ class Launches:
     def in_the_way(self, match: Match, now: float) -> dict[AccountId, Match]:
         """Return each player's earlier launch, or an empty dict if the match may start.
 
-        The match may start if neither the party nor at least one of its players has a launch.
+        The match may start if its party has no other launch, and if at least one of its players has
+        no other launch.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
