@@ -29,7 +29,7 @@ FLOORS: dict[str, tuple[tuple[str, float | None], ...]] = {
     "heartbeat": ((TWISTED, None),),
     BEATS_BY_WRK: ((TWISTED_BY_WRK, 1.2),),
     "character-read": ((TWISTED, 0.45),),
-    "save": ((bare["save"], 0.75), (alone["save"], None)),
+    "save": ((bare["save"], 0.85), (alone["save"], None)),
     "inventory": ((bare["inventory"], 0.6), (alone["inventory"], None)),
     "balance": ((TWISTED, 0.7),),
 }
