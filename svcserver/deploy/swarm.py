@@ -44,7 +44,7 @@ START_S = 30.0  # so is an adopted hunt that does not start; the supervisor watc
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
-WAITS_S = 25.0  # a match that lacked room is launched again within this time, or not at all
+WAITS_S = 20.0  # a match that lacked room is launched again within this time, or not at all
 MOST_WAITING = 1_000
 STALE_S = 15.0  # since the last listing; then the state of each machine is unknown
 HELD_S = 60.0  # the agent of a lost machine ends the game servers there within this time
@@ -435,7 +435,8 @@ class SwarmEngine:
         if not longer:
             return False
         placing = sum(not (service.node or service.removing) for service in self.services.values())
-        return sum(record["room"] for record in self.machines()) - placing <= len(longer)
+        # without room, a launch waits as usual, so that it starts as soon as a machine joins
+        return 0 < sum(record["room"] for record in self.machines()) - placing <= len(longer)
 
     def _note_waiting(self, launch: Launch) -> None:
         now, match = self.clock.seconds(), launch.match_id

@@ -324,6 +324,19 @@ class SwarmTests(SwarmCase):
         self.pass_s(WAITS_S)  # group 3 is gone
         self.successResultOf(self.launched(supervisor, 4))
 
+    def test_all_groups_that_ask_get_room_when_a_machine_joins(self) -> None:
+        self.swarm = FakeSwarm({"node1": 10})
+        supervisor = self.on_swarm()
+        for number in (1, 2):
+            launch = self.launched(supervisor, number)
+            self.pass_s(5)
+            self.failureResultOf(launch, NoCapacity)
+        launches = [self.launched(supervisor, number) for number in (2, 1)]
+        self.running.machines["node2"] = 1000
+        self.pass_s(2)
+        for launch in launches:
+            self.successResultOf(launch)
+
     def test_group_for_a_trusted_machine_keeps_no_other_group_waiting(self) -> None:
         self.swarm = FakeSwarm({"node1": 500})
         supervisor = self.on_swarm()
