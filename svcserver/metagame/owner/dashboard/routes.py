@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import ClassVar
 
 from attrs import evolve, field, frozen
@@ -35,6 +37,7 @@ from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect
 # The dashboard's files contain no secret: a key is typed into the page and sent once, for a
 # session cookie.
 PAGE = "index.html"
+MAIN = "app"  # the module that imports all others
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -68,6 +71,8 @@ HEADERS = {
 
 STORABLE = HEADERS | {"Cache-Control": "private, max-age=31536000, immutable"}
 PLACE = b'="/svc/dashboard/'  # the beginning of each address in the page
+_IMPORT = re.compile(rb'^import (.+) from "\./(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(rb"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
 @frozen
@@ -91,33 +96,45 @@ class PageFiles:
 @lru_cache(maxsize=1)
 def read_files() -> PageFiles:
     """Return the page's files; cached, because tests start many services."""
-    replies, digest = {}, sha256()
-    for file in sorted(files(__package__).joinpath("static").iterdir(), key=lambda file: file.name):
-        kind = KINDS.get("." + file.name.rpartition(".")[2])
-        if kind is not None:
-            content = file.read_bytes()
-            digest.update(b"%b %d %b" % (file.name.encode(), len(content), content))
-            replies[file.name] = Answer(200, content, HEADERS, kind)
+    bodies = {
+        file.name: file.read_bytes()
+        for file in files(__package__).joinpath("static").iterdir()
+        if Path(file.name).suffix in KINDS
+    }
+    sources = {Path(name).stem: body for name, body in bodies.items() if name.endswith(".js")}
+    modules: dict[str, bytes] = {}
+    _join(MAIN, sources, modules)
+    bodies[f"{MAIN}.js"] = b"".join(modules.values())
+    digest = sha256()
+    for name, body in sorted(bodies.items()):
+        digest.update(b"%b %d %b" % (name.encode(), len(body), body))
     version = digest.hexdigest()[:16]
-    page = _versioned(files(__package__).joinpath("static", PAGE).read_bytes(), replies, version)
-    replies[PAGE] = evolve(replies[PAGE], body=page)
+    bodies[PAGE] = bodies[PAGE].replace(PLACE, PLACE + version.encode() + b"/")
+    replies = {
+        name: Answer(200, body, HEADERS, KINDS[Path(name).suffix]) for name, body in bodies.items()
+    }
     return PageFiles(version, replies)
 
 
-def _versioned(page: bytes, names: Iterable[str], version: str) -> bytes:
-    """Return the page with the version in its URLs, and with a preload link for each module.
+def _join(name: str, sources: Mapping[str, bytes], modules: dict[str, bytes]) -> None:
+    """Add a module, and before it the modules that it imports, to ``modules``.
 
-    Without the links, a browser would request a module only after reading the modules that import
-    it.
+    Each becomes the call of a function that returns the exports. A browser loads this one script
+    much faster than dozens of modules.
     """
-    scripts = [name.encode() for name in names if name.endswith(".js")]
-    modules = (
-        b'<link rel="modulepreload" href="/svc/dashboard/%b">\n' % name
-        for name in scripts
-        if b"/%b" % name not in page
-    )
-    page = page.replace(b"</head>", b"".join(modules) + b"</head>")
-    return page.replace(PLACE, PLACE + version.encode() + b"/")
+    if name in modules:
+        return
+    source = sources[name]
+    for imported in _IMPORT.finditer(source):
+        _join(imported[2].decode(), sources, modules)
+    body = _EXPORT.sub(b"", _IMPORT.sub(_constants, source))
+    named = name.encode(), body, b", ".join(_EXPORT.findall(source))
+    modules[name] = b"const $%b = (() => {\n%b\nreturn { %b };\n})();\n" % named
+
+
+def _constants(imported: re.Match[bytes]) -> bytes:
+    names = imported[1].removeprefix(b"* as ").replace(b" as ", b": ")
+    return b"const %b = $%b;" % (names, imported[2])
 
 
 FILE = Media(tuple(kind.partition(";")[0] for kind in KINDS.values()))
