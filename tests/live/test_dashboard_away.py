@@ -343,6 +343,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         tab.sign_in(here.key)
         open_account(tab, "Slow_Bye")
         tab.press("Delete")
+        tab.look_at_question()  # takes long, so not in the time of the download
         with tab.page.expect_download(timeout=PATIENCE_MS) as got, frozen(here):
             tab.answer("Delete", Type="Slow_Bye")
             says_that_it_is_away(tab)

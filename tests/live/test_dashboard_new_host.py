@@ -27,7 +27,12 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """Run a metagame without players."""
     folder = new_host(tmp_path_factory.mktemp("dashboard") / "host")
     port = free_port()
-    environ = {"PORT": str(port), "CHAT": "0", "SERVER_NAME": "Evening Hunters"}
+    environ = {
+        "PORT": str(port),
+        "METRICS_PORT": str(free_port()),
+        "CHAT": "0",
+        "SERVER_NAME": "Evening Hunters",
+    }
     arguments = ["--env-file", str(folder / "metagame.env")]
     service = Service("svc-metagame", folder, environ, port, arguments)
     service.start()
