@@ -681,6 +681,7 @@ def test_health_joins_samples_that_are_minutes_apart(browser: Browser, here: Hos
         canvas = tab.page.locator("figure").filter(has_text="Latency").locator("canvas")
         expect(canvas).to_be_visible()
         assert canvas.evaluate(DRAWN) > 0.6
+        tab.picture("health-sparse")
 
 
 @pytest.mark.parametrize("size", list(SIZES))
@@ -699,6 +700,7 @@ def test_messages_do_not_pile_up_or_cover_a_button(browser: Browser, here: Host,
         tab.press("Copy everything")
         tab.told("Invite copied")
         assert tab.page.evaluate(COVERED) == []
+        tab.picture("message")
         tab.confirm("Close")
 
 

@@ -170,6 +170,7 @@ def test_a_page_without_a_stream_says_why_and_resumes(browser: Browser, here: Ho
         page.route(stream, lambda sent: sent.fulfill(content_type="text/event-stream", body=full))
         tab.go("Moderation")
         expect(content).to_contain_text("No live updates. This account has too many pages open.")
+        tab.picture("no-stream")
         page.unroute(stream)
         here.admin("POST", "DashboardMute", {"Account": "Eve", "Reason": "loud"})
         expect(page.get_by_role("row").filter(has_text="loud")).to_be_visible()
@@ -235,6 +236,7 @@ def test_a_killed_server_comes_back_and_knows_the_session(browser: Browser, here
         is_back(tab)
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Audit")
         expect(tab.page.locator("#content .card").first).to_contain_text("sign in")
+        tab.picture("session-survived")
         assert len(here.players) == len(NAMES)
 
 
