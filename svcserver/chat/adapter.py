@@ -118,8 +118,8 @@ class TurnShare:
     clock: IReactorTime
     _waiting: deque[Callable[[], None]] = field(factory=deque)
     _next: IDelayedCall | None = None
-    _since: float = 0.0  # the start of the time in which ``_used`` is counted
-    _used: float = 0.0
+    _used: float = 0.0  # seconds of this turn
+    _ended: float = 0.0  # when the last work ended
 
     def run(self, work: Callable[[], None]) -> None:
         """Do the work now or, if earlier work waits for its turn, after that work."""
@@ -135,9 +135,8 @@ class TurnShare:
             self._next = self.clock.callLater(0, self._turn)
 
     def _is_used_up(self) -> bool:
-        now = self.clock.seconds()
-        if not 0 <= now - self._since < SHARE_OF_S:
-            self._since, self._used = now, 0.0
+        if not 0 <= self.clock.seconds() - self._ended < IDLE_S:
+            self._used = 0.0
         return self._used > SHARE_S
 
     def _do(self, work: Callable[[], None]) -> None:
@@ -145,7 +144,8 @@ class TurnShare:
         try:
             work()
         finally:
-            self._used += self.clock.seconds() - began
+            self._ended = self.clock.seconds()
+            self._used += self._ended - began
 
     def _turn(self) -> None:
         self._next, self._used = None, 0.0
@@ -161,7 +161,8 @@ class TurnShare:
 
 log = Logger()
 
-SHARE_S, SHARE_OF_S = 0.004, 0.010  # the second is the time after which a turn surely ended
+SHARE_S = 0.004
+IDLE_S = 0.010  # without work of the chat; the turn has surely ended then
 BACKLOG = 256 * 1024  # bytes unsent
 # for several processes: a join may send a thousand occupants
 SHARED_BACKLOG = 1024 * 1024

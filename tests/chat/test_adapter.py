@@ -16,7 +16,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.rehearsed import RehearsedBoard
 from svcserver.chat import session, stanza
-from svcserver.chat.adapter import BACKLOG, CUT_S, OVER_RATE_S, PORTION, SHARE_S, ChatFactory
+from svcserver.chat.adapter import (
+    BACKLOG,
+    CUT_S,
+    IDLE_S,
+    OVER_RATE_S,
+    PORTION,
+    SHARE_S,
+    ChatFactory,
+)
 from svcserver.chat.rates import STANZAS
 from svcserver.chat.service import ChatService, chat_service
 from svcserver.chat.settings import Settings
@@ -291,6 +299,19 @@ class AdapterTests(AdapterCase):
             self.clock.advance(0)
             counts.append(len(done))
         self.assertEqual((counts, done), ([3, 6], list(range(6))))
+
+    def test_work_behind_very_long_work_waits_for_the_next_turn(self) -> None:
+        share, done = self.factory.share, list[float]()
+
+        def work() -> None:
+            self.clock.rightNow += 2 * IDLE_S
+            done.append(self.clock.seconds())
+
+        for _ in range(3):
+            share.run(work)
+        self.assertEqual(len(done), 1)
+        self.clock.advance(0)
+        self.assertEqual(len(done), 3)
 
     def test_failed_work_does_not_stop_the_work_behind_it(self) -> None:
         share, done = self.factory.share, list[int]()
