@@ -325,9 +325,10 @@ class Visit(Seen):
 
 @contextmanager
 def visit(browser: Browser, here: Host, size: str = "", colours: str = "") -> Iterator[Visit]:
-    """Open the dashboard in all looks, or those of a size or of colours.
+    """Open the dashboard, to be shown in all looks or in those of one size or colour scheme.
 
-    An error in the browser console fails the test, and so does a last page that does not fit.
+    The test fails if the browser's console shows an error, or if the last page does not fit the
+    window.
     """
     looks = [look for look in LOOKS if look.startswith(size) and look.endswith(colours)]
     address = f"http://127.0.0.1:{here.service.port}"

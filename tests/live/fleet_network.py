@@ -120,7 +120,7 @@ class NetworkedHost:
 def networked_host(
     folder: Path, manager: SwarmMachine, *workers: SwarmMachine, **deploy: str
 ) -> Iterator[NetworkedHost]:
-    """Start the metagame and the deploy server; ``deploy`` are more settings of the latter."""
+    """Start the metagame, and the deploy server with ``deploy`` as additional settings."""
     place, rest = folder / "host", folder / "deploy"
     for created in (place, rest):
         created.mkdir()

@@ -43,7 +43,7 @@ def run() -> tuple[int, str]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Ignore a file that imports no PostgreSQL database, directly or indirectly."""
+    """Ignore a test file that does not import ``GIVES_DATABASES``, directly or indirectly."""
     if not collection_path.match("test_*.py"):
         return None
     return None if GIVES_DATABASES in reached(collection_path) else True

@@ -103,7 +103,7 @@ class Hunting:
         return made
 
     def open(self) -> bool:
-        """Return whether the active firewall rule, or a pending one, lets the player in."""
+        """Return whether the firewall rule lets the player in, or a change of it is pending."""
         request = HTTPConnection(
             HERE, int(value(self.folder, "allowlist", "ALLOWLIST_PORT")), timeout=20
         )

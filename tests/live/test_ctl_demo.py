@@ -1,4 +1,4 @@
-"""``svcctl demo --once``, also called by ``make run ONCE=1``: exit status 0, or the broken link.
+"""``svcctl demo --once``, also run by ``make run ONCE=1``: it names the link that is broken.
 
 A link is one of the programs through which a player's request passes. Real processes are needed
 because the demo is a process tree that must have ended completely.

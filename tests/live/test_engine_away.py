@@ -86,7 +86,7 @@ class Proxy:
 
 @define
 class Away:
-    """The ways to take an engine away and to bring it back."""
+    """An engine, with a function that makes it unavailable and one that brings it back."""
 
     url: str
     go: Callable[[], None]
@@ -218,7 +218,7 @@ feature.with_fallback = lambda result, fallback: result
 
 
 def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
-    """Check that a heartbeat fails if no action may skip live state."""
+    """Check that a heartbeat fails in a metagame where no request can do without live state."""
     changed = sabotaged(NOTHING_DISPENSABLE)
     with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:
         ann = Player(service, register(service, "Ann_1")).begin()

@@ -58,7 +58,8 @@ def hosts(pc: WindowsPC) -> list[str]:
 def is_private(file: Path) -> bool:
     """Return whether only the user may open a file.
 
-    Wine stores an access list as a mode, with the user's rights for the group as well.
+    Wine shows an access list as a mode, with the user's rights for the group as well. So only the
+    rights of others are checked.
     """
     return file.stat().st_mode & 0o007 == 0
 

@@ -1,6 +1,6 @@
 """The owner plays on the host's own PC, where the metagame has the port that the game needs.
 
-Real processes are needed because the tests use the kernel's rules for ports and its lists.
+Real processes are needed because the tests depend on how the kernel shares and lists ports.
 """
 
 from __future__ import annotations

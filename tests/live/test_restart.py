@@ -65,7 +65,7 @@ class Traffic:
             thread.join(PATIENCE_S)
 
     def failed(self) -> dict[str, int]:
-        """Return the replies that a player would notice as failures, each with its count."""
+        """Return the replies that a player would notice as failures, with the count of each."""
         return {item: n for item, n in self.answers.items() if not item.endswith(" 200")}
 
     def goes_on(self, answers: int = 100) -> None:

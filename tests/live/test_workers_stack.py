@@ -49,7 +49,7 @@ class Host:
         return int(value(self.folder, "gateway", "GATEWAY_PORT"))
 
     def workers(self) -> list[int]:
-        """Return the metagame's processes by port."""
+        """Return the process ids of the metagame's workers, ordered by port."""
         results = {}
         for pid in pids():
             words = words_of(pid)

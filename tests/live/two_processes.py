@@ -40,7 +40,7 @@ class Both:
 
     @property
     def owner(self) -> dict[str, str]:
-        """Return an owner's request header."""
+        """Return the header of a request that the owner sends."""
         return {"x-svc-user-api-key": self.key}
 
     async def player(self) -> Player:

@@ -1,8 +1,8 @@
 """All kinds of attacks, briefly, on one host that ``svcctl init`` made and ``svc-stack`` runs.
 
-docs/contributors/attacks.md lists the file that tests each attack in full. This file shows that
-the settings of a new host defend it, and that other players wait hardly longer during the attack
-than on an idle host.
+docs/contributors/attacks.md lists the file that tests each attack in full. This file shows that a
+new host's settings are enough against the attacks. Other players wait hardly longer during an
+attack than on an idle host.
 
 Real processes are needed because a whole host is attacked.
 """
