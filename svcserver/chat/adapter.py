@@ -407,7 +407,8 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def _write(self, frames: bytes) -> None:
         if self._room_for_more():
-            send(self.transport, frames)
+            # an own line must not overtake a large write, which the transport would buffer
+            send(self.transport, frames, at_most=self.factory.backlog)
 
     def _room_for_more(self) -> bool:
         if self.choked or self.state != self.STATE_OPEN:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from socket import socketpair
 from typing import Any
 
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
+from twisted.internet.tcp import Connection
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.adapter import Behind, TurnEnd
 from svcserver.chat.stanza import text_frame
+from svcserver.http.prompt import SMALL
 from tests.chat.test_adapter import AdapterCase
 from tests.chat.town import Town
 
@@ -74,6 +77,17 @@ class SpokenTests(AdapterCase):
             speaker.send_behind(line)
         self.clock.advance(0)
         self.assertEqual(written, [(second, b"1"), (first, b"12"), (second, b"2")])
+
+    def test_many_frames_of_a_turn_are_written_without_the_poller(self) -> None:
+        client = self.connect()
+        for end in (pair := socketpair()):
+            self.addCleanup(end.close)
+            end.setblocking(False)
+        client.transport = Connection(pair[0], client, self.clock)
+        client.transport.connected = True
+        client.send(b"x" * 2 * SMALL)
+        self.clock.advance(0)
+        self.assertEqual(len(pair[1].recv(3 * SMALL)), 2 * SMALL)
 
     @staticmethod
     def note(written: list[tuple[Any, bytes]], client: Any, data: bytes) -> None:
