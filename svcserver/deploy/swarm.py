@@ -694,8 +694,9 @@ class SwarmEngine:
         """Adopt a service of an earlier run, or remove it.
 
         A service is removed if it has no machine, if its label is damaged, or if ``adopt`` returns
-        None. A service that first appears in a later listing is removed, too. Docker created it,
-        but the reply was lost, so this deploy server counts the launch as failed.
+        None. If it has never had a machine, its match can be launched again. A service that first
+        appears in a later listing is removed, too. Docker created it, but the reply was lost, so
+        this deploy server counts the launch as failed.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
@@ -714,6 +715,8 @@ class SwarmEngine:
         service = SwarmService(self.wake, name, server, process, exists=True, launching=False)
         service.removing, service.waiting_since = process is None, self.clock.seconds()
         service.recorded = max((task.created for task in tasks), default="")
+        if process is None and tasks:
+            service.failure = NoCapacity("memory")  # unless a task has a machine, see ``_update``
         if process is not None:
             nobody: Any = None
             process.is_zombie = lambda pid: False

@@ -487,6 +487,20 @@ class SwarmTests(SwarmCase):
         self.assertEqual((again.records(), self.running.services), ([], {}))
         self.assertEqual(self.running.secrets, {})
 
+    def test_launch_that_waited_for_room_at_a_restart_can_be_tried_again(self) -> None:
+        supervisor = self.on_swarm()
+        self.running.machines["node1"] = 10
+        self.hunt(supervisor).addErrback(lambda why: why.trap(NoCapacity))
+        self.pass_s(1)
+        supervisor.hand_over()  # the metagame tries this match again
+        self.engine.stop()
+        supervisor = self.on_swarm()
+        self.pass_s(2)
+        self.running.machines["node1"] = 1024
+        launch = self.hunt(supervisor)
+        self.pass_s(1)
+        self.successResultOf(launch)
+
     def test_launch_that_a_restart_interrupts_is_adopted_while_it_starts(self) -> None:
         supervisor = self.on_swarm()
         self.hunt(supervisor).addErrback(lambda why: why.trap(NoCapacity))
