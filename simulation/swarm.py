@@ -27,6 +27,7 @@ class FakeSwarm:
 
     machines: dict[str, int] = field(factory=lambda: {"node1": 1024})  # free MB by node id
     version: str = "1.41"
+    nano_cpus: int = 4 * 10**9  # of each machine; not reserved here
     down: set[str] = field(factory=set)
     labels: dict[str, Json] = field(factory=dict)  # by node id
     rejecting: set[str] = field(factory=set)  # machines without the image
@@ -128,7 +129,10 @@ class FakeSwarm:
                     "Description": {
                         "Hostname": f"host of {name}",
                         "Engine": {"EngineVersion": "20.10.24"},
-                        "Resources": {"MemoryBytes": self.machines[name] * MB},
+                        "Resources": {
+                            "MemoryBytes": self.machines[name] * MB,
+                            "NanoCPUs": self.nano_cpus,
+                        },
                     },
                     "Status": {
                         "State": "down" if name in self.down else "ready",

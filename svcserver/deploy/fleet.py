@@ -43,9 +43,9 @@ class MachineRecord(TypedDict):
 
     ``state`` is ready, draining, drained, down or unknown. ``players`` are those expected in its
     hunts.
-    ``room`` is the number of hunts for which the machine has memory. ``own`` is true for the
-    machine of the deploy server. ``reached`` says whether a datagram from another machine has
-    reached its game ports; it is null if that is unknown.
+    ``room`` is the number of hunts for which the machine has memory and CPU cores. ``own`` is true
+    for the machine of the deploy server. ``reached`` says whether a datagram from another machine
+    has reached its game ports; it is null if that is unknown.
     """
 
     id: str

@@ -133,6 +133,7 @@ class Machines:
     addresses: Mapping[str, str] = field(factory=dict)
     down: frozenset[str] = frozenset()
     records: tuple[MachineRecord, ...] = ()  # without what runs there
+    nano_cpus: Mapping[str, int] = field(factory=dict)
 
     def has_lost(self, node: str) -> bool:
         """Return whether the machine is lost, or was removed from the swarm."""
@@ -144,7 +145,7 @@ class Machines:
 
         The label ``svc.address`` of a machine takes precedence.
         """
-        addresses, down, records = {}, set(), []
+        addresses, down, records, nano_cpus = {}, set(), [], {}
         for node in nodes:
             node_id, status = str(node["ID"]), node.get("Status", {})
             manager = str((node.get("ManagerStatus") or {}).get("Addr", ""))
@@ -158,7 +159,12 @@ class Machines:
             if status.get("State") == "down":
                 down.add(node_id)
             records.append(_record(node, addresses[node_id], own=node_id == own))
-        return cls(addresses, frozenset(down), tuple(records))
+            nano_cpus[node_id] = int(_resources(node).get("NanoCPUs", 0))
+        return cls(addresses, frozenset(down), tuple(records), nano_cpus)
+
+
+def _resources(node: Any) -> Any:
+    return (node.get("Description") or {}).get("Resources") or {}
 
 
 def _record(node: Any, address: str, *, own: bool) -> MachineRecord:
@@ -171,7 +177,7 @@ def _record(node: Any, address: str, *, own: bool) -> MachineRecord:
         "name": str(description.get("Hostname", ""))[:LONGEST_NAME],
         "address": address,
         "state": state,
-        "memoryBytes": int((description.get("Resources") or {}).get("MemoryBytes", 0)),
+        "memoryBytes": int(_resources(node).get("MemoryBytes", 0)),
         "reservedBytes": 0,
         "hunts": 0,
         "players": 0,
@@ -486,7 +492,7 @@ class SwarmEngine:
                 "Resources": {
                     "Reservations": {
                         "MemoryBytes": memory,
-                        "NanoCPUs": int(self.cpus * RESERVED_CORES * 1e9),
+                        "NanoCPUs": self._reserved_cpus,
                     },
                     "Limits": {
                         "MemoryBytes": memory,
@@ -643,13 +649,18 @@ class SwarmEngine:
         hunts = [server.launch for server in servers if server.launch.kind not in PERSISTENT]
         reserved = sum(self.memory_mb(server.launch.kind) * MB for server in servers)
         free = record["memoryBytes"] - reserved if record["state"] == "ready" else 0
+        cores = self._machines.nano_cpus[record["id"]] // self._reserved_cpus - len(servers)
         return {
             **record,
             "reservedBytes": reserved,
-            "room": max(0, free // (self.memory_mb(Kind.HUNT) * MB)),
+            "room": max(0, min(free // (self.memory_mb(Kind.HUNT) * MB), cores)),
             "hunts": len(hunts),
             "players": sum(len(launch.players) for launch in hunts),
         }
+
+    @property
+    def _reserved_cpus(self) -> int:
+        return int(self.cpus * RESERVED_CORES * 1e9)
 
     async def drain(self, machine: str, on: bool) -> None:
         """Start no more hunts on a machine, and drain the machine after its last hunt.

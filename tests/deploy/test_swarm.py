@@ -436,6 +436,14 @@ class SwarmTests(SwarmCase):
         page = browse("POST", "/gameservers/handle", json={"Act": "drain", "Id": "node9"})
         self.assertEqual(page.status, 404)
 
+    def test_room_for_hunts_is_limited_by_memory_and_by_cores(self) -> None:
+        self.swarm = FakeSwarm({"node1": 4000})
+        self.running.nano_cpus = 10**9  # for four hunts
+        supervisor = self.on_swarm()
+        self.successResultOf(self.launched(supervisor, 1))
+        [machine] = supervisor.machines()
+        self.assertEqual(machine["room"], 3)
+
     def test_agent_gets_the_image_and_a_trial_of_its_game_ports(self) -> None:
         supervisor = self.on_swarm()
         self.running.machines["node2"] = 1024

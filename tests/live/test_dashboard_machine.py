@@ -171,7 +171,7 @@ def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, T
             expect(row).to_contain_text(text)
         for text in ("agent not connected", "clock 3.2 s behind", "image missing", "not reachable"):
             expect(row).to_contain_text(text)
-        expect(tab.page.get_by_text("memory for 5 more")).to_be_visible()
+        expect(tab.page.get_by_text("room for 5 more")).to_be_visible()
         row.get_by_role("button", name="Drain").click()
         tab.confirm("Drain")
         tab.told("<b>second</b> starts no more hunts")

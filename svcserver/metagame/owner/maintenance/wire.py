@@ -109,11 +109,12 @@ class GameServerList(TypedDict):
 class MachineEntry(TypedDict):
     """A machine that runs game servers; ``state`` is ready, draining, drained, down or unknown.
 
-    ``room`` is the number of hunts for which the machine has memory. ``agent`` is connected or
-    away; it is empty on the host's own machine, which needs no agent. ``clockSeconds`` is by how
-    much the machine's clock is ahead of the host's. ``hasImage`` says whether the machine has the
-    game servers' image. These two are null if unknown. ``gamePorts`` says whether a datagram from
-    another machine has reached a game port: reachable, not reachable, or not tried and why.
+    ``room`` is the number of hunts for which the machine has memory and CPU cores. ``agent`` is
+    connected or away; it is empty on the host's own machine, which needs no agent. ``clockSeconds``
+    is by how much the machine's clock is ahead of the host's. ``hasImage`` says whether the machine
+    has the game servers' image. These two are null if unknown. ``gamePorts`` says whether a
+    datagram from another machine has reached a game port: reachable, not reachable, or not tried
+    and why.
     """
 
     id: str

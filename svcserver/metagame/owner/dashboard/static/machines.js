@@ -36,7 +36,7 @@ async function readMachines() {
 function summary(all) {
   const hunts = all.reduce((sum, machine) => sum + machine.hunts, 0);
   const room = all.reduce((sum, machine) => sum + machine.room, 0);
-  return `${count(all.length, "machine")} · ${count(hunts, "hunt")} · memory for ${room} more`;
+  return `${count(all.length, "machine")} · ${count(hunts, "hunt")} · room for ${room} more`;
 }
 
 function listed(all, again) {
