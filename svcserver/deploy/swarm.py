@@ -591,7 +591,7 @@ class SwarmEngine:
             if name not in self.services:
                 await self._adopt(name, sent, tasks.get(sent["ID"], []))
                 created.add(name)
-        for name in created & self.services.keys():
+        for name in [name for name in self.services if name in created]:
             sent = listed.get(name)
             service = self.services[name]
             if sent is not None:

@@ -436,6 +436,20 @@ class SwarmTests(SwarmCase):
         page = browse("POST", "/gameservers/handle", json={"Act": "drain", "Id": "node9"})
         self.assertEqual(page.status, 404)
 
+    def test_hunts_that_end_together_are_removed_in_order_of_launch(self) -> None:
+        """A run of the simulation must not depend on the hashes of names."""
+        self.swarm = FakeSwarm({"node1": 4000})
+        supervisor = self.on_swarm()
+        for number in range(6):
+            self.successResultOf(self.launched(supervisor, number))
+        before = list(self.running.services)
+        for task in self.running.running():
+            self.running.end(task)
+        with mock.patch.object(FakeSwarm, "_delete", autospec=True) as delete:
+            self.pass_s(6)
+        removed = [call.args[2] for call in delete.call_args_list]
+        self.assertEqual(removed[:6], before)
+
     def test_room_for_hunts_is_limited_by_memory_and_by_cores(self) -> None:
         self.swarm = FakeSwarm({"node1": 4000})
         self.running.nano_cpus = 10**9  # for four hunts
