@@ -36,7 +36,7 @@ def has_wrk() -> bool:
 
 
 def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
-    """Measure the baseline with one small reply; ``server`` is its port and pid."""
+    """Measure a server that sends one small reply; ``server`` is the server's port and pid."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
 

@@ -88,7 +88,7 @@ class _Body:
 
 @lru_cache(maxsize=1)
 def _https() -> BrowserLikePolicyForHTTPS:
-    """Return the HTTPS policy, created once because it is slow; the simulation uses no HTTPS."""
+    """Return the HTTPS policy that treq needs; creating it is slow, so all clients share it."""
     return BrowserLikePolicyForHTTPS()
 
 

@@ -33,7 +33,7 @@ class EngineAddress:
         """
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES or not parts.hostname or parts.fragment:
-            raise ValueError("must be memory:, valkey://host:port or valkeys://host:port")
+            raise ValueError("must be `memory:`, valkey://host:port or valkeys://host:port")
         tls = SCHEMES[parts.scheme]
         ca = _authority(parts.query, tls=tls) if parts.query else None
         db = whole_in(parts.path.strip("/") or "0", 5)

@@ -58,7 +58,7 @@ class Kind(Generic[T]):
     def check_listed(self) -> None:
         """Raise TypeError if entries of this kind cannot be listed."""
         if not self.listed:
-            raise TypeError(f"entries called {self.name} are not listed")
+            raise TypeError(f"entries called {self.name} cannot be listed")
 
     def clash(self) -> ValueError:
         """Return the error for two kinds with the same name."""

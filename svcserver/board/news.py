@@ -92,7 +92,7 @@ class NewsFeed:
     async def delivered(self, number: int) -> None:
         """Wait until the message with this number has been delivered in this process.
 
-        Returns immediately while a listener is running or the connection is down.
+        Returns immediately if a listener calls this, or if the connection is down.
         """
         if self._arrived.busy or not self._joined:
             return

@@ -77,7 +77,7 @@ def show(host: Host, out: Out) -> None:
 @click.option(
     "--from", "file", metavar="FILE", help="File with KEY=value lines (URL, TOKEN); - for stdin."
 )
-@click.option("--url", help="A server's URL without secrets (smtps://HOST, Matrix).")
+@click.option("--url", help="A URL without secrets, for --form mail or matrix.")
 @click.option(
     "--set",
     "more",

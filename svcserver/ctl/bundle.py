@@ -60,8 +60,8 @@ _SECRET_NAME = re.compile(r"SECRET|PRIV|PASS|TOKEN|API_KEY|VERIFY_KEYS|ARGS|LAUN
 def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
     """Collect diagnostics into one file without secrets.
 
-    FILE is a tar.gz with the output of svcctl doctor, versions, settings, logs and measurements. It
-    contains names and addresses of players: send it only to people you trust.
+    FILE is a tar.gz with versions, settings, logs, measurements and the output of "svcctl doctor".
+    It contains names and addresses of players: send it only to people you trust.
     """
     folder = host.need_folder("*.env")
     target = file or Path(time.strftime("svc-bundle-%Y%m%d-%H%M%S.tar.gz"))

@@ -52,7 +52,7 @@ def cert() -> None:
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
-    """Make a self-signed certificate or prepare the next one.
+    """Make a certificate, or one to replace it later.
 
     If there is a certificate already, this command prepares the next one. New invites then name
     both certificates, and svcctl cert switch activates the next one.

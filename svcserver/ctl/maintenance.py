@@ -122,7 +122,7 @@ NOBODY_ONLINE = click.option(
     "until",
     is_flag=True,
     callback=lambda _, __, is_set: "nobody" if is_set else "no hunt",
-    help="Wait until no player is online, not just until no hunt is running.",
+    help="Wait until no player is online, too.",
 )
 
 
@@ -189,7 +189,7 @@ def update() -> None:
 def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> None:
     """Restart svc-stack when no hunt is running.
 
-    New hunts are refused until then. svcctl drain off cancels the restart.
+    New hunts are refused until then. To cancel the restart, run "svcctl drain off".
     """
     folder, before = running_stack(
         host,

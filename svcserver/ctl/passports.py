@@ -52,7 +52,7 @@ def key(host: Host, out: Out) -> None:
 @click.argument("key")
 @click.option("--name", default="", help="A name for the host, for your own notes.")
 def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
-    """Accept passports that the host with KEY signed.
+    """Accept passports signed by the host whose key is KEY.
 
     The owner of the other host prints KEY with "svcctl passport key".
     """

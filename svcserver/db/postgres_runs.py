@@ -176,7 +176,7 @@ def _without_those_that_fail(
     run: Callable[[Sequence[Job]], Results],
     judged: Callable[[Failure], Any],
 ) -> Outcomes:
-    """Run the jobs together; whenever some fail, run the rest again. Return all outcomes."""
+    """Run the jobs together; if some fail, run the others again. Return all outcomes."""
     outcomes: Outcomes = []
     broke = False
     while batch:

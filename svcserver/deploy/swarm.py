@@ -743,7 +743,9 @@ class SwarmEngine:
         match's hunt twice.
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
-            service.failure = OSError("a machine had room for it too late")
+            service.failure = OSError(
+                "a machine got room after the launch had failed, so the hunt may have started"
+            )
         kind = service.server.launch.kind
         if is_listed and not service.removing:
             if kind in PERSISTENT and not service.launching:

@@ -1,4 +1,4 @@
-"""The program that uses the game's port, for the sentence that tells the player to end it."""
+"""Finds the program that uses the game's port, so that a message can name that program."""
 
 from __future__ import annotations
 

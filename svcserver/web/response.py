@@ -21,8 +21,8 @@ class Stream:
     def begin(self, out: Any) -> None:
         """Write the body with ``out.write``, and call ``out.finish()`` after the last byte.
 
-        A subclass implements this; the channel calls it once the head is written. ``out.transport``
-        accepts a producer.
+        A subclass implements this; the channel calls it after the head is written.
+        ``out.transport`` accepts a producer.
         """
 
     def half_closed(self) -> None:

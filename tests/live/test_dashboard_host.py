@@ -86,7 +86,7 @@ def test_a_channel_is_added_tested_changed_and_removed(
         assert parse_env_file(path.read_text())["QUIET"] == "23:00-07:00"
         assert parse_env_file(path.read_text())["URL"] == url
         press(channel, "Change")
-        tab.page.get_by_label("Make a new one").check()
+        tab.page.get_by_label("Make a new secret").check()
         tab.picture("alert-new-secret")
         tab.confirm("Change")
         tab.told(f"Channel {name} changed")

@@ -64,7 +64,7 @@ class Player:
 
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
-    """Return a key pair in the format of the two settings; generated once per test run."""
+    """Return the values of AUTH_SIGNING_PRIVKEY_B64 and its public key, made once per test run."""
     made = new_signing_keys()
     return made.private, made.public
 

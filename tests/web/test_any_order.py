@@ -44,7 +44,7 @@ class Halves(Stream):
         out.transport.write(self.body[:2])
 
     def go_on(self) -> None:
-        """Write the second part."""
+        """Write the rest of the body."""
         self.out.transport.write(self.body[2:])
         self.out.finish()
 

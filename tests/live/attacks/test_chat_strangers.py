@@ -24,7 +24,7 @@ MOST = 40  # sockets that the chat takes at once
 
 @define
 class Chat:
-    """A metagame with chat, to which the test connects in the gateway's name from any address."""
+    """A metagame with chat; the test connects as the gateway does, and names any client address."""
 
     service: Service
     port: int

@@ -105,7 +105,7 @@ class GrantBody:
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """Return the grant for the rules."""
+        """Return this request as the ``Grant`` that the rules take."""
         return grant_of(
             [(entry.progression_id, entry.progress) for entry in self.progress_tracks or ()],
             [

@@ -190,7 +190,7 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks with more progress in the passport, and descriptions of what is left out.
+    """Return the tracks that the passport raises, and descriptions of what is not imported.
 
     The progress is limited to what the track's last rank requires.
     """

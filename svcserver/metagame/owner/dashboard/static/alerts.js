@@ -148,7 +148,7 @@ function fields(form, settings = null) {
     { name: "About", label: "Send alerts about", checks: KINDS, value: settings?.about.length ? settings.about : KINDS.map(([kind]) => kind) },
     { name: "Quiet", label: "Quiet time (optional)", placeholder: "23:00-07:00", optional: true, longest: 16, value: settings?.quiet },
     { name: "Private", label: "The receiver is", options: [["", "on the internet"], ["1", "on this machine or network"]], value: settings?.private ? "1" : "" },
-    ...settings && form === "json" ? [{ name: "NewSecret", label: "Signing secret", checks: [["1", "Make a new one. The receiver rejects alerts until you give it the new secret."]], value: [] }] : [],
+    ...settings && form === "json" ? [{ name: "NewSecret", label: "Signing secret", checks: [["1", "Make a new secret. The receiver rejects alerts until it has the new secret."]], value: [] }] : [],
     REASON];
 }
 

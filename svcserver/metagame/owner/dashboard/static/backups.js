@@ -7,7 +7,7 @@ import { badge, button, card, el, head, nothing, redraw, table } from "./dom.js"
 import { state } from "./icons.js";
 import { count, exactly, size } from "./words.js";
 
-const STEPS = [["make", "Copying the database and settings"], ["test", "Testing: restoring it beside the server"], ["check", "Checking the stored backups"]];
+const STEPS = [["make", "Copying the database and settings"], ["test", "Testing the backup on a temporary server"], ["check", "Checking the stored backups"]];
 
 const HOW = "Backups from this page need a running svc-stack. In a terminal, run svcctl backup now.";
 const SOURCES = { file: "stack.env", environment: "environment of svc-stack" };
@@ -95,7 +95,7 @@ async function change(settings, stack, again) {
   if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only to keep fewer backups or to turn backups off)`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,
-    fields: [...stack && own("at") ? [{ name: "at", label: "Time (server time, or off)", value: settings.at, longest: 5 }] : [],
+    fields: [...stack && own("at") ? [{ name: "at", label: "Time of day on the server, or: off", value: settings.at, longest: 5 }] : [],
       ...units.filter(([name]) => own(name)).map(number), ...proof, REASON],
     run: async ({ key, code, reason, ...typed }) => {
       const { at, days, weeks, months } = { ...settings, ...typed };

@@ -31,7 +31,7 @@ function trackName(id) {
 }
 
 function rank(confirmed, earned) {
-  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned; the game has shown the player ${confirmed} so far`;
+  return earned === null || earned === confirmed ? String(confirmed) : `${earned} earned, ${confirmed} shown to the player in the game`;
 }
 
 async function seed(account, live) {
@@ -42,7 +42,7 @@ async function seed(account, live) {
   });
   if (input) {
     await act(() => send("SeedProgression", { UserId: account.id, Mode: input.mode, Reason: input.reason }),
-      (reply) => `Set ${count(reply.Tracks.length, "track")} of ${account.name} to ${reply.Mode === "fresh" ? "0" : "complete"}`, live.again);
+      (reply) => `${account.name}: ${count(reply.Tracks.length, "track")} set to ${reply.Mode === "fresh" ? "0" : "complete"}`, live.again);
   }
 }
 
