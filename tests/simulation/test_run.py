@@ -77,6 +77,16 @@ class RunTests(SynchronousTestCase):
         self.assertEqual([server.adopted for server in started], [True] * len(started))
         self.assertGreater(len(started), 1)
 
+    def test_hunts_on_a_swarm_whose_parts_fail_break_no_rule(self) -> None:
+        names = ("lost-machine", "joined-machine", "restarted-manager", "cut-off-machine")
+        steps = [*script(6, 6, 300.0), Step(150.0, HOST, "kill-deploy", 1)]
+        steps += [Step(60.0 * at, HOST, name, at) for at, name in enumerate(names, 1)]
+        steps += [Step(at, who, "hunt", who) for who in range(6) for at in (55.0, 145.0, 230.0)]
+        run = Run(Scenario(6, 6, 300.0, steps=sorted(steps, key=lambda step: step.at), swarm=True))
+        self.assertEqual(run.run().violations, [])
+        nodes = {server.node for server in run.host.servers.started.values()}
+        self.assertGreater(len(nodes), 1)
+
 
 class StepTests(SynchronousTestCase):
     def test_a_step_is_read_as_it_was_written(self) -> None:

@@ -95,4 +95,4 @@ class SeedTests(SynchronousTestCase):
         while time.process_time() < deadline:
             seed = draw.randrange(1_000, 10**9)
             print(f"seed {seed}")
-            self.hold(Scenario(seed, 8, 300.0, faults=seed % 3 != 0))
+            self.hold(Scenario(seed, 8, 300.0, faults=seed % 3 != 0, swarm=seed % 2 == 0))
