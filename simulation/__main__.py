@@ -32,7 +32,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default=1 / 24,
     help="Length of the run.",
 )
-@click.option("--players", type=click.IntRange(1, 400), default=20, help="Number of players.")
+@click.option("--players", type=click.IntRange(1, 400), help="By default 20; with --swarm 8.")
 @click.option("--seed", type=int, default=1, help="The same seed gives the same run.")
 @click.option("--faults", is_flag=True, help="Break disks, lines, services and game servers.")
 @click.option("--swarm", is_flag=True, help="Run game servers on a Docker Swarm of 3 machines.")
@@ -46,7 +46,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def main(
     days: float,
-    players: int,
+    players: int | None,
     seed: int,
     faults: bool,
     swarm: bool,
@@ -65,7 +65,7 @@ def main(
     seconds = float(max(1, round(days * DAY_S)))
     scenario = Scenario(
         seed,
-        players,
+        players or (8 if swarm else 20),  # the machines have room for some five hunts
         seconds,
         faults,
         steps,

@@ -40,7 +40,7 @@ BASE = "http://docker"
 CALL_S = 10.0
 MAX_REPLY = 32 * 1024 * 1024  # bytes; a task has about 2,000
 MAX_MESSAGE = 300  # characters of an error
-OLDEST = (1, 41)  # Docker 20.10, the first version with jobs
+OLDEST = (1, 41)  # Docker 20.10
 Json = Mapping[str, Any]
 
 
