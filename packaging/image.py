@@ -77,7 +77,8 @@ def install(package: Path, system: Path) -> None:
         f"find {DOC} -mindepth 1 -type d -empty -delete",
     ]
     words = [f"--customize-hook={path}" for path in hooks]
-    run("mmdebstrap", f"--mode={mode}", "--variant=apt", *words, SUITE, system)
+    command = ("mmdebstrap", f"--mode={mode}", "--variant=apt", *words, SUITE, system)
+    run(*command, PYTHONDONTWRITEBYTECODE="1")  # the same bytecode whatever the environment says
 
 
 def commit(system: Path, archive: Path) -> str:
