@@ -285,7 +285,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         tab.press("Set progress")
         tab.page.get_by_role("combobox", name="How").select_option("grandfather")
         tab.confirm("Overwrite")
-        tab.told("of Falke to complete")
+        tab.told("set to complete")
     [renamed] = [
         entry
         for entry in here.admin("GET", "DashboardAudit")["rows"]
