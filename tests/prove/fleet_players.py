@@ -127,11 +127,13 @@ class Hunter:
 def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
     """Let players play in a network; an error in one of them fails the test."""
     players = [Hunter(f"Hunter_{number}") for number in range(count)]
-    loops: list[asyncio.AbstractEventLoop] = []
+    runs: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
     errors: list[BaseException] = []
 
     async def all_play() -> None:
-        loops.append(asyncio.get_running_loop())
+        task = asyncio.current_task()
+        assert task is not None
+        runs.append((asyncio.get_running_loop(), task))
         await asyncio.gather(*(player.play() for player in players))
 
     def work() -> None:
@@ -148,9 +150,8 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
     try:
         yield players
     finally:
-        if loops:
-            for task in asyncio.all_tasks(loops[0]):
-                loops[0].call_soon_threadsafe(task.cancel)
+        for loop, task in runs:  # none, if no player has begun
+            loop.call_soon_threadsafe(task.cancel)
         thread.join()
     assert errors == []
 
