@@ -169,6 +169,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
     with up(owner) as card:
         tour.step("give-it-the-game")
         page = sign_in(browser, card)
+        expect(page.get_by_text("is starting")).to_have_count(0, timeout=60_000)
         tour.take(page, "1-overview")
         tour.step("look-at-it")
         join = invite(page, tour)
