@@ -74,7 +74,8 @@ class OpenPages:
 
     def close(self, session: bytes) -> None:
         """Count the page with this session as closed."""
-        self._open.pop(session, None)
+        if self._open.pop(session, None) is not None:
+            self._since = self.seconds()
 
     def unused_s(self, *, busy: bool) -> float:
         """Return for how many seconds no page was open and the launcher was not ``busy``."""

@@ -482,6 +482,17 @@ class OpenPagesTests(SynchronousTestCase):
         clock.advance(59)
         self.assertEqual(pages.unused_s(busy=False), 59)
 
+    def test_minute_begins_when_the_page_is_closed(self) -> None:
+        clock = Clock()
+        pages = OpenPages(clock.seconds)
+        clock.advance(5000)  # of a PC that has run for long
+        pages.expect()
+        pages.use(b"one")
+        clock.advance(3)
+        pages.close(b"one")  # before anybody has asked
+        clock.advance(1)
+        self.assertEqual(pages.unused_s(busy=False), 1)
+
     def test_page_of_a_crashed_browser_counts_as_closed_later(self) -> None:
         clock = Clock()
         pages = OpenPages(clock.seconds)

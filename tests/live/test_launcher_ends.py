@@ -23,11 +23,11 @@ pytestmark = pytest.mark.live
 
 SOONER = """
 import svcserver.launcher.main as main
-main.UNUSED_S, main.LOOK_UNUSED_S = 15.0, 0.5
+main.UNUSED_S, main.LOOK_UNUSED_S = 10.0, 0.5
 """
 
 
-# slow: 40 s: waits longer than the launcher does, which a busy browser must not exceed
+# slow: 30 s: waits longer than the launcher does, which a busy browser must not exceed
 def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path: Path) -> None:
     change_of(tmp_path).write_text(SOONER)
     running = tmp_path / "launcher" / "state" / "running.json"
@@ -37,7 +37,7 @@ def test_launcher_ends_after_its_last_page_is_closed(browser: Browser, tmp_path:
         page.goto(link_of(started))
         expect(page.get_by_label("Your invite")).to_be_visible()
         page.reload()
-        page.wait_for_timeout(17_000)  # longer than the launcher waits for a page
+        page.wait_for_timeout(12_000)  # longer than the launcher waits for a page
         expect(page.get_by_label("Your invite")).to_be_visible()
         assert running.exists()
         page.close()
