@@ -175,6 +175,7 @@ class Children(ProcessMonitor):
         self.end = end  # ends the stack when a restart cannot help
         self.on_crash: Callable[[str], object] = lambda name: None
         self.on_start: Callable[[str], object] = lambda name: None
+        self.on_complete: Callable[[], object] = lambda: None  # all have been ready once
         self.complete = False  # all components have been ready once
         self.ready: set[str] = set()
         self.starts = 0
@@ -353,6 +354,7 @@ class Children(ProcessMonitor):
             self.complete = True
             where = f"; dashboard: {self.dashboard}" if self.dashboard else ""
             self.log.info("stack ready: {names}{where}", names=names, where=where)
+            self.on_complete()
             return
         component = self._waiting.pop(0)
         self._awaited = component.name

@@ -38,6 +38,7 @@ from svcserver.kernel.system import epoch
 from svcserver.kernel.umask import let_nobody_else_write
 from svcserver.stack import rolling
 from svcserver.stack.alerts.service import alerting
+from svcserver.stack.alerts.watching import HostWatch
 from svcserver.stack.backups import Nightly
 from svcserver.stack.children import Children
 from svcserver.stack.components import (
@@ -221,7 +222,14 @@ def _alerting(
     watch.on_start(STACK, epoch())
     children.on_crash = watch.on_crash
     children.on_start = lambda name: watch.on_start(name, epoch())
+    children.on_complete = partial(check_now, monitor, watch)
     return service
+
+
+def check_now(monitor: FreezeMonitor, watch: HostWatch) -> None:
+    """Check the host, so that the overview does not show its services as starting any longer."""
+    checked = monitor.check().addCallback(lambda _: watch.check())
+    checked.addErrback(lambda failure: log.failure("the check after the start failed", failure))
 
 
 def give_up(reactor: Any) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from svcserver.kernel.host_state import READY, stored
+from svcserver.stack.alerts.watching import EVERY_S
 from tests.ctl.hosts import change, demo_host, said, stack, value
 from tests.support.processes import eventually
 from tests.support.proclist import environ_of, pids, words_of
@@ -24,6 +26,12 @@ def pid_of(folder: Path, component: str) -> int | None:
     """Return the pid of the child that runs with the component's env file."""
     wanted = [f"svc-{component}", "--env-file", str(folder / f"{component}.env")]
     return next((pid for pid in pids() if words_of(pid)[-3:] == wanted), None)
+
+
+def services_of(folder: Path) -> set[str]:
+    """Return the states of the services that the overview shows."""
+    state = stored(folder)
+    return set() if state is None else {service.state for service in state.services}
 
 
 @pytest.fixture
@@ -74,6 +82,7 @@ def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
 def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
     with stack(folder) as process:
         eventually(lambda: "stack ready" in said(folder))
+        eventually(lambda: services_of(folder) == {READY}, EVERY_S / 2)  # before the next check
         process.kill()
         process.wait(30)
         eventually(lambda: all(pid_of(folder, component) is None for component in ALL))

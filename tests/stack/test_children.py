@@ -46,9 +46,13 @@ class ChildrenTests(ChildrenCase):
         self.assertEqual(self.reactor.names, ["metagame"])
         self.reactor.spawned[0].says("metagame ready on 127.0.0.1:61000")
         self.assertEqual(self.reactor.names, ["metagame", "deploy"])
+        complete = list[str]()
+        self.children.on_complete = lambda: complete.append("complete")
         with capturedLogs() as events:
             self.reactor.spawned[1].says('{"message":"deploy ready"}')
+            self.assertEqual(complete, [])
             self.reactor.spawned[2].says("gateway ready")
+        self.assertEqual(complete, ["complete"])
         self.assertEqual(self.reactor.names, list(NAMES))
         texts = [formatEvent(event) for event in events]
         self.assertIn("stack ready: metagame, deploy, gateway", texts)
