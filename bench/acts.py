@@ -10,8 +10,6 @@ line on its standard input, the worker sends requests for that many seconds and 
 object. The worker ends when its standard input is closed.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 It sends the same stanzas as our chat, but reads the client's with regular expressions.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import sys

@@ -1,7 +1,5 @@
 """The baseline of reads: twisted.web with one resource, a small JSON reply and a request log."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

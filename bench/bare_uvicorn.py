@@ -1,7 +1,5 @@
 """The second baseline of reads: uvicorn and Starlette with one JSON route and an access log."""
 
-from __future__ import annotations
-
 import sys
 
 import uvicorn

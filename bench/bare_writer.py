@@ -8,8 +8,6 @@ all waiting writes share one transaction and its fsync. ``login`` signs tokens. 
 number of operations per second. ``bench.bare_store`` offers the same writer over HTTP.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

@@ -7,8 +7,6 @@ with /proc. The cost of one script call is also measured: with the project's own
 txredisapi if that is installed.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

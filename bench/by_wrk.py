@@ -4,8 +4,6 @@ Both servers reply faster than a load generator in Python can send. With a satur
 server idles and wakes up for every single request, so the ratio would mostly measure wake-ups.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A chat client for the load generator: the simulated players' client over asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import socket

@@ -1,7 +1,5 @@
 """The loads on a chat server, and the measured figures."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import re

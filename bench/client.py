@@ -1,7 +1,5 @@
 """A load generator's HTTP client: one keep-alive connection, one request in flight."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, cast
 

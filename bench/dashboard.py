@@ -11,8 +11,6 @@ without an open page. Players send heartbeats all the time. Exits with status 1 
 cost of a page exceeds a limit, or if too few players are online or too few hunts run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import socket

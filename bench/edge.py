@@ -7,8 +7,6 @@ alternate between the servers, and each figure is a median. Throughput is per CP
 server.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import statistics

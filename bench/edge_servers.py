@@ -1,7 +1,5 @@
 """The edge servers that are compared: ours, nginx, HAProxy and Caddy, with the same duties."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

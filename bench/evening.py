@@ -9,8 +9,6 @@ program prints the output of `svcctl demo --once --times`, and the longest turns
 event loop. It exits with the status of the demo, or with 1 if a turn took longer than the limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import tempfile

@@ -6,8 +6,6 @@ The CPU time of a request comes from a run without the profiler, and the shares 
 from a run with it. The profiler sees only the main thread, so the writer's thread is missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import pstats
 import re

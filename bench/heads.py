@@ -1,7 +1,5 @@
 """Request heads of many players, no two of which have the same header fields."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PLAYERS = 2_000  # each with a token and ids of its own, on eight paths: 16,000 heads

@@ -13,8 +13,6 @@ depends on the load; with one player, each transaction has one write. ``--bare``
 20 seconds of CPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -7,8 +7,6 @@ joins the next hunt. The output is joins per second, started hunts per second, a
 group's last join until the address is known.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

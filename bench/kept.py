@@ -1,7 +1,5 @@
 """The results of benches as data: JSON files in ``bench/kept``, and the change between two runs."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path

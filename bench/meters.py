@@ -1,7 +1,5 @@
 """CPU time and memory of a server process, and the figures that wrk prints."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -7,8 +7,6 @@ A bug is a replacement of text in one module. A separate process makes the repla
 imports the module.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib.abc
 import importlib.machinery

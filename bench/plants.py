@@ -1,7 +1,5 @@
 """The bugs that ``bench.planted`` plants, each a text replacement in one module."""
 
-from __future__ import annotations
-
 from attrs import frozen
 
 

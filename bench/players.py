@@ -1,7 +1,5 @@
 """Simulated players, which remember acknowledged data and read it back at the end."""
 
-from __future__ import annotations
-
 import json
 import random
 import secrets

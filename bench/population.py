@@ -5,8 +5,6 @@
 ``--items`` is the number of rows in the item log. The file must not exist.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Iterator

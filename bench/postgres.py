@@ -5,8 +5,6 @@ is the metagame's CPU time per request. The table also shows PostgreSQL's own CP
 number of transactions that the metagame had to retry.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import urllib.request

@@ -7,8 +7,6 @@ newest file there. The documentation shows the same charts of the newest run. Th
 if a bench missed a limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

@@ -1,7 +1,5 @@
 """Measured runs: all players in a closed loop, or many players at a client's own pace."""
 
-from __future__ import annotations
-
 import asyncio
 import statistics
 import time

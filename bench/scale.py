@@ -9,8 +9,6 @@ rounds alternate, and each figure is a median. The exit status is 1 if a limit i
 writes the tables into a page between two marks.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -1,7 +1,5 @@
 """The measurements of ``bench.scale``: live state, requests, chat and the gateway."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time

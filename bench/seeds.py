@@ -10,8 +10,6 @@ last quarter of an hour, when all players have left, adds to the run time but no
 time. Each violation is printed with the command that replays it.
 """
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The servers that are compared: the metagame as an owner runs it, and the baselines."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

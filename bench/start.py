@@ -19,8 +19,6 @@ and one for the ratio to the baseline, which a fast machine may miss. The exit s
 misses both.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import resource

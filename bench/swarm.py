@@ -8,8 +8,6 @@ at a time. The engine's CPU time includes containerd and runc, but not the hunts
 1 if a launch fails.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -1,7 +1,5 @@
 """The limits of the figures, and the tables that show whether they are met."""
 
-from __future__ import annotations
-
 import statistics
 from typing import Any
 

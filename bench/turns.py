@@ -6,8 +6,6 @@ another thread samples its stack. The operating system reports for how long the 
 core.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -9,8 +9,6 @@ players on the used host own accounts of all ages. The start reads the database 
 backup runs while 200 players play at their own pace, and the longest turn of the event loop counts.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

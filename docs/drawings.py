@@ -7,8 +7,6 @@ It needs chromium and npm, which downloads mermaid's script. ``make docs`` needs
 if a drawing is missing. A drawing's file name is the beginning of its text's SHA-256.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

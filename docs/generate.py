@@ -1,7 +1,5 @@
 """The pages of docs/reference, generated from the code whenever the documentation is built."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import time

@@ -3,8 +3,6 @@
 Without a network it only rejects links that KNOWN does not list.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import sys

@@ -5,8 +5,6 @@ page may load anything from another host, so that readers need no network. axe a
 each kind, in both schemes and at both sizes. The search must find a page.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

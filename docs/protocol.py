@@ -1,7 +1,5 @@
 """The page about the chat's protocol: a real conversation, and tables generated from the code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from attrs import define, field

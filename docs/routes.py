@@ -1,7 +1,5 @@
 """The pages about the game's routes, from the OpenAPI document: one for each group of routes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The classes of settings, and the owner's page that documents them."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

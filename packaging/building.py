@@ -3,8 +3,6 @@
 Run a build program by its path, for example ``python packaging/deb.py``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -6,8 +6,6 @@ Needs debhelper and Debian's own python3, for which the packed dependencies are 
 of the same commit, or two builds with the same SOURCE_DATE_EPOCH, are identical byte for byte.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

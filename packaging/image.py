@@ -8,8 +8,6 @@ with a list of its Debian packages. Two builds of a commit on the same state of 
 identical byte for byte.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -8,8 +8,6 @@ Windows. Compiled files have the Python version and the system in their names, s
 folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

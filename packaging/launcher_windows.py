@@ -10,8 +10,6 @@ and not installed. All of them are pinned by hash. Two builds of a commit are id
 byte.
 """
 
-from __future__ import annotations
-
 import filecmp
 import hashlib
 import os

@@ -4,8 +4,6 @@ The package already contains the full licence texts (in each ``*.dist-info``). A
 the licence, the copyright holders, and the path of the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from email.message import Message

@@ -10,8 +10,6 @@ build exits with a one-line error message; it never omits a file silently. A pre
 DIST is replaced when the new one is complete.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

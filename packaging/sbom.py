@@ -7,8 +7,6 @@ Windows. image.py writes the third from the Debian packages in the image. Two ru
 locks, or the same image, are identical byte for byte.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

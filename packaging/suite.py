@@ -1,7 +1,5 @@
 """The Debian release that builds need; ``python packaging/suite.py`` checks this machine."""
 
-from __future__ import annotations
-
 import platform
 
 SUITE, NAME = "bookworm", "Debian 12"

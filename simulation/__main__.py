@@ -1,7 +1,5 @@
 """``python -m simulation``: simulate days of a whole host and its players from one seed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ Without this rule, a host that rejects all players would break no rule, because 
 error replies.
 """
 
-from __future__ import annotations
-
 import re
 from math import inf
 

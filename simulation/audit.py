@@ -1,7 +1,5 @@
 """Compares the data at the end of a run with what the players were told."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from typing import Any

@@ -4,8 +4,6 @@
 and hunt pass. Every row has an owner, and no table has rows that nobody requested.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The players' actions in the chat."""
 
-from __future__ import annotations
-
 import random
 
 from simulation.chat_client import DOMAIN, Chat

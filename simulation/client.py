@@ -1,7 +1,5 @@
 """The HTTP client of the players' library, on the simulated network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The players' downloads of game files."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Faults of machines, connections and disks; each fault ends by itself."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

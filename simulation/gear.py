@@ -1,7 +1,5 @@
 """The players' actions on instanced items, loadouts and the store."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

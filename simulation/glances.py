@@ -1,7 +1,5 @@
 """The players' reads of friends, progress, slayer links and the host's status."""
 
-from __future__ import annotations
-
 import random
 
 from simulation import links

@@ -1,7 +1,5 @@
 """The players' actions in guilds."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

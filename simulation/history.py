@@ -5,8 +5,6 @@ records requests, replies and reads as they happen and reports violations. ``aud
 history with the stored data at the end.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from math import inf
 

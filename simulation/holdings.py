@@ -3,8 +3,6 @@
 Like ``history.py``, this module shares no code with the services. Times are simulated seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen

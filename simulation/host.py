@@ -6,8 +6,6 @@ There is no TLS between relay and gateway, because OpenSSL draws its own random 
 are left out, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

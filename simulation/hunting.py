@@ -4,8 +4,6 @@ The game server authenticates with its key, forwards the player's token, and sen
 concurrently.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

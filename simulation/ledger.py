@@ -5,8 +5,6 @@ batch runs, how long its commit takes, and which disk faults affect it. The data
 process. It is in memory, and spills to a file when it grows large.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

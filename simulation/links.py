@@ -1,7 +1,5 @@
 """The players' actions on slayer links."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

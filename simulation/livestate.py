@@ -1,7 +1,5 @@
 """Checks of the board at the end: it has no players left, and its entries are consistent."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

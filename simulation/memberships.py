@@ -1,7 +1,5 @@
 """The history of guilds as the players saw them: one guild per player, with one leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from attrs import define, field, frozen

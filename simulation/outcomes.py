@@ -1,7 +1,5 @@
 """The outcomes of requests, and the list of violations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import define, field, frozen

@@ -1,7 +1,5 @@
 """The results of acknowledged requests that must be visible to another player."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 from attrs import define, field, frozen

@@ -1,7 +1,5 @@
 """The timeline of a run, with places and faults: as text, or as an HTML page with an SVG."""
 
-from __future__ import annotations
-
 from html import escape
 
 from simulation.run import Moment, Result

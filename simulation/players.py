@@ -1,7 +1,5 @@
 """The players' actions around logging in, logging off and hunting; and the table of all actions."""
 
-from __future__ import annotations
-
 import random
 
 from simulation.answers import SETTLES_S

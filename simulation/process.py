@@ -1,7 +1,5 @@
 """A simulated process of the host: the reactor that its code uses. The process can be killed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

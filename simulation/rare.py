@@ -1,7 +1,5 @@
 """The rates of the rare events of ``kernel/buggify.py`` in a run; some rates are zero."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

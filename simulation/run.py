@@ -1,7 +1,5 @@
 """A run: a host and its players from one seed, then a quiet period, then the audit."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import random

@@ -1,7 +1,5 @@
 """A Docker Swarm in memory, with its machines, services, tasks and secrets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

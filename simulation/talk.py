@@ -1,7 +1,5 @@
 """The history of the chat as players received it: one order, no repeated and no lost lines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Replacements for a simulated host's surroundings: keys, firewall, files and treq client."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import random

@@ -5,8 +5,6 @@ depend only on the test, so that a failing test fails in every run; with ``SVC_T
 differ between runs. Requests to this machine never use a proxy, even if the environment names one.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

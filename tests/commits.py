@@ -4,8 +4,6 @@ python -m tests.commits FILE    # one message, as git passes it to the hook
 python -m tests.commits         # every commit since the last release
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The order of the tests, the programs that tests find, and which tests may start processes."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

@@ -7,8 +7,6 @@ exit status is 1 if a test has failed in any run, or was slow in every run witho
 (``tests/support/slow.py``).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

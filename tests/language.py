@@ -4,8 +4,6 @@ python -m tests.language            # every fault that tests/language.txt does n
 python -m tests.language PATH ...   # every fault below these paths, excused or not
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

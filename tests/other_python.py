@@ -7,8 +7,6 @@ sufficiently new Python, or the package registry cannot be reached, the program 
 creates nothing.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import shutil

@@ -4,8 +4,6 @@ Most of these files are thrown away. A database, however, waits for the disk at 
 a busy disk this can take seconds, which is longer than tests wait.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@
 Each part of the run is a pytest session that exited with STATUS and wrote FOLDER/NAME.xml.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterable, Iterator

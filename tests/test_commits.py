@@ -1,7 +1,5 @@
 """The rules of CONTRIBUTING by which commit messages are accepted or rejected."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.commits import LONGEST, fault

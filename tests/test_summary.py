@@ -1,7 +1,5 @@
 """The summary that ``make test`` prints (tests/summary.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -7,8 +7,6 @@ Programs that no package registry has, such as nft and curl, come from the machi
 missing ones are downloaded with apt and unpacked into ``.venv/tools``.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

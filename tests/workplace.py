@@ -5,8 +5,6 @@ tests that need them are skipped with a message, unless SVC_TEST_REQUIRE require
 (``.ci/run``). Programs that only packaging needs are not reported as faults.
 """
 
-from __future__ import annotations
-
 import platform
 import resource
 import shutil

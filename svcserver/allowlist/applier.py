@@ -3,8 +3,6 @@
 Changes that arrive during the wait are combined into one run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from attrs import define, field, frozen

@@ -3,8 +3,6 @@
 Spec: 2 §4 Allowlist helper, §8 Allowlist.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@
 addresses closes the ports. Spec: 2 §4 Allowlist helper.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

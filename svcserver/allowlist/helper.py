@@ -3,8 +3,6 @@
 The helper also writes an audit log. Spec: 2 §4 Allowlist helper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The state file and the audit log, both with mode 0600."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Runs firewall programs by absolute path, with the script on standard input."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ path 404, wrong secret 401, wrong method 405, too large 413, invalid JSON 400. `
 another order. Spec: 2 §4 Allowlist helper.
 """
 
-from __future__ import annotations
-
 from attrs import define
 from twisted.logger import Logger
 from twisted.web.resource import IResource

@@ -1,7 +1,5 @@
 """``svc-allowlist``: opens the UDP game ports only for players' addresses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The settings of ``svc-allowlist``, explained in docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 import ntpath
 import posixpath
 

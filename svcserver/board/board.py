@@ -7,8 +7,6 @@ run more than once, so it must have no effect outside its transaction. The trans
 the time, new ids and a method to publish events.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The delivery of events to listeners, in order, in every process that shares the board."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """A transaction on an external engine, and the entries that were loaded for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The function that creates the ``Board`` for LIVE_URL, and the memory board's snapshot."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

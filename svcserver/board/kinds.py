@@ -1,7 +1,5 @@
 """The kinds of board entries, each with the type of its values and its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from functools import cache
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """A board for a single process; it needs no engine, and its data are lost when the process ends."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar

@@ -8,8 +8,6 @@ engine that starts empty gets a new id, its life id. If the life id has changed,
 engine's list are new.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Callable

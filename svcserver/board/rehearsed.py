@@ -4,8 +4,6 @@ It runs all work twice and requires the same outcome both times. It also encodes
 value, so that a change made to a value after reading it is lost, as on an engine.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import cattrs

@@ -10,8 +10,6 @@ If someone stored a value of another Redis type under one of these keys, the val
 counts as absent. Otherwise every transaction that reads the key would fail.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from attrs import field, frozen

@@ -6,8 +6,6 @@ may change. So after more than one load, the entries are compared before a resul
 returned. The engine's clock gives the time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar

@@ -1,7 +1,5 @@
 """Helpers for the Deferreds of board transactions."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred

@@ -4,8 +4,6 @@ autobahn does the handshake, the unmasking and the closing. Broadcasts bypass au
 ``sendMessage``, so that each frame is encoded only once for all connections.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Log-in, resource binding, and the limits on one account's sessions. Spec: 2 §4 Chat, §5, §8."""
 
-from __future__ import annotations
-
 from attrs import define, field, frozen
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger

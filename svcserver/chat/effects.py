@@ -1,7 +1,5 @@
 """Effects: the actions that a session asks the server to perform, in order."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from attrs import frozen

@@ -5,8 +5,6 @@ with the most connections are closed first. Connections that have not logged in 
 players'. The choice never scans all connections.
 """
 
-from __future__ import annotations
-
 from typing import Generic, Protocol, TypeVar
 
 from attrs import define, field

@@ -5,8 +5,6 @@ Events about one session (such as ``Entering`` and ``SessionEnded``) are applied
 published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

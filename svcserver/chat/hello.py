@@ -9,8 +9,6 @@ previous one, so that one part at a time is in transit. Each part describes its 
 when this part is published, not as they were when the announcement began.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import define, field

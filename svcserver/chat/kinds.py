@@ -5,8 +5,6 @@ method of ``ports.Memberships`` for state in memory, or a field of ``ports.About
 database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from attrs import frozen

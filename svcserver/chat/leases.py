@@ -5,8 +5,6 @@ publishes an event. So all processes remove the silent process at the same posit
 events. If the silent process is still alive, it ends its sessions and continues under a new name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The delivery of room lines and whispers. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from attrs import define
 from twisted.logger import Logger
 from twisted.words.xish.domish import Element

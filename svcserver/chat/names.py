@@ -1,7 +1,5 @@
 """The syntax of domains, resources, room names and nicknames. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote_to_bytes
 

@@ -1,7 +1,5 @@
 """The accounts that are online, with their sessions and the data last read about them."""
 
-from __future__ import annotations
-
 from attrs import define, field
 
 from svcserver.chat.kinds import KINDS

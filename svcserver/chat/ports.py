@@ -1,7 +1,5 @@
 """The interfaces that the chat needs; the metagame and ``adapter`` implement them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

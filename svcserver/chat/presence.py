@@ -1,7 +1,5 @@
 """The presence that friends see outside rooms. Spec: 2 §4 Chat, §6."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The rate limits of sessions. Spec: 2 §8."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from svcserver.chat.settings import Settings

@@ -1,7 +1,5 @@
 """The translation of stanzas into effects. Spec: 2 §4 Chat, §5."""
 
-from __future__ import annotations
-
 from twisted.words.protocols.jabber import sasl
 from twisted.words.xish.domish import Element
 

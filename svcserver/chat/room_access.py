@@ -1,7 +1,5 @@
 """The rules for entering and leaving rooms. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from attrs import define
 from twisted.logger import Logger
 

@@ -3,8 +3,6 @@
 This module does no I/O; its caller runs ``tick`` once a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The chat's settings, explained in docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 from attrs import frozen
 
 from svcserver.chat.names import is_domain

@@ -4,8 +4,6 @@ A frame holds one element (RFC 7395). Every construct that XMPP forbids is refus
 checked before an element is created, so the cost of a frame is linear in its bytes.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from struct import pack

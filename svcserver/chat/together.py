@@ -1,7 +1,5 @@
 """The interface of rooms and messages to a chat that runs in several processes."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from twisted.internet.defer import Deferred

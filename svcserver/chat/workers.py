@@ -7,8 +7,6 @@ with all its sessions. If it is still alive, it ends its sessions and continues 
 process that may have missed events publishes Hello, and the others announce their sessions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

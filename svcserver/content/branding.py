@@ -3,8 +3,6 @@
 Spec: 2 §4 Content server, §8 Branding image.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

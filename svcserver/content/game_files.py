@@ -4,8 +4,6 @@ A file that is missing, has the wrong size or has changed is not served until a 
 bytes would not match the manifest. Spec: 2 §7 file_unavailable.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

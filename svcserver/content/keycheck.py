@@ -4,8 +4,6 @@ Answers are cached by the key's SHA-256; the key itself is neither stored nor lo
 Concurrent requests with the same key share one query. Spec: 2 §4 Content server.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import treq

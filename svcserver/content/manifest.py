@@ -4,8 +4,6 @@ A manifest that breaks a rule is rejected when the server starts, because launch
 every downloaded file against the manifest. Spec: 2 §2 Content manifest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

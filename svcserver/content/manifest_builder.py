@@ -8,8 +8,6 @@ the file's size and time are unchanged.
     report = verify_manifest(Path("game"), manifest, progress=bar.update)
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """The launcher's news, re-read when the file changes. Spec: 2 §4 Content server."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path

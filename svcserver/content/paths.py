@@ -4,8 +4,6 @@ An unsafe path is rejected before any look-up.
 Spec: 2 §7.
 """
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote_to_bytes
 

@@ -1,7 +1,5 @@
 """``svc-content``: game files, branding and news for launchers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define

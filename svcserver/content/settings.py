@@ -1,7 +1,5 @@
 """The settings of ``svc-content``. Spec: 2 §4, docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 import ipaddress
 from pathlib import Path
 from urllib.parse import urlsplit

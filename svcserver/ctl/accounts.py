@@ -1,7 +1,5 @@
 """The commands ``svcctl account``, ``svcctl gameserver-key`` and ``svcctl invite``."""
 
-from __future__ import annotations
-
 import sys
 import time
 

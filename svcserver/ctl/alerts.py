@@ -1,7 +1,5 @@
 """``svcctl alerts``: manage and test the channels that alerts are sent to."""
 
-from __future__ import annotations
-
 import socket
 import time
 from contextlib import suppress

@@ -4,8 +4,6 @@ The running metagame executes them through the dashboard's routes. ``ban`` and `
 work while no metagame runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

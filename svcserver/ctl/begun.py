@@ -5,8 +5,6 @@ last, and then remove the marker. After an interruption, even by ``kill -9``, th
 repeats all steps with the keys that were already created.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -4,8 +4,6 @@ A setting is shown if a component knows its name and it cannot hold a secret. In
 host's secrets are masked in every text.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -1,7 +1,5 @@
 """The command ``svcctl capacity``: the resources a hunt uses, and which runs out first."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

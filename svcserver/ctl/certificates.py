@@ -1,7 +1,5 @@
 """The command ``svcctl cert``: the gateway's certificate, which players pin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

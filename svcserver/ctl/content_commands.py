@@ -1,7 +1,5 @@
 """The command ``svcctl content``: the game files and the launcher that players download."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Access to the database in short transactions, while a metagame may be running."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

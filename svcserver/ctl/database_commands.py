@@ -1,7 +1,5 @@
 """The command ``svcctl db``, which maintains the database. Only a restore needs a stopped host."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The command ``svcctl demo``, used by ``make run``: starts a new host with simulated players."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ daily average until they rotate. One backup is added each night until the oldest
 size follows from the forecast size of the database.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The commands ``svcctl relay`` and ``svcctl allowlist``."""
 
-from __future__ import annotations
-
 import click
 
 from svcserver.allowlist.service import close_ports

@@ -5,8 +5,6 @@ Finally, ``metagame.env`` is written, which makes the folder a host. ``begun`` h
 interruptions.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shlex

@@ -1,7 +1,5 @@
 """The command ``svcctl init``, which writes a ready-to-run host."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from urllib.parse import urlsplit

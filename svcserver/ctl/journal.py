@@ -1,7 +1,5 @@
 """The log lines of the host's systemd units, read from the journal."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

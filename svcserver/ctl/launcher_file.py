@@ -1,7 +1,5 @@
 """The launcher that a host offers: finds the built file and copies it into the host's folder."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 A subcommand's module is imported when needed, because importing all modules takes seconds.
 """
 
-from __future__ import annotations
-
 import errno
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """The commands ``svcctl drain`` and ``svcctl update``, which empty a server before a restart."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

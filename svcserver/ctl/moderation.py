@@ -3,8 +3,6 @@
 A running metagame polls the database twice a second, so changes reach players within a second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Audit rows for changes that a command makes outside the database."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The command ``svcctl openapi``, which prints the OpenAPI document of a host's metagame."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -4,8 +4,6 @@ Everything that a command prints for people is printed here, because this module
 text (``kernel.foreign_text``). Elsewhere in ``ctl``, ruff forbids ``print`` and ``click.echo``.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The command ``svcctl passport``: signed data that players bring from a trusted host."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from pathlib import Path

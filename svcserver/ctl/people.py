@@ -1,7 +1,5 @@
 """Commands on one account: its data, its saves, and its access to the dashboard."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

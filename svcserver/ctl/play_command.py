@@ -1,7 +1,5 @@
 """The command ``svcctl play``: runs and checks a session with simulated players."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """PostgreSQL's client programs: functions that find them, run them and dump a database."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

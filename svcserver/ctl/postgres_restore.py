@@ -1,7 +1,5 @@
 """Replaces a PostgreSQL database with a dump, completely or not at all."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

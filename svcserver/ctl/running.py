@@ -4,8 +4,6 @@ A stack writes a file into the host's folder. Other services are found through t
 database: an SQLite file has a lock that names the process, and PostgreSQL lists its connections.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import struct

@@ -1,7 +1,5 @@
 """A child process that runs ``svc-stack`` for a command."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """The commands ``svcctl status`` and ``svcctl figures``: players, game servers and health."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Event

@@ -1,7 +1,5 @@
 """Ends a command cleanly on SIGTERM and when the terminal closes, as on Ctrl-C."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@
 for a host in ``/srv/game``; ``python -m svcserver.ctl.units docs/host`` writes that copy.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The SQLAlchemy engine for DATABASE_URL; its configuration makes committed writes durable."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Chooses the ledger that fits the database; features know only the ``Ledger`` protocol."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 from sqlalchemy import Column, Engine

@@ -5,8 +5,6 @@ minute for each kind of fault. A programming error, such as an invalid statement
 as an unexpected failure.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from typing import Any

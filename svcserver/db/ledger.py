@@ -9,8 +9,6 @@ Stores build their statements once, at module level, with bindparams. To build a
 call would halve the throughput.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """Tables with at most one row, for settings and states of the whole server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

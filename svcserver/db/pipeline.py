@@ -4,8 +4,6 @@ The connection uses libpq's pipeline mode: statements are prepared once, sent to
 together. Only one thread may use a connection. A broken connection is opened again at its next use.
 """
 
-from __future__ import annotations
-
 import select
 from collections import deque
 from collections.abc import Callable, Sequence

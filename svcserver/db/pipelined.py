@@ -5,8 +5,6 @@ together, and each job continues with its result. A job does not notice the othe
 connection seems to be its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

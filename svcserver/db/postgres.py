@@ -6,8 +6,6 @@ on several accounts runs alone, as SERIALIZABLE, and is repeated after a conflic
 docs/contributors/transactions.md lists such work.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from threading import Thread
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ If ``work`` raises an error, its changes are always rolled back. Where the speci
 record of a refusal, ``work`` runs inside ``write_or_record`` and raises ``RefusedWrite``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

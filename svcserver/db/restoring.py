@@ -1,7 +1,5 @@
 """The lock that a restore holds on a database, so that no metagame starts meanwhile."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

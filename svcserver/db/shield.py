@@ -4,8 +4,6 @@ The HTTP server cancels a handler when its client disconnects. A database write 
 still commits. So the steps that follow it, such as signals to other features, must run, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar

@@ -4,8 +4,6 @@ A full disk does not only stop saves. It also stops the log, the check of a back
 shell log-in of the operator who wants to free space. So writes are refused before the disk is full.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ server commits a job immediately, and on a busy server many jobs share a commit 
 has the figures).
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Checks, before any migration, that a PostgreSQL server is suitable."""
 
-from __future__ import annotations
-
 from sqlalchemy import Engine
 
 from svcserver.db.engine import BadDatabase, SQLAlchemyError, is_sqlite, make_engine

@@ -1,7 +1,5 @@
 """Single transactions for startup and for ``svcctl``, and the rules for retrying them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

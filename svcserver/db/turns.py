@@ -4,8 +4,6 @@ SQLite has one reader thread. Without these queues, eight large reads of one acc
 log-ins until the last read is done. With the queues, jobs of other accounts run between the reads.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Statements that insert a row or overwrite the row with the same primary key."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The output of game servers as an owner sees it: whole lines, in colour, without secrets."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ another to receive. With a single socket, the other side's datagrams would look 
 own. A firewall could then let them in although it blocks players' datagrams.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, TypedDict
 

@@ -3,8 +3,6 @@
 Every call has a deadline, and every reply a maximum size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 "Exec format error" both for a Windows program and for a program for another processor.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

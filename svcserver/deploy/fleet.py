@@ -1,7 +1,5 @@
 """The state of the fleet of game servers: ports, records and memory reservations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypedDict
 

@@ -5,8 +5,6 @@ number of unread bytes in each UDP socket. On a working server the number rises 
 frozen server it only rises. The metagame reports the servers whose players have sent a heartbeat.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 import sys

@@ -1,7 +1,5 @@
 """The history of launches: which game servers ran, how each ended, and which matches are over."""
 
-from __future__ import annotations
-
 from collections import deque
 from pathlib import Path
 from typing import TypedDict, cast

@@ -1,7 +1,5 @@
 """The orders that an engine carries out: a launch, its program and its key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

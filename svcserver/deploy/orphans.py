@@ -4,8 +4,6 @@ They are game servers without a record, and children of launchers and game serve
 environment variable that identifies the deploy server. Spec: 2 §3.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

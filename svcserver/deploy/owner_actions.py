@@ -1,7 +1,5 @@
 """The owner's actions on one game server: start, stop, restart, and show its output."""
 
-from __future__ import annotations
-
 from attrs import define
 from twisted.internet.defer import TimeoutError
 

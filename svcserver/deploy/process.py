@@ -8,8 +8,6 @@ A process that an earlier run started is not our child. A pidfd reports its end,
 code. Its output still arrives through its own pipes (``child_setup.py``).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

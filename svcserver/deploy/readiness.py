@@ -1,7 +1,5 @@
 """The wait until a game server is ready; off by default. Spec: 2 §4 Deploy server, lifecycle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The specification's two routes need no credential. All other routes need the machine's ticket.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, NotRequired, TypedDict
 
 from attrs import field, frozen

@@ -6,8 +6,6 @@ machine has not been restarted since, or the process has our mark in its environ
 is not enough, because another process may have the pid by now.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of ``svc-deploy``, explained in docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from urllib.parse import urlsplit

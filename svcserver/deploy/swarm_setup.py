@@ -4,8 +4,6 @@ Only a deploy server with GAMESERVER_ENGINE=swarm imports this module: the clien
 tenth of a second to import.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

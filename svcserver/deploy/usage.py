@@ -1,7 +1,5 @@
 """The memory and CPU time that game servers use."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any

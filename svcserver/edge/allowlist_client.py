@@ -1,7 +1,5 @@
 """The HTTP call that tells an allowlist helper to open or close the game ports for an address."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.interfaces import IReactorTime

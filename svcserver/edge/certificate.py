@@ -5,8 +5,6 @@ Players pin the fingerprint in their invite, so nothing here overwrites a certif
 current one, so that invites name both. Later it replaces the current one. Spec: 2 §4 Gateway.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import os

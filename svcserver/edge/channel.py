@@ -1,7 +1,5 @@
 """A client's connection at the edge: each request is checked, then forwarded or refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import frozen

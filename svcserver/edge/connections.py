@@ -1,7 +1,5 @@
 """The client connections of an edge service; above a limit, idle connections are closed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

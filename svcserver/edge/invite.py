@@ -5,8 +5,6 @@ During a certificate renewal, ``fp2`` is the next certificate's fingerprint; bot
 The string is a secret, because it contains the invite code. Spec: 2 §4 Launcher relay.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import re

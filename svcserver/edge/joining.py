@@ -1,7 +1,5 @@
 """The join string of a host and the letter for a friend, made from the configuration folder."""
 
-from __future__ import annotations
-
 import re
 from ipaddress import ip_address
 from pathlib import Path

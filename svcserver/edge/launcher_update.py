@@ -4,8 +4,6 @@ A launcher knows the certificate's fingerprint from its invite. So the launcher 
 offer comes from the host's owner, even if an attacker controls the server that stores the file.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

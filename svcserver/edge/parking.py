@@ -4,8 +4,6 @@ An upstream that accepted connections before and now refuses them counts as rest
 ``RESTARTS`` times the time that a request may wait. After that it counts as down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

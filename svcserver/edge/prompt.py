@@ -9,8 +9,6 @@ This uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of
 is missing, ``serving`` and ``connecting`` return Twisted's own protocol.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from cryptography.hazmat.bindings.openssl.binding import Binding

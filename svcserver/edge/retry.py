@@ -1,7 +1,5 @@
 """The retries of one request whose upstream restarts or ends before it answers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

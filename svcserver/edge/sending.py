@@ -1,7 +1,5 @@
 """The sentences that an owner sends to a friend with an invite, and fingerprints as words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from svcserver.edge.invite import Invite

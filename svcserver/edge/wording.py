@@ -3,8 +3,6 @@
 Spec: 2 §4 Gateway, headers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

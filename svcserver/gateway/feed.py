@@ -3,8 +3,6 @@
 Spec: 2 §4 Gateway, allowlist feed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ the launcher files that the content server offers. Every ``CHECK_EVERY_S`` secon
 checks which files these are. A browser on Windows gets the link to the Windows program first.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable, Collection, Sequence

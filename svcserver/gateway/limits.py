@@ -5,8 +5,6 @@ whole /64 network. Providers also give whole /56 and /48 networks to one custome
 gets only twice the limit of one address, and a whole /48 four times. Spec: 2 §8.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping

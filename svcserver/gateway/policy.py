@@ -5,8 +5,6 @@ from the internet until it is added to this list.
 Spec: 2 §4 Gateway, §7, §8, §9.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import StrEnum

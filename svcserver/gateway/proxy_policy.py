@@ -1,7 +1,5 @@
 """The gateway's policy for the proxy core: routing, rate limits, headers, feed, log line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from sys import intern

@@ -1,7 +1,5 @@
 """``svc-gateway``: the public HTTPS endpoint."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

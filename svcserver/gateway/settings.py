@@ -1,7 +1,5 @@
 """The settings of ``svc-gateway``; see docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

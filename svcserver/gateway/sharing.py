@@ -6,8 +6,6 @@ that uses two gateways therefore gets more tokens at first, and fewer afterwards
 is down, each gateway counts only its own requests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

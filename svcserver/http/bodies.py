@@ -1,7 +1,5 @@
 """Incremental body readers: by length, chunked, or until the connection ends."""
 
-from __future__ import annotations
-
 import re
 
 from attrs import define, field

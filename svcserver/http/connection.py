@@ -11,8 +11,6 @@ answer is written, ``next_request`` or ``end``. ``web/channel.py`` answers reque
 ``edge/channel.py`` forwards them.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum

@@ -6,8 +6,6 @@ if somebody has pointed this name at 127.0.0.1. Origin and Sec-Fetch-Site say th
 from another site.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import socket

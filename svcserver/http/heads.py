@@ -8,8 +8,6 @@ Clients repeat their header fields and their request lines. So the request line 
 cached separately, and the parsers parse only the part that is new.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The address of a client: that of the connection, or the one that our own proxy forwards."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Sequence
 from typing import Any

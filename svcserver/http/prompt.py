@@ -5,8 +5,6 @@ poller and one turn of the event loop for every answer. A socket with nothing bu
 always accepts a small write immediately. Twisted handles any remaining bytes and all errors.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.tcp import Connection

@@ -1,7 +1,5 @@
 """The second parser of request heads, llhttp, whose result must equal that of our parser."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import httptools

@@ -5,8 +5,6 @@ writes the state: each channel with its newest deliveries. For the files that de
 see ``alert_settings``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

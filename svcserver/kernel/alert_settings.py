@@ -1,7 +1,5 @@
 """The settings of alert channels: each has a file ``alert-NAME.env`` in the host's folder."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os

@@ -1,7 +1,5 @@
 """The settings of nightly backups, in ``stack.env``: schedule, retention and encryption."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import time

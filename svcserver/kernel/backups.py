@@ -4,8 +4,6 @@ The dashboard and the stack's alerts read the file. The process that makes a bac
 which ends with the process. So a killed run is detected.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

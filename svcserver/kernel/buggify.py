@@ -6,8 +6,6 @@
 Outside a simulation, ``buggify`` always returns False, at the cost of one comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

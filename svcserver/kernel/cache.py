@@ -5,8 +5,6 @@ us with this cache, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 
 dict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 

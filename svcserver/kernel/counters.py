@@ -4,8 +4,6 @@ counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 

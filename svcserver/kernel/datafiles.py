@@ -1,7 +1,5 @@
 """The package's JSON data files, which an owner may replace; an invalid file prevents the start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The limit of open files and sockets of this process (RLIMIT_NOFILE)."""
 
-from __future__ import annotations
-
 import sys
 
 ENOUGH = 65_536

@@ -1,7 +1,5 @@
 """Whole numbers: the range that clients can represent, and the parsing of digits."""
 
-from __future__ import annotations
-
 MAX_WHOLE = 2**53 - 1  # the largest number that a client represents exactly
 MAX_VERSION = 2**53 - 2**32  # version of a saved document; leaves room for newer versions
 MAX_DIGITS = 16

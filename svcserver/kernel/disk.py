@@ -1,7 +1,5 @@
 """Private files that are replaced atomically, and durable writes that survive a power failure."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

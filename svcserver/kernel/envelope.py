@@ -1,7 +1,5 @@
 """The envelope that many replies of the game API use."""
 
-from __future__ import annotations
-
 from typing import Any, Generic, TypedDict, TypeVar
 
 from svcserver.kernel.json import Json

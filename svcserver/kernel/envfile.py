@@ -1,7 +1,5 @@
 """Changes settings in an env file and keeps all other lines unchanged."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Work that a service repeats at a fixed interval from its start to its stop."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

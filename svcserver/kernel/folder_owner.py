@@ -6,8 +6,6 @@ As in the systemd units, the process keeps the right to change the firewall and 
 below 1024.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ looks like the start of an escape becomes ``\x5c``, so that nobody can forge an 
 reasons and titles must pass ``is_plain``.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -4,8 +4,6 @@ A path that Windows would interpret differently is rejected on every system, so 
 the same everywhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import pairwise

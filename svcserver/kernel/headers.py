@@ -1,7 +1,5 @@
 """The header fields that services, clients and game servers share; their names are lowercase."""
 
-from __future__ import annotations
-
 ACCOUNT_KEY = b"x-svc-user-api-key"
 GAME_SERVER_KEY = b"x-svc-gameserver-apikey"
 REQUEST_ID = b"x-svc-request-id"  # the gateway's id of each request that changes data

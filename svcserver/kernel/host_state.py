@@ -3,8 +3,6 @@
 The stack writes the file, and the dashboard's overview reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path

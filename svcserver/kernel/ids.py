@@ -1,7 +1,5 @@
 """The creation of identifiers, and their formats."""
 
-from __future__ import annotations
-
 import re
 
 from svcserver.kernel.system import uuid4

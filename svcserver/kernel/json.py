@@ -1,7 +1,5 @@
 """JSON: parsing text from untrusted clients, and writing compact bytes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The validation of requests to launch a game server, for the metagame and the deploy server."""
 
-from __future__ import annotations
-
 import re
 
 from attrs import frozen

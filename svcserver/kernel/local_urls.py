@@ -1,7 +1,5 @@
 """The readers for settings that give the URL of a service on this machine."""
 
-from __future__ import annotations
-
 import ipaddress
 from urllib.parse import urlsplit
 

@@ -6,8 +6,6 @@ log messages name the protocol. This takes 16 % of the CPU time of a small reque
 many requests as nginx instead of 50 % (``bench.edge``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

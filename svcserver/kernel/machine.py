@@ -9,8 +9,6 @@ stored:
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """
 
-from __future__ import annotations
-
 import hmac
 from urllib.parse import quote, unquote
 

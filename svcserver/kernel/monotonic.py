@@ -4,8 +4,6 @@ If somebody or NTP sets the machine's clock, invites, queues and limits must nei
 once nor stop for an hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import Lock
 from typing import Any

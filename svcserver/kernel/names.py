@@ -1,7 +1,5 @@
 """The ids that game servers and clients choose, for example for tracks and objectives."""
 
-from __future__ import annotations
-
 from typing import TypeGuard
 
 MAX_NAME = 128  # characters

@@ -1,7 +1,5 @@
 """The network of an address, by which limits are counted: for IPv6, the /64 network."""
 
-from __future__ import annotations
-
 import ipaddress
 from functools import lru_cache
 

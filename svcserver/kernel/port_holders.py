@@ -1,7 +1,5 @@
 """The process that listens on a port, found in Linux's ``/proc``."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

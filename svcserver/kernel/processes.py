@@ -1,7 +1,5 @@
 """The start times of processes, which distinguish a process from a later one with the same pid."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PROCESSES = Path("/proc")

@@ -4,8 +4,6 @@
 lines.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ A group never has a possessive quantifier: Python before 3.11.5, which Debian 12
 groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
-from __future__ import annotations
-
 import re
 import string
 from functools import lru_cache

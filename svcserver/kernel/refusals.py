@@ -5,8 +5,6 @@ Only ``web.front`` turns them into a reply. The route's ``refuse`` function make
 ``metagame/refusal_wire.py``). ``web/refusals.py`` records each function's shape for OpenAPI.
 """
 
-from __future__ import annotations
-
 
 class Refusal(Exception):
     """A refusal that the specification documents.

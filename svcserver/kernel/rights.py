@@ -1,7 +1,5 @@
 """The Linux capabilities of a process: rights of root that a process may have separately."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """The roles of accounts. Each role includes the rights of all lower roles."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

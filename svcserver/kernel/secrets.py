@@ -1,7 +1,5 @@
 """Secrets: hidden from every repr, compared in constant time, and stored as hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

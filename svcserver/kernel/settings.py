@@ -14,8 +14,6 @@ The readers below return the value or raise ``ValueError`` with the remedy, such
 whole number from 1 to 65535``.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum

@@ -8,8 +8,6 @@ listeners:
     blocked.send(Blocked(by, whom))  # in friends, which knows nothing of parties
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Generic, TypeVar
 

@@ -4,8 +4,6 @@ The stack checks for the file every two seconds, and deletes the file before it 
 request.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

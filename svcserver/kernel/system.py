@@ -5,8 +5,6 @@ whole host (``simulation``) can replace them and get the same run from the same 
 test finds code that calls the operating system's sources directly.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Throttles for log lines, so that neither a lasting fault nor a flood fills the log."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 from attrs import define, field

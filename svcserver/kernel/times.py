@@ -1,7 +1,5 @@
 """Times as strings: ISO 8601 for clients and the database, and short dates."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from functools import lru_cache

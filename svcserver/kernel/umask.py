@@ -1,7 +1,5 @@
 """The umask of our programs, whatever umask a shell or service manager has set."""
 
-from __future__ import annotations
-
 import os
 
 OTHERS_WRITE = 0o022

@@ -1,7 +1,5 @@
 """The player's account on a host: registration, log-in by key, and the error texts for both."""
 
-from __future__ import annotations
-
 import re
 
 from attrs import field, frozen

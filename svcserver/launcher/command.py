@@ -3,8 +3,6 @@
 Placeholders represent changing values, so that the command is shown and saved without the key.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The report of a crash: a file with the cause, and a text that says where the file is."""
 
-from __future__ import annotations
-
 import faulthandler
 import platform
 import tempfile

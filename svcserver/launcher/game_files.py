@@ -1,7 +1,5 @@
 """The game files of one host: the comparison with the host's list, and the download."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

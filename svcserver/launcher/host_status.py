@@ -1,7 +1,5 @@
 """A host's status: players online, news, pictures and colour, polled regularly."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The export of an account key to another PC, in a private file that also names the host."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The storage of account keys: the system's key store, or a file only this user can read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Protocol
 

@@ -4,8 +4,6 @@ A virus scanner opens new files for a moment, and Windows refuses to move or del
 It also refuses to replace a read-only file, such as one copied from a disc.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -1,7 +1,5 @@
 """A host that the player has joined, with the actions of its state machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path

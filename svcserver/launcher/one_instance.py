@@ -3,8 +3,6 @@
 The running launcher holds a lock, which the system releases when the launcher ends or is killed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import http.client

@@ -8,8 +8,6 @@ A new version is on trial until it has served its page once. If it never does, t
 returns to the version before, and the new version is not installed again.
 """
 
-from __future__ import annotations
-
 import filecmp
 import io
 import os

@@ -4,8 +4,6 @@ The page never has a key. The launcher itself writes the key file for another PC
 chooses a key file, the page sends its bytes to the launcher; no reply contains them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from itertools import count

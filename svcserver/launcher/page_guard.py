@@ -7,8 +7,6 @@ session secret. Only the browser that opened the link has this secret. The secre
 because browsers send the cookies of a host to all its ports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from attrs import define, field

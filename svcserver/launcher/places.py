@@ -1,7 +1,5 @@
 """The launcher's folders on each system."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The game's processes, which are started, watched and ended in the same way on every system."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

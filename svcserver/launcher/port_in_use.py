@@ -1,7 +1,5 @@
 """Finds the program that uses the game's port, so that a message can name that program."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import sys

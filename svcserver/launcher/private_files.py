@@ -1,7 +1,5 @@
 """Files that only this user can read, replaced atomically."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

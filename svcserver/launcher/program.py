@@ -1,7 +1,5 @@
 """The launcher: all hosts that the player has joined, and a relay to the one that is played."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

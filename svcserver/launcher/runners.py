@@ -1,7 +1,5 @@
 """The runners of a Windows game on another system: a Proton from Steam, or Wine."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Linux uses a desktop file, Windows the user's part of the registry. Neither needs an administrator.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import shutil

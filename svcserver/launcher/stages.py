@@ -5,8 +5,6 @@ through its inputs. An input that the current stage does not expect, such as a s
 ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Protocol

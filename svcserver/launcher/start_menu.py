@@ -1,7 +1,5 @@
 """The launcher's entries in the Start menu and in Windows' list of installed programs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The launcher in a terminal: it uses the same state machine as the page, but line by line."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import textwrap

@@ -5,8 +5,6 @@ host whether to take its updates. The new version is installed while no
 game runs. It replaces the old version after the next game, or when the launcher starts again.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any

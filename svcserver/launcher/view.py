@@ -1,7 +1,5 @@
 """The data that the page and the terminal show, without keys and invite codes."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any

@@ -1,7 +1,5 @@
 """The calls to Windows that Python's library lacks, such as private files, dialogs and jobs."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import os

@@ -1,7 +1,5 @@
 """The texts for the player, and the formats of numbers and times in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ Each feature has one factory; its arguments are the ``Parts`` and the other feat
 signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any

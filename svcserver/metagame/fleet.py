@@ -4,8 +4,6 @@ Only a metagame with FLEET_PORT imports this module: certificates and TLS take a
 to import.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.application.service import IService

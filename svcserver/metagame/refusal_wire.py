@@ -3,8 +3,6 @@
 ``kernel/refusals.py`` defines the exceptions, and ``replies.py`` makes these bodies from them.
 """
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from svcserver.kernel.envelope import Empty

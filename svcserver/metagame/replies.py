@@ -1,7 +1,5 @@
 """The error bodies and reply envelopes that many features share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

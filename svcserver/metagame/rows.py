@@ -9,8 +9,6 @@
 ``access/gate.py`` reads the access labels and the marks of each route.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, ClassVar, Generic

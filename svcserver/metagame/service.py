@@ -1,7 +1,5 @@
 """The ``svc-metagame`` process, which runs the game with a database, a board and a port."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

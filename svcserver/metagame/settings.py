@@ -1,7 +1,5 @@
 """The settings of ``svc-metagame``, explained in docs/owners/configuration.md."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The game's chat client without I/O: XMPP stanzas over an injected transport."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol

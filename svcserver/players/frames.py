@@ -3,8 +3,6 @@
 Clients on a real network use ``players.websocket``, which masks frames randomly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from struct import pack, unpack_from
 

@@ -1,7 +1,5 @@
 """The game's HTTP messages without I/O: requests as bytes, and a parser of replies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

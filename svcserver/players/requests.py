@@ -1,7 +1,5 @@
 """The requests of the game's client: each function returns the method, path and body."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from svcserver.players.http import Form

@@ -1,7 +1,5 @@
 """The chat client's transport on a real network: an autobahn WebSocket."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autobahn.exception import Disconnected

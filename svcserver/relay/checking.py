@@ -1,7 +1,5 @@
 """The blocking check that the server presents the pinned certificate (``svc-relay --check``)."""
 
-from __future__ import annotations
-
 import hashlib
 import socket
 import ssl

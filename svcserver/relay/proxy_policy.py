@@ -1,7 +1,5 @@
 """The relay's policy for the proxy core: the accepted requests, the upstream, and the log line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

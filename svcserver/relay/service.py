@@ -1,7 +1,5 @@
 """``svc-relay``: runs on a player's PC and forwards the game's plain HTTP over pinned TLS."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The settings of ``svc-relay``. Spec: 2 §4 Launcher relay."""
 
-from __future__ import annotations
-
 import re
 
 from attrs import frozen

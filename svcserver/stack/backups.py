@@ -1,7 +1,5 @@
 """Runs ``svcctl backup nightly`` in its own process, at BACKUP_AT or when the owner asks."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta

@@ -8,8 +8,6 @@ work of a start. Then it prints a line and waits for a byte on standard input. M
 previous process still serves.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

@@ -1,7 +1,5 @@
 """The components of a host, in the order in which they start."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

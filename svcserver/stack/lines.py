@@ -1,7 +1,5 @@
 """The output of a child process, line by line, and the report of its exit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The formatting of components' lines for ``svc-stack``: text for people, JSON for machines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ The operating system accepts connections even for a frozen process. So a probe s
 reply, or a closed connection, shows that the process is not frozen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rolling restart on SIGHUP, and its state file for ``svcctl restart --rolling``."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``svc-stack``: runs all services of a host, one process each."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

@@ -3,8 +3,6 @@
 Under systemd, each service has its own unit, and so has ``svc-watch``.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ and the owner reach a running worker at the usual address. The first worker keep
 for chat and metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

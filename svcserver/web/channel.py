@@ -3,8 +3,6 @@
 A small answer is written in one piece, a large one piece by piece.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -5,8 +5,6 @@ For a handler that waits, the runner makes fewer calls than Twisted's own, which
 context.
 """
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 

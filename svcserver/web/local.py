@@ -6,8 +6,6 @@ owner also needs a ticket of the machine (``kernel.machine``), because every use
 reach its loopback addresses. Spec: 2 §4 Deploy server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from attrs import field, frozen

@@ -7,8 +7,6 @@ Lines are collected and passed to the writer at most every ``FLUSH_S``. Lines of
 above are passed immediately, so that the last lines of a crashing service are not lost.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from functools import lru_cache

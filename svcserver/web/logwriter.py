@@ -5,8 +5,6 @@ so the whole service. The thread buffers unwritten lines, up to ``MOST`` bytes. 
 the oldest lines are dropped, and the next written line reports how many.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import select

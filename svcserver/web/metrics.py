@@ -7,8 +7,6 @@ Every figure is read when it is scraped; no history is stored. ``Counters`` are 
 series for each reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

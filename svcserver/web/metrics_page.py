@@ -1,7 +1,5 @@
 """The page that Prometheus scrapes; this module is imported only if METRICS_PORT is set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

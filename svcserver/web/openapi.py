@@ -1,7 +1,5 @@
 """The OpenAPI 3.1 document of a service as a dict, generated from the service's routes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ class Options(ServiceOptions):
     name, shape = "svc-content", Settings
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Range and conditional headers, with one range per request. Spec: 2 §4 Content server."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attrs import frozen

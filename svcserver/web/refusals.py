@@ -10,8 +10,6 @@ different shape.
 The decorator leaves the decorated function unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An HTTP request as handlers and gates see it, independent of the connection."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl

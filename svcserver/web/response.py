@@ -1,7 +1,5 @@
 """The writing of answers as bytes; parts that many answers share are cached."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any

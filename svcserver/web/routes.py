@@ -10,8 +10,6 @@ The front door (``web.front``) binds the routes; the gate reads the access label
 HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the route.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache

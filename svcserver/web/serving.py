@@ -1,7 +1,5 @@
 """The common parts of a service: logging, listening, reporting ``ready``, stopping."""
 
-from __future__ import annotations
-
 import gc
 import socket
 from collections.abc import Callable

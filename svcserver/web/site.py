@@ -1,7 +1,5 @@
 """The channel factory, and the state that all channels of a service share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

@@ -6,8 +6,6 @@ slash, and finds a fixed path with one dictionary look-up. It has a trie per met
 static segment of another method never hides a parameter of this method.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote

@@ -1,7 +1,5 @@
 """The agent's orders, and the host's signs of life, without which game servers are stopped."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

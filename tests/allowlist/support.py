@@ -1,7 +1,5 @@
 """A clock that records the processes it is asked to spawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The firewall is updated by one process at a time, at a limited rate, until an update succeeds."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred

@@ -1,7 +1,5 @@
 """The allowlist helper while the system clock is being set."""
 
-from __future__ import annotations
-
 import tempfile
 
 from twisted.internet.task import Clock

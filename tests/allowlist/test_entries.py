@@ -1,7 +1,5 @@
 """The addresses that are allowed: examples in a table, and Hypothesis tests."""
 
-from __future__ import annotations
-
 import ipaddress
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The commands for each firewall, with fake programs."""
 
-from __future__ import annotations
-
 import errno
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """The allowlist helper: its routes, firewall rules, audit log and state file."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Settings and start-up: a bad setting ends the service with one line about the setting."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kept runs of the benches: what is read, compared and drawn."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory

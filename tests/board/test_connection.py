@@ -1,7 +1,5 @@
 """A connection to the engine: the order of replies, deadlines, and why the connection ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

@@ -1,7 +1,5 @@
 """Every process that shares the board delivers each signal to its handlers once."""
 
-from __future__ import annotations
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 

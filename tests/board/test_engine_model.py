@@ -4,8 +4,6 @@ The state machines and plain models are those of the memory board. Parties on a 
 tested in ``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with Valkey.
 """
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A stale engine answers and refuses commands, so the client must reconnect."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define

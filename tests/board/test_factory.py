@@ -1,7 +1,5 @@
 """The valid values of LIVE_URL, and the output in which its password must not appear."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Entries that the first process to start deletes, because they are left from an earlier run."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.clock import World

@@ -1,7 +1,5 @@
 """Numbered notifications: a missed one is read later or reported, and every wait is limited."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ transactions in one order. The test repeats the transactions in that order on th
 the same times and ids. The answers and the final entries must be the same.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial

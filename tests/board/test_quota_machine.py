@@ -1,7 +1,5 @@
 """Random uses of a quota on a board that runs transactions twice, compared with a plain list."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The faults that ``RehearsedBoard`` detects and the memory board does not."""
 
-from __future__ import annotations
-
 from itertools import count
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A sealed entry is ignored unless this host wrote it under this key and with this stamp."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

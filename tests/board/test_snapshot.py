@@ -1,7 +1,5 @@
 """Live state is restored after a restart only if it is recent, complete and of this version."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

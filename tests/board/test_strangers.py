@@ -1,7 +1,5 @@
 """Foreign data on a real engine is ignored and causes no lasting fault."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

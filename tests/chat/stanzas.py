@@ -1,7 +1,5 @@
 """The stanzas that tests expect from the server."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.chat.town import DOMAIN, Client, Town

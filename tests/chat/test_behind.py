@@ -1,7 +1,5 @@
 """A player's own chat line is echoed only after all others' copies are in the kernel's buffers."""
 
-from __future__ import annotations
-
 from functools import partial
 from socket import socketpair
 from typing import Any

@@ -1,7 +1,5 @@
 """The cost of a log-in does not grow with the number of sessions."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The choice of the connection to close, without a loop over all connections."""
 
-from __future__ import annotations
-
 import random
 
 from attrs import define

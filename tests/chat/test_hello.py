@@ -3,8 +3,6 @@
 The others answer in pieces; a session that enters a room waits until the answers have arrived.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Joining and leaving rooms, and rejected attempts. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from twisted.logger import capturedLogs, formatEvent
 

@@ -1,7 +1,5 @@
 """The kinds of rooms and their owners. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.kinds import KINDS

@@ -1,7 +1,5 @@
 """The start and end of lockouts and delays after failed log-ins."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.admission import LOCKED, Lockout

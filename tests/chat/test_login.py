@@ -1,7 +1,5 @@
 """The chat log-in, from the first ``open`` to the bound session."""
 
-from __future__ import annotations
-
 import base64
 
 from twisted.internet.defer import fail

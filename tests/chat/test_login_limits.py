@@ -1,7 +1,5 @@
 """The maximum numbers of sessions and connections per account and per server."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import stanza

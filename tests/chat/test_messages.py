@@ -1,7 +1,5 @@
 """A logged-in session's rooms, messages, whispers, pings and limits."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from twisted.internet import defer
 

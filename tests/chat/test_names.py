@@ -1,7 +1,5 @@
 """The valid names of rooms, nicknames, domains and resources."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """Each line that a session published is acknowledged separately."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 

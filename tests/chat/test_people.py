@@ -1,7 +1,5 @@
 """The players online, and which result is kept if an account is looked up twice concurrently."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.people import People

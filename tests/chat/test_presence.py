@@ -1,7 +1,5 @@
 """Friends see each other's status; random and hostile use of the whole chat."""
 
-from __future__ import annotations
-
 from hypothesis import settings as bounds
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

@@ -1,7 +1,5 @@
 """Friends in different processes see each other's status as in one process."""
 
-from __future__ import annotations
-
 from svcserver.chat import workers
 from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.chat.settings import Settings

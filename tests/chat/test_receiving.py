@@ -1,7 +1,5 @@
 """A session's input: the bytes it receives, their effects, and its stages. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 import base64
 
 from automat import NoTransition

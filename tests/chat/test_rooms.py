@@ -1,7 +1,5 @@
 """The recipients of lines and statuses in a room. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat import rooms

@@ -1,7 +1,5 @@
 """The counters, timeouts and end of a session. Spec: 2 §4 Chat."""
 
-from __future__ import annotations
-
 from twisted.logger import capturedLogs
 
 from svcserver.chat import readings

@@ -1,7 +1,5 @@
 """Each setting with good and bad values."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.settings import Settings, check

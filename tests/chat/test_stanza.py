@@ -1,7 +1,5 @@
 """Parsing and writing stanzas, above all hostile ones."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from typing import Any

@@ -1,7 +1,5 @@
 """Two processes that form one chat: rooms, lines, whispers, seats, and clean-up after a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

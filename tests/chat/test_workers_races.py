@@ -1,7 +1,5 @@
 """Session events that arrive while the session's process is still announcing the session."""
 
-from __future__ import annotations
-
 import orjson
 from attrs import asdict, evolve
 

@@ -1,7 +1,5 @@
 """A small game folder, a metagame that knows two keys, and a client for the content server."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from pathlib import Path

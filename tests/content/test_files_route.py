@@ -1,7 +1,5 @@
 """``/content/v1/files/<path>``: every documented answer, over real HTTP bytes."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The key check: two caches, one request per key at a time, and no key stored in memory."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from twisted.internet.defer import CancelledError, Deferred
 

@@ -1,7 +1,5 @@
 """The content server answers alike on our own HTTP channel and as a Klein app in twisted.web."""
 
-from __future__ import annotations
-
 from treq.testing import StubTreq
 
 from svcserver.content.service import Sender

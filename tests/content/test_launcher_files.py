@@ -1,7 +1,5 @@
 """Downloads of the launcher from the content server, without a key, if the owner allows them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """The log lines of the content server and the allowlist helper."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """The manifest's rules, and how a manifest is built and verified."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

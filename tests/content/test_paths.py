@@ -1,7 +1,5 @@
 """The paths of files that are allowed: a table, and a comparison with a simple reference."""
 
-from __future__ import annotations
-
 from urllib.parse import quote, unquote_to_bytes
 
 from hypothesis import given, settings

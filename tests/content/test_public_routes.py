@@ -1,7 +1,5 @@
 """The routes for manifest, branding and news, which every launcher may read."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

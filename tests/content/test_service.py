@@ -1,7 +1,5 @@
 """Settings and start-up checks of the content server."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -9,8 +9,6 @@ test proves. Three things are faults: a row without proof, a mark that names no 
 test that does not run.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

@@ -1,7 +1,5 @@
 """A contract for import-linter: other packages may import only certain modules of a feature."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every svcctl command that changes something leaves a row in the audit log."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every route names its body's shape; no handler parses a body itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

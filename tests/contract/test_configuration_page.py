@@ -1,7 +1,5 @@
 """docs/owners/configuration.md lists exactly the variables that are read, with their defaults."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The checker finds faulty rows of the specification, and faulty marks beside tests."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.contract.coverage import Mark, Route, faults, marks_of, routes, rules

@@ -1,7 +1,5 @@
 """Our own contract for import-linter."""
 
-from __future__ import annotations
-
 from grimp import ImportGraph
 from twisted.trial.unittest import SynchronousTestCase
 

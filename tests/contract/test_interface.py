@@ -4,8 +4,6 @@ A new name is recorded with the next release, when no change waits in ``newsfrag
 The command that records names is in ``RECORD``; run it as well after changing a name on purpose.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

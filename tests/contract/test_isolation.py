@@ -1,7 +1,5 @@
 """Every transaction that writes declares its isolation; a docs page gives the reasons."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ does not match. Such texts make a bad pattern backtrack. For the longest text, a
 quadratic time needs a second or more of CPU time, and a linear one a few milliseconds.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

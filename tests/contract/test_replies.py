@@ -4,8 +4,6 @@ This file sends every GET request. The feature tests send the other requests, an
 ``tests/support/described.py`` compares each of them, including the query arguments and headers.
 """
 
-from __future__ import annotations
-
 import unittest
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The repr of our objects never shows a key or token, because tracebacks and logs print reprs."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The routes match the specification's tables: none missing, none added, equal labels."""
 
-from __future__ import annotations
-
 import re
 
 from twisted.trial.unittest import SynchronousTestCase

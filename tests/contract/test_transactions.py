@@ -1,7 +1,5 @@
 """Transactions take the time and new ids inside themselves, since they may run late or twice."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

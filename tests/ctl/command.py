@@ -1,7 +1,5 @@
 """A runner for ``svcctl`` commands in the test process."""
 
-from __future__ import annotations
-
 import json
 from contextlib import AbstractContextManager
 from pathlib import Path

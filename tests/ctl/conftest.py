@@ -1,7 +1,5 @@
 """Hosts in these tests get a copy of a migrated database, because migrations take long."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import pytest

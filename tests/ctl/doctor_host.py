@@ -1,7 +1,5 @@
 """A host that ``svcctl doctor`` examines, on a fake machine that lacks nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

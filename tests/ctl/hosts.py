@@ -1,7 +1,5 @@
 """Demo hosts on free ports, for live tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

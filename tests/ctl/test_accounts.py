@@ -1,7 +1,5 @@
 """``svcctl account``, ``gameserver-key`` and ``invite``. Spec: design §2."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``svcctl alerts add`` signs every webhook unless the owner disables signing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from click.testing import CliRunner

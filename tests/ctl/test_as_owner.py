@@ -1,7 +1,5 @@
 """``svcctl`` for an owner with a second factor and a separate dashboard key."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``svcctl bundle`` collects what helps support to find a fault, but none of the host's secrets."""
 
-from __future__ import annotations
-
 import base64
 import json
 import tarfile

@@ -1,7 +1,5 @@
 """The estimate of how many hunts a machine can run, and which resource limits them."""
 
-from __future__ import annotations
-
 import os
 from unittest import mock
 

@@ -1,7 +1,5 @@
 """``svcctl db``. Spec: design §2."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """``svcctl db copy``. Spec: design §2."""
 
-from __future__ import annotations
-
 import tempfile
 from functools import lru_cache
 from pathlib import Path

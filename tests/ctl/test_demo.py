@@ -1,7 +1,5 @@
 """The output of ``make run``: how a player with only the launcher can join."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import redirect_stdout
 from io import StringIO

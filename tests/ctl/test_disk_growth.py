@@ -1,7 +1,5 @@
 """The forecast of when a host's disks are full, based on their growth."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

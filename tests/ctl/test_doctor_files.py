@@ -1,7 +1,5 @@
 """The doctor's findings about certificates, files and databases. Spec: 2 §8."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

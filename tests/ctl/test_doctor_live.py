@@ -1,7 +1,5 @@
 """``svcctl doctor`` checks the engine of LIVE_URL."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """The doctor's findings about the machine: ports, permissions, disk, other hosts. Spec: 2 §8."""
 
-from __future__ import annotations
-
 import os
 import socket
 from contextlib import closing

@@ -4,8 +4,6 @@ The test puts the same hostile text into every text of the database and of every
 file names and arguments. It then runs each ``svcctl`` command in a pseudo-terminal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """``svcctl init``. Spec: design §2."""
 
-from __future__ import annotations
-
 import base64
 import os
 from pathlib import Path

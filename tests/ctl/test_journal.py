@@ -1,7 +1,5 @@
 """Lines of systemd's journal in the bundle: limited in time and size, left out on failure."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """``svcctl keys``: the renewal and retirement of signing keys. Spec: 1 §5, design §9."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 It is stored on the host, named in the letter to a friend, and checked by doctor.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import zipfile

@@ -1,7 +1,5 @@
 """The command line: each command imports only the modules that it needs."""
 
-from __future__ import annotations
-
 import re
 from errno import EACCES
 from pathlib import Path

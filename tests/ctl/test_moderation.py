@@ -1,7 +1,5 @@
 """``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles: same rules and rows as the dashboard."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import time

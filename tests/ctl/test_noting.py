@@ -1,7 +1,5 @@
 """Audit rows for actions that ``svcctl`` performs outside the database."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,7 +1,5 @@
 """``svcctl openapi`` prints the OpenAPI document."""
 
-from __future__ import annotations
-
 import json
 
 from twisted.trial.unittest import SynchronousTestCase

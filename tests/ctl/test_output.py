@@ -1,7 +1,5 @@
 """Commands that are shown to an owner can be pasted into the owner's shell."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

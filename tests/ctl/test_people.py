@@ -1,7 +1,5 @@
 """``svcctl account export`` and ``delete``: the exported file may be the only copy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

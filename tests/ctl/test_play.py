@@ -1,7 +1,5 @@
 """The parts of the simulated client: the service blamed for a fault, and the replies accepted."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

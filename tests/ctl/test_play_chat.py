@@ -1,7 +1,5 @@
 """The simulated chat client detects lines that are lost, duplicated or sent to the wrong player."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any
 

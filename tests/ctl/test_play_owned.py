@@ -1,7 +1,5 @@
 """Simulated players on a metagame in memory, who log in again and must notice missing items."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Coroutine
 from typing import Any

@@ -1,7 +1,5 @@
 """A restore while systemd runs the host, or while the host's state is unknown."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``svc-stack`` as a child process of a command, with a log of limited size."""
 
-from __future__ import annotations
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -1,7 +1,5 @@
 """The simple commands: cert, content, relay, allowlist, status. Spec: design §2."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

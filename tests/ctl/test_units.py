@@ -1,7 +1,5 @@
 """A host's systemd units: valid, with few permissions, generated from one source. Spec: 2 §8."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Ledgers on both database engines with one table, and simulated disk faults."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from typing import Any

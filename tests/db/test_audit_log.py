@@ -1,7 +1,5 @@
 """The database itself prevents changes to audit rows, on both engines."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from typing import Any

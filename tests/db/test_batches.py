@@ -1,7 +1,5 @@
 """SQLite jobs in one batch share a transaction, but each job succeeds or fails by itself."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ If the connection breaks before COMMIT was sent, the work was certainly rolled b
 After COMMIT was sent, the outcome is unknown: the work fails and never runs twice.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Checkpoints move SQLite's log into the database in parts, on schedule and in a thread."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The accepted values of DATABASE_URL, and the content of its error messages."""
 
-from __future__ import annotations
-
 import string
 
 from sqlalchemy.exc import SQLAlchemyError

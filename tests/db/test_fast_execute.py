@@ -1,7 +1,5 @@
 """``FastConnection`` returns the same results as SQLAlchemy for every statement."""
 
-from __future__ import annotations
-
 import sqlite3
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The failures that are attributed to the database, and their messages."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from psycopg import errors

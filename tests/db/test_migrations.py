@@ -1,7 +1,5 @@
 """Migrations run at startup, may run twice, and never drop or change data. Spec: 1 §9.4."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

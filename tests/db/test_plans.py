@@ -1,7 +1,5 @@
 """No statement of the game scans a whole table: each statement uses an index."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """When a client disconnects, only its waiting is cancelled; the work continues."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 

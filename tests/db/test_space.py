@@ -1,7 +1,5 @@
 """The free disk space is checked once a second; if the check itself fails, writes go on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """All threads of a pool end when the pool is stopped."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """``Upsert`` stores a row whether or not the key already exists."""
 
-from __future__ import annotations
-
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, create_engine, select
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -1,7 +1,5 @@
 """A supervisor with fake game servers, reactor, processes and clock."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processes left from an earlier run: game servers to adopt, and processes to kill."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

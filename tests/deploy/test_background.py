@@ -1,7 +1,5 @@
 """Game servers that keep running in the background after their launcher has ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

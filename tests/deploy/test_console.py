@@ -1,7 +1,5 @@
 """The output of game servers as an owner reads it."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

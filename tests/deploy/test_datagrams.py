@@ -1,7 +1,5 @@
 """The trials of game ports, and the datagrams between two sockets of this machine."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

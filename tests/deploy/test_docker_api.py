@@ -1,7 +1,5 @@
 """The client for a Docker engine's API, with an engine in memory."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Both engines behind their interface, during random requests, ends, faults and restarts."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 from unittest import mock

@@ -1,7 +1,5 @@
 """The reason why a program cannot be executed, found in the program's first bytes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

@@ -1,7 +1,5 @@
 """Ports and memory never leak, whatever the order of events."""
 
-from __future__ import annotations
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

@@ -1,7 +1,5 @@
 """The history of launches, and the usage of running game servers."""
 
-from __future__ import annotations
-
 import signal
 import tempfile
 from contextlib import chdir

@@ -1,7 +1,5 @@
 """The deploy server's routes, and the key of each launch."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The owner starts, stops, restarts and lists game servers; frozen game servers are ended."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A child process with a fake transport: its output, its end, and how it is ended."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Launch requests: hostile requests, hunts, command lines. Spec: 2 §4 Deploy server."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -3,8 +3,6 @@
 Spec: 2 §4 Deploy server; docs/owners/configuration.md.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

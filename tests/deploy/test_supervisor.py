@@ -1,7 +1,5 @@
 """Launching, sharing, watching and ending game servers, with a fake spawner and clock."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

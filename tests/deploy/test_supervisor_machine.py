@@ -1,7 +1,5 @@
 """A supervisor during random requests, cancellations, exits and failed starts."""
 
-from __future__ import annotations
-
 from unittest import mock
 
 from hypothesis import settings

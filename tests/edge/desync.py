@@ -6,8 +6,6 @@ pass. Each case is followed on its connection by ``SMUGGLED``. If the case is re
 must not arrive as a request.
 """
 
-from __future__ import annotations
-
 from attrs import frozen
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"

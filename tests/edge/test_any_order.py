@@ -4,8 +4,6 @@ Both peers pause and resume at any time, connections open late, and bytes arrive
 any size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Only the slow peer's own connection waits, and nothing accumulates meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

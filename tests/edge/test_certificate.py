@@ -1,7 +1,5 @@
 """Creating, storing and checking the gateway's certificate."""
 
-from __future__ import annotations
-
 import stat
 import tempfile
 from datetime import UTC, datetime, timedelta

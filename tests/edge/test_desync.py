@@ -1,7 +1,5 @@
 """Gateway and relay never disagree with their upstream on where a request ends."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from itertools import pairwise

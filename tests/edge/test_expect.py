@@ -1,7 +1,5 @@
 """Clients that send the body only after a 100 reply, at the relay and at the gateway."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.edge.exchange import EXPECT_S

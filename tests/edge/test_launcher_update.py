@@ -1,7 +1,5 @@
 """The signed offer of a launcher: only the pinned certificate's owner can make one."""
 
-from __future__ import annotations
-
 import zipfile
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests are held while their upstream restarts, for up to 5 s; then they get 503."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """Every byte arrives once and in order, wherever the network splits TLS records."""
 
-from __future__ import annotations
-
 import contextlib
 from itertools import pairwise
 from typing import Any

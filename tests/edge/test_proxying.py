@@ -1,7 +1,5 @@
 """The core of the proxy: headers, framing, pipelining, limits and upstreams."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 

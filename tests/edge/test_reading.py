@@ -1,7 +1,5 @@
 """Random heads and bodies: all parsers give the same result, or raise Fault."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from typing import Any

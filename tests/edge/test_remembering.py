@@ -1,7 +1,5 @@
 """Repeated heads are parsed only once, and nothing leaks from one head into another."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests that the gateway sends again because its metagame ended before answering."""
 
-from __future__ import annotations
-
 import random
 from tracemalloc import get_traced_memory, start, stop
 from typing import Any

@@ -1,7 +1,5 @@
 """The choice of a worker for each request, also when a worker is down or hangs."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 

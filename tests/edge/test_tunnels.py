@@ -1,7 +1,5 @@
 """Upgraded connections, from the upgrade request to the end of the tunnel."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.policy import Route

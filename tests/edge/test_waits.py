@@ -1,7 +1,5 @@
 """The proxy core's timeouts for heads, bodies, answers and slow readers."""
 
-from __future__ import annotations
-
 import pytest
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase

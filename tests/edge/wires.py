@@ -1,7 +1,5 @@
 """Gateway and relay with both peers in memory: no sockets, a fake clock, all bytes recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """When the gateway is full, a new connection replaces the one that was idle longest."""
 
-from __future__ import annotations
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -1,7 +1,5 @@
 """The reports to the allowlist helper: each address once, and no request waits for the helper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from treq.testing import StubTreq

@@ -1,7 +1,5 @@
 """The public join page: off by default, three steps, nothing loaded from elsewhere, no secrets."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """The gateway's log lines about requests, and the secrets they omit."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

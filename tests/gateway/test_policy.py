@@ -1,7 +1,5 @@
 """The gateway's policy, compared with a simple reference and checked for each route."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The gateway's list of public management routes equals the list in the metagame's routes."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The gateway's start: every setting, the certificate and the secrets."""
 
-from __future__ import annotations
-
 import os
 import socket
 import tempfile

@@ -1,7 +1,5 @@
 """A listener's periodic check of its connections runs only while there is something to check."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

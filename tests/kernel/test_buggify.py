@@ -1,7 +1,5 @@
 """The points at which a simulation may inject rare events; each has its own name."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

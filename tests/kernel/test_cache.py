@@ -1,7 +1,5 @@
 """A bounded cache keeps the most recently used entries and never exceeds its limit."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

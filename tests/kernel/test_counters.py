@@ -1,7 +1,5 @@
 """The counters on METRICS_PORT that an owner needs during an attack."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.counters import MEANINGS, MOST_REASONS, Counted, Counters

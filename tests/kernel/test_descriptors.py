@@ -1,7 +1,5 @@
 """A process raises its limit of open files as far as the hard limit allows."""
 
-from __future__ import annotations
-
 import resource
 
 from twisted.trial.unittest import SynchronousTestCase

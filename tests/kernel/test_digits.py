@@ -1,7 +1,5 @@
 """Parsing whole numbers in texts."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.digits import whole_in

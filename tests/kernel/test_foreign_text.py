@@ -1,7 +1,5 @@
 """Foreign text is made harmless wherever it is shown, but can still be recognised."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

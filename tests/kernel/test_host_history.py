@@ -1,7 +1,5 @@
 """A host's history keeps a week in a file, and answers with averages over longer spans."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

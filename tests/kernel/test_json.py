@@ -1,7 +1,5 @@
 """JSON that a stranger may send. Spec: 1 §4 conventions 3 and 4."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Events of the reactor without Twisted's log context."""
 
-from __future__ import annotations
-
 from twisted.python import log as twisted_log
 from twisted.trial.unittest import SynchronousTestCase
 

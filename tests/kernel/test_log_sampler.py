@@ -1,7 +1,5 @@
 """In a flood of log lines, a sample of the lines is written; the other lines are counted."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.throttle import ALL, EACH, LogSampler

@@ -1,7 +1,5 @@
 """Machine tickets: the request that a ticket allows, its lifetime, and invalid tickets."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 from twisted.trial.unittest import SynchronousTestCase

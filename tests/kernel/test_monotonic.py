@@ -1,7 +1,5 @@
 """The service's clock continues steadily when the system clock is set."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 
 from attrs import define

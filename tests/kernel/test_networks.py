@@ -1,7 +1,5 @@
 """The addresses that count as one network."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.networks import network_of

@@ -1,7 +1,5 @@
 """The file that holds the last log lines of all services."""
 
-from __future__ import annotations
-
 import io
 import os
 import tempfile

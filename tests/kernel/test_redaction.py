@@ -1,7 +1,5 @@
 """Clients' text is redacted without leaving secrets, in linear time."""
 
-from __future__ import annotations
-
 import time
 
 from hypothesis import given, settings

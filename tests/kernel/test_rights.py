@@ -1,7 +1,5 @@
 """If the kernel refuses to change a process's rights, an error is raised."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 from unittest import mock

@@ -1,7 +1,5 @@
 """Shapes: accepted values, tolerated values, and errors for all other values."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 

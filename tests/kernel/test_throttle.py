@@ -1,7 +1,5 @@
 """Log lines that are repeated only after some time has passed."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.throttle import Throttle

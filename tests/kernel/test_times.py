@@ -1,7 +1,5 @@
 """Times in the format of the wire."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Random JSON values; many member names are those of a host's replies."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 ANY_JSON = st.recursive(

@@ -1,7 +1,5 @@
 """The prompt, the line that the player is typing, and tab completion."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import StringIO
 

@@ -1,7 +1,5 @@
 """A host's game files: downloaded, repaired, paused, and ready to start."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import Deferred
 
 from svcserver.launcher import words

@@ -1,7 +1,5 @@
 """``svc:`` links: their registration on each operating system, and its removal."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The launcher's program: its versions for one user, locked files, and its traces on the system."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

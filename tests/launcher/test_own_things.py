@@ -1,7 +1,5 @@
 """Key renewal, and the state of the host and of friends as shown to the player."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from svcserver.kernel.secrets import Secret

@@ -3,8 +3,6 @@
 This test finds a missing module quickly; only slow tests start the packaged program.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Access to the page and its requests; other origins, host names and users are rejected."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pure functions for file lists, commands, folders and the relay's port."""
 
-from __future__ import annotations
-
 import json as standard_json
 import tracemalloc
 from pathlib import Path, PureWindowsPath

@@ -1,7 +1,5 @@
 """The transitions of the state machine."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

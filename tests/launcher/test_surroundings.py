@@ -1,7 +1,5 @@
 """The terminal, the key store, the file of a running launcher, and requests to a host."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from datetime import datetime

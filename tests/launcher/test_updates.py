@@ -3,8 +3,6 @@
 A launcher never installs an older version than its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """The texts for numbers and for a host's replies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

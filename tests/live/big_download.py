@@ -1,7 +1,5 @@
 """A real launcher that is killed while downloading large files, to count bytes fetched twice."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -1,7 +1,5 @@
 """The dashboard in a real browser with a populated metagame, for the live tests."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

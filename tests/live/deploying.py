@@ -1,7 +1,5 @@
 """A deploy server as a process, with simulated game servers."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from collections.abc import Iterator

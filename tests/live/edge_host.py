@@ -1,7 +1,5 @@
 """A small host in real processes: relay -> gateway -> a tiny upstream."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

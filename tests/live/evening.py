@@ -4,8 +4,6 @@ Tests of faults in the session use the module, because a stack would start six p
 everything again. That start would be most of the test's duration.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

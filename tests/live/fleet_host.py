@@ -1,7 +1,5 @@
 """A metagame with the fleet's listener, and a stand-in for the deploy server of a swarm."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from collections.abc import Iterator

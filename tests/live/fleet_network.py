@@ -1,7 +1,5 @@
 """A host's services on machines that each have their own network."""
 
-from __future__ import annotations
-
 import ctypes
 import http.client
 import os

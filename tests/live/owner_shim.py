@@ -8,8 +8,6 @@ after its first output, and shortens simulations.
 The stand-in starts anew for each command, so it imports none of our modules.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

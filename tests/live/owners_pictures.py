@@ -7,8 +7,6 @@ and goes on a hunt. Each step is timed. The host uses the usual ports, including
 writes the times and pictures that the page shows.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ The process loads this module as a plugin. The plugin leaves out files whose tes
 because they would repeat the same tests.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ The tests save screenshots in ``_artefacts/launcher``, or in the folder that ``S
 ``make pictures`` takes the pictures of the players' documentation.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

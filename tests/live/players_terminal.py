@@ -1,7 +1,5 @@
 """A launcher in a terminal, without a browser, to which the live tests type commands."""
 
-from __future__ import annotations
-
 import os
 import queue
 import re

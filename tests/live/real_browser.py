@@ -1,7 +1,5 @@
 """A real browser for the live tests and for the pictures of our pages."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

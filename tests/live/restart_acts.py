@@ -5,8 +5,6 @@ A repeated request has the same id as the first attempt. The metagame recognises
 the party is full, a quota is used up or the friend has been removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from uuid import uuid4
 

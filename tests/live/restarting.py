@@ -1,7 +1,5 @@
 """A session on a whole host whose metagame is restarted or killed meanwhile."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

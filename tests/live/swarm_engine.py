@@ -1,7 +1,5 @@
 """A Docker engine of the test's own, with a swarm of one machine and a game-server image."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

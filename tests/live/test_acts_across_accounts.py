@@ -5,8 +5,6 @@ transactions; ``@isolates`` names those that a test proves. Each test checks the
 processes.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.live.two_processes import (

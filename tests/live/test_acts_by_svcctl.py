@@ -4,8 +4,6 @@ Real processes are needed because the commands send requests to a running metaga
 terminal.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

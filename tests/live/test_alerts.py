@@ -3,8 +3,6 @@
 Real processes are needed because child processes die and alert receivers hang.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

@@ -4,8 +4,6 @@ Real processes are needed because one process counts the gateway's refusals, ano
 METRICS_PORT, and a third sends the alert.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import ssl

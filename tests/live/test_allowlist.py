@@ -3,8 +3,6 @@
 Real processes are needed because the helper needs its own capability.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Real processes are needed because the outcome depends on a unique key in Postgre
 comparison in the engine.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

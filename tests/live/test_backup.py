@@ -5,8 +5,6 @@ overview page shows the result. Real processes are needed because the second hos
 ports.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Real processes are needed because gateway, metagame, deploy server and allowlist
 a part of a ban.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 from contextlib import suppress

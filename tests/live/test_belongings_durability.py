@@ -3,8 +3,6 @@
 Real processes are needed because only a process can be killed in the middle of a transaction.
 """
 
-from __future__ import annotations
-
 import http.client
 import signal
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Real processes are needed because the kernel reports memory and CPU time per process.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

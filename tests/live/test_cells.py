@@ -4,8 +4,6 @@ The test does what ``docs/owners/scale.md`` describes, with both cells on one ma
 processes are needed because each cell has its own gateway and metagame.
 """
 
-from __future__ import annotations
-
 import ssl
 from contextlib import ExitStack
 from http.client import HTTPSConnection

@@ -3,8 +3,6 @@
 Real processes are needed because the tests send SIGTERM and check failed starts.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack

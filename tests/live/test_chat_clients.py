@@ -3,8 +3,6 @@
 Real processes are needed because the clients are Node programs.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 Real processes are needed because the tests measure the service's memory without the test's own.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress

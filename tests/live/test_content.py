@@ -4,8 +4,6 @@ Real processes are needed because the tests measure the content server's memory 
 metagame.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json

@@ -3,8 +3,6 @@
 Real processes are needed because memory is measured on both sides of TLS.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import signal

@@ -4,8 +4,6 @@ A link is one of the programs through which a player's request passes. Real proc
 because the demo is a process tree that must have ended completely.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import signal

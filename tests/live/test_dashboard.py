@@ -7,8 +7,6 @@ Real processes are needed because the browser is a process that keeps sending re
 waits.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 Real processes are needed because the tests stop and kill the server while a browser uses it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -3,8 +3,6 @@
 Real processes are needed because the stack sends the alerts and makes the backups.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The invites on the dashboard, in a real browser: who used them, expiry, and a printed sheet."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 

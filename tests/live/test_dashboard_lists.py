@@ -3,8 +3,6 @@
 Real processes are needed because a real server pushes the changes to a page that is already open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

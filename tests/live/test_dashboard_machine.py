@@ -4,8 +4,6 @@ Real processes are needed because the stack sends the alerts, and game servers a
 processes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

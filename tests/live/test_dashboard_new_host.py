@@ -4,8 +4,6 @@ Real processes are needed because the browser is a process that keeps sending re
 test waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -4,8 +4,6 @@ Real processes are needed because the browser is a process that keeps sending re
 waits.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

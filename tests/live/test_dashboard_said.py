@@ -3,8 +3,6 @@
 Real processes are needed because the tests delay a real server's answers to an open page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch

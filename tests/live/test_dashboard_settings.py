@@ -1,7 +1,5 @@
 """The dashboard's settings page in a real browser, and its changes after a real restart."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 

@@ -4,8 +4,6 @@ Spec: 2 §3 Game server process, §4 Deploy server. Real processes are needed be
 the start and the end of child processes.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

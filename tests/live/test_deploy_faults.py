@@ -4,8 +4,6 @@ Real processes are needed because the tests check what remains of child processe
 start.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -4,8 +4,6 @@ Real processes are needed because the engine is a program, and a separate TLS pr
 packaged engines built without TLS.
 """
 
-from __future__ import annotations
-
 import ssl
 import subprocess
 import sys

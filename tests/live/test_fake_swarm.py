@@ -1,7 +1,5 @@
 """The Swarm of the simulation does what a real one does, after the same calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 Real processes are needed because shell commands call a running metagame.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

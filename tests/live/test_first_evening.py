@@ -5,8 +5,6 @@ an owner's host does. ``tests/packages/test_first_evening.py`` begins on a machi
 svcserver, and needs root.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A hunt on a second machine, which has its own network, engine and agent."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

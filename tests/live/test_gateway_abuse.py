@@ -4,8 +4,6 @@ Real processes are needed because the tests measure the gateway's memory and CPU
 the attackers.
 """
 
-from __future__ import annotations
-
 import resource
 import selectors
 import socket

@@ -4,8 +4,6 @@ Real processes are needed because a process receives capabilities and an inherit
 starts.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -3,8 +3,6 @@
 Real processes are needed because limits are shared between processes.
 """
 
-from __future__ import annotations
-
 import ssl
 from contextlib import ExitStack, closing
 from http.client import HTTPSConnection

@@ -1,7 +1,5 @@
 """The owner's health figures from a real metagame with a running event loop."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 tests/packages runs the script in the image.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Real processes are needed because the tests use a browser, start a game and restart hosts.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

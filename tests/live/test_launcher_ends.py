@@ -3,8 +3,6 @@
 Real processes are needed because only a browser reports that a page is closed.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Real processes are needed because the launcher ends game processes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@
 because the tests kill the launcher.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

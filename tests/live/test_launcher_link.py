@@ -3,8 +3,6 @@
 Real processes are needed because the browser and the other user's program are separate processes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

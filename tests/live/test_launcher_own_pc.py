@@ -3,8 +3,6 @@
 Real processes are needed because the tests depend on how the kernel shares and lists ports.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -3,8 +3,6 @@
 A real process is needed because ``readline`` changes the settings of a pseudo-terminal.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -4,8 +4,6 @@ Real processes are needed because the tests use a browser, cut connections, fill
 hosts.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Real processes are needed because Windows programs run under Wine.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import struct

@@ -3,8 +3,6 @@
 Real processes are needed because Windows programs run under Wine, against a real host.
 """
 
-from __future__ import annotations
-
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Real processes are needed because another test may already have imported the mod
 process.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

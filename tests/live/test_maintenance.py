@@ -4,8 +4,6 @@ Real processes are needed because the stack replaces itself, and game servers ar
 processes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

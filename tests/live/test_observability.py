@@ -3,8 +3,6 @@
 Real processes are needed because the tests check what an owner sees of a process tree.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

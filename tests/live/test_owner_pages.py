@@ -10,8 +10,6 @@ and its ``svcctl`` commands and options must exist.
 Real processes are needed because the blocks are shell commands.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -3,8 +3,6 @@
 Real processes are needed because the tests kill and restart the host during ``svcctl play``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

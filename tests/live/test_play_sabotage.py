@@ -6,8 +6,6 @@ tests/ctl/test_play_owned.py. Real processes are needed because the tests change
 outside while the host runs.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

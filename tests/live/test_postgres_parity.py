@@ -3,8 +3,6 @@
 Real processes are needed because a second pytest run uses a PostgreSQL server.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -5,8 +5,6 @@ Spec: 1 §4 Progression, §6.3.
 Real processes are needed because only a process can be killed in the middle of a transaction.
 """
 
-from __future__ import annotations
-
 import http.client
 import signal
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Real processes are needed because the tests check exit statuses, output and the log file.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The counters of ``restart_players.py``, which must count every duplicated or lost line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

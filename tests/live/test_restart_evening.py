@@ -4,8 +4,6 @@
 processes are needed because the tests kill the metagame of a running host.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

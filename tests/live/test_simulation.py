@@ -3,8 +3,6 @@
 Real processes are needed because the tests compare hashes from two interpreters.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Real processes are needed because child processes are killed, restarted and stopped in order.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

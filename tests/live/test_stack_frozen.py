@@ -4,8 +4,6 @@ Real processes are needed because the kernel accepts connections for a process t
 suspended.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

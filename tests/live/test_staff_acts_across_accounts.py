@@ -3,8 +3,6 @@
 Two metagame processes share one PostgreSQL, as in ``test_acts_across_accounts.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Real processes are needed because the tests measure the start of a new interpreter.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

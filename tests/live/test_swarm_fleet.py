@@ -1,7 +1,5 @@
 """Game servers on three machines of a real Docker Swarm, each with its own network."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 Real processes are needed because the tests run a command in a terminal and end it with Ctrl-C.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

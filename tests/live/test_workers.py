@@ -3,8 +3,6 @@
 Real processes are needed because two metagames in one process would share memory.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

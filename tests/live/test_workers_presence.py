@@ -3,8 +3,6 @@
 Real processes are needed because two metagames in one process would share memory.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

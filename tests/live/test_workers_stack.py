@@ -3,8 +3,6 @@
 Real processes are needed because workers are killed and restarted.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

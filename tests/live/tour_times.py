@@ -6,8 +6,6 @@ times with the table. ``tests/live/test_first_evening.py`` starts after the inst
 any machine beside other tests, so it compares no times.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ The client logs in, loads, looks at the region list, chats in the city, finds th
 server, saves, and writes down what it received.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A missing database is not silently replaced with an empty one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

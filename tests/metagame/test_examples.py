@@ -4,8 +4,6 @@ Other feature tests send unusual requests on purpose; these are the ones that a 
 ``tests/support/examples.py`` prefers requests marked as ``shown`` to those of other tests.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

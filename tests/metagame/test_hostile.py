@@ -3,8 +3,6 @@
 This also holds on PostgreSQL, which rejects a NUL character or a text that is too long.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import maybeDeferred

@@ -1,7 +1,5 @@
 """Hostile text in every part of a request never changes a page, a header or a log line."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

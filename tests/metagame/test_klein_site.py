@@ -1,7 +1,5 @@
 """A Klein app in a standard twisted.web site gives the same answers as our own channel."""
 
-from __future__ import annotations
-
 import random
 import re
 import uuid

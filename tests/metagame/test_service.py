@@ -1,7 +1,5 @@
 """The construction of the metagame service."""
 
-from __future__ import annotations
-
 import tempfile
 
 from twisted.internet.testing import MemoryReactorClock

@@ -1,7 +1,5 @@
 """Bad settings, and rules between settings. Spec: 1 §5.8, §9."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.settings import BadSetting, load, parse_env_file, with_env_file

@@ -1,7 +1,5 @@
 """Fixtures of the package tests; all tests use the files of one release build."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ namespace in which every port is free. The program writes the times and pictures
 with FOLDER only the pictures, into that folder.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

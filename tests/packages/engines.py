@@ -4,8 +4,6 @@ They replace the images that compose.yaml names, because tests download nothing 
 registries. They accept the same variables and commands.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.packages.support import SUITE, run

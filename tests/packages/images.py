@@ -1,7 +1,5 @@
 """Load a release's image without disturbing the images of the machine's own hosts."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

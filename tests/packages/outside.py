@@ -1,7 +1,5 @@
 """A friend of the owner, outside the container, who connects to the container's published port."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of the owner documentation about packages, run exactly as an owner pastes them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ The tests run the commands of docs/owners/container.md. The images of PostgreSQL
 made of Debian's packages, because tests download nothing from image registries.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ This file finds mistakes within seconds. test_compose.py, which builds the image
 would find them only after minutes.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

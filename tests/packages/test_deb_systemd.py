@@ -3,8 +3,6 @@
 tests/prove/test_systemd.py explains when the test is skipped. ``.ci/packages`` requires it.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

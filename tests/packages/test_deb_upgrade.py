@@ -1,7 +1,5 @@
 """An upgrade of the Debian package on a host with data and running services, and its removal."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The engine and its swarm are the test's own, in their own network. The tests run
 docs/owners/container.md.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The whole tour of ``docs/owners/first-evening.md``, taken again on an empty machine."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each machine is a network namespace with an engine of its own. The owner's comma
 are printed; a stand-in for ssh runs them on the second machine.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

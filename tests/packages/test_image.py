@@ -3,8 +3,6 @@
 Friends connect from outside through its published port, and a newer image continues with its data.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

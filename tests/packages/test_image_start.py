@@ -1,7 +1,5 @@
 """A container that is stopped right after its start, before its programs handle signals."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 The test is not among the live tests, because CI would have to install a desktop for each change.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

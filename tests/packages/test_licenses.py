@@ -1,7 +1,5 @@
 """The copyright holders and licences that packaging/licenses.py reads from package metadata."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

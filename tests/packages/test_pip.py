@@ -1,7 +1,5 @@
 """The wheel and the sdist: installed by pip and pipx, and an upgrade of a host from 0.1.0."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tarfile

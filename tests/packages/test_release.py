@@ -1,7 +1,5 @@
 """A release: it is complete, its checksums are right, and a second build gives the same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The folder that packaging/release.py writes, and messages that can be tested without a build."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel's contents and its pinned dependencies."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The bytes of the simulated players: HTTP requests and replies, and WebSocket frames."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.players import requests

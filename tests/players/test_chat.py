@@ -1,7 +1,5 @@
 """The players' chat client against a fake server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -4,8 +4,6 @@ The players are in the network of the host's machine. A player is in a hunt whil
 answers, and joins the next match when the game server has failed to answer twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Pinned dependencies: none has a known vulnerability, and the SBOM lists all of them."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -4,8 +4,6 @@ The test prints its measurements. ``SVC_PROVE_GB`` sets a smaller size for a mac
 disk.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A download of one gibibyte from the content server through the gateway."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.live.test_content_gateway import resume_through_gateway

@@ -4,8 +4,6 @@ It takes about five minutes, and longer on a busy machine. ``make fleet`` runs i
 long the players waited after each fault.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from pathlib import Path

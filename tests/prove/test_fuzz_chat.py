@@ -1,7 +1,5 @@
 """Coverage-guided fuzzing of the chat: frames, stanzas, and what other players receive."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

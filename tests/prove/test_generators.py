@@ -3,8 +3,6 @@
 ``tests/live/test_generated_client.py`` plays with the client from the first-call page.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

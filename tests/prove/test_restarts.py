@@ -5,8 +5,6 @@ busy machine it can take longer than the gateway holds players' requests, and th
 (set ``PARK_MS`` in the environment).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """schemathesis compares the server with its OpenAPI document, for a limited time."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Two hours of play, simulated within minutes: memory and file descriptors do not grow."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

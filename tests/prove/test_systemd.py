@@ -7,8 +7,6 @@ require this test; ``make prove`` runs it. SVC_TEST_REQUIRE=boot makes it requir
 ``.ci/packages``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Invite strings: every rule, in the order in which the rules are checked."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The relay's side of TLS: the server name that it sends, and the certificate check."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The relay: its permitted clients, its answers and its start."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from treq.testing import StubTreq

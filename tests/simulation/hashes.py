@@ -6,8 +6,6 @@ The hashes are equal in every process and Python version; ``tests/live/test_simu
 them.
 """
 
-from __future__ import annotations
-
 from twisted.logger import globalLogBeginner
 
 from simulation.run import Scenario, simulate

@@ -1,7 +1,5 @@
 """The final audit reads every table; the logs must explain all differences."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The command that repeats a run has the run's parameters: seconds, file and faults."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """Old history is checked and forgotten without changing the run."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation import run

@@ -1,7 +1,5 @@
 """The players on each simulated game server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

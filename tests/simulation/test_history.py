@@ -1,7 +1,5 @@
 """The recorded history: violations that it must detect, and behaviour that it must accept."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.answers import PROMPT_S, SETTLES_S

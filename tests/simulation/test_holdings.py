@@ -1,7 +1,5 @@
 """The history of players' holdings: violations that it must detect, behaviour to accept."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.history import History

@@ -1,7 +1,5 @@
 """The final audit of the live state that a run leaves behind."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

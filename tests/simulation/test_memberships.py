@@ -1,7 +1,5 @@
 """The history of guilds: violations that it must detect, and behaviour that it must accept."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.memberships import LEADER, MEMBER, OFFICER, Memberships, Roll

@@ -1,7 +1,5 @@
 """The simulated network: ordered bytes, connections that end, and machines that fall silent."""
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Outages of a whole host, and the reactions of its services."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.run import Result, Run, Scenario

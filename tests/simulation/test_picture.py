@@ -1,7 +1,5 @@
 """The timeline: players and places, with every fault marked and named."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Each bug in ``bench.planted`` can still be inserted into the current code."""
 
-from __future__ import annotations
-
 import re
 from importlib.util import find_spec
 from pathlib import Path

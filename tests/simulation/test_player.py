@@ -1,7 +1,5 @@
 """The rejections and delays that a simulated player accepts or reports."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Any
 

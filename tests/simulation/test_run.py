@@ -1,7 +1,5 @@
 """A simulated host: equal seeds give equal runs, and the current code breaks no rule."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from simulation.run import Run, Scenario, simulate

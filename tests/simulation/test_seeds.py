@@ -5,8 +5,6 @@ three seconds. Other test runs simulate the small ones, and new seeds for one se
 SVC_SIM_SECONDS sets the seconds for new seeds; CI sets it to 60.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

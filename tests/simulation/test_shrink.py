@@ -1,7 +1,5 @@
 """Shrinking keeps the steps that matter, and a printed failure can be repeated."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from itertools import count

@@ -1,7 +1,5 @@
 """The model of Valkey answers like the real one and loses the newest writes at a failover."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

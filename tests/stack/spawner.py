@@ -1,7 +1,5 @@
 """A reactor that records what would be spawned, and lets tests end it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The nightly backup inside the stack."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime, time, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The lines of components as the stack prints them: for people, and with --json for machines."""
 
-from __future__ import annotations
-
 import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st

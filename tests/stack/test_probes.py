@@ -1,7 +1,5 @@
 """The stack's and svc-watch's probes of the services, and the replies that they accept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -1,7 +1,5 @@
 """One rolling restart at a time, and the stack's state file for ``svcctl``."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The setting ``WORKERS``: the workers' ports, the gateway's URLs, and what workers must share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from twisted.internet.defer import Deferred

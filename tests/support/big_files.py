@@ -1,7 +1,5 @@
 """A host with large game files, whose bytes are generated and counted while they are sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

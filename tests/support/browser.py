@@ -1,7 +1,5 @@
 """An HTTP client for feature tests, which passes real bytes to a server without a socket."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

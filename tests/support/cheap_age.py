@@ -4,8 +4,6 @@ The library deliberately takes a second for each encryption. The replacement wri
 which the library can decrypt.
 """
 
-from __future__ import annotations
-
 import hmac
 import os
 from base64 import b64encode

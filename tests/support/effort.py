@@ -1,7 +1,5 @@
 """The number of examples that Hypothesis generates for the metagame's rules."""
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import settings

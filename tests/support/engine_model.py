@@ -5,8 +5,6 @@ as if another process had been faster. The work then runs again and must return,
 the same values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 

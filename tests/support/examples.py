@@ -8,8 +8,6 @@ reply always belong together. tests/metagame/test_examples.py sends plain reques
 other tests call only in unusual ways.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import re

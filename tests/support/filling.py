@@ -1,7 +1,5 @@
 """A helper that inserts one made-up row into every table of a database."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

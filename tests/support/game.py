@@ -6,8 +6,6 @@ page = game.browse("GET", "/character", token=ann.token)
 game.clock.advance(90)
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -9,8 +9,6 @@ transactions in docs/contributors/transactions.md that no test proves, and names
 that do not exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ The default database is SQLite in memory. With ``SVC_TEST_DATABASE=postgresql`` 
 on a throw-away PostgreSQL, which has different rules for types, locks and failed statements.
 """
 
-from __future__ import annotations
-
 import os
 import weakref
 from functools import lru_cache

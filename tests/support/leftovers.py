@@ -4,8 +4,6 @@ The frames of a failed test keep its sockets alive. Without the plugin, the garb
 them during the next test, which then fails with a ``ResourceWarning``.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """A board for tests without a whole game; it has a manual clock and runs each transaction twice."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from svcserver.board.board import Work

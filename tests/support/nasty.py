@@ -1,7 +1,5 @@
 """A string with every character sequence that a terminal, log or page might interpret."""
 
-from __future__ import annotations
-
 import unicodedata
 
 FORGED = "2026-01-01 00:00:00  owner  ban  Victim  because  "

@@ -4,8 +4,6 @@ The clone may be inside a folder that only the folder's owner may enter. In that
 runs in a mount namespace where that folder appears empty except for the clone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 NOBODY = 65_534

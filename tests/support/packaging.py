@@ -1,7 +1,5 @@
 """The scripts in ``packaging/``, loaded as modules because the folder is not a package."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

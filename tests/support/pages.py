@@ -1,7 +1,5 @@
 """The fenced blocks of README and the docs, and the ``svcctl`` commands in them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

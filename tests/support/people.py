@@ -1,7 +1,5 @@
 """A helper that creates accounts for tests of rules that need existing accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sqlalchemy import Connection

@@ -1,7 +1,5 @@
 """Port ranges, one per test worker, so that parallel tests choose different free ports."""
 
-from __future__ import annotations
-
 import os
 import zlib
 

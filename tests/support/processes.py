@@ -1,7 +1,5 @@
 """Real services on free ports, which tests call as clients do and stop by their pids."""
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import os

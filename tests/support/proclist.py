@@ -4,8 +4,6 @@ A fork shows the command line of its parent. The forking process (``prestarted.p
 started with spare room, and each fork overwrites that memory with its own command line.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ The decorator's names are read from the source. ``tests/contract/coverage.py`` f
 ``tests/contract/test_rows.py`` compares the labels of all routes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The ledgers of a running service, for tests: real threads, with a queue as the reactor."""
 
-from __future__ import annotations
-
 from queue import Queue
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ lists ``registries`` in SVC_TEST_REQUIRE, which makes the outage a failure there
 test proves nothing.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Skips that become failures if SVC_TEST_REQUIRE names the missing requirement."""
 
-from __future__ import annotations
-
 import os
 import unittest
 

@@ -4,8 +4,6 @@ The process that started the run outlives its workers and ends the shared resour
 is killed, a watcher process ends them.
 """
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import os

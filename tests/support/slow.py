@@ -8,8 +8,6 @@ it knows the shortest of many durations. A single duration says little, because 
 run in parallel.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The source trees of all modules, parsed once for the dozen contract tests that read them."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from collections.abc import Iterator

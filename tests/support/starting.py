@@ -1,7 +1,5 @@
 """A helper that starts a service as ``twistd`` does: first the ports, then the parts."""
 
-from __future__ import annotations
-
 from twisted.application.service import IService
 
 

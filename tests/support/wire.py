@@ -1,7 +1,5 @@
 """A treq client that passes real HTTP bytes to a handler, without a socket."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from treq.testing import StubTreq

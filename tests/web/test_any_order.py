@@ -4,8 +4,6 @@ Immediate, delayed and streamed answers are mixed; bytes arrive in pieces of any
 may close its sending side.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The HTTP channel without a socket: limits, early rejection, slow and broken peers."""
 
-from __future__ import annotations
-
 from random import Random
 from unittest import mock
 

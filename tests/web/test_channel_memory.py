@@ -1,7 +1,5 @@
 """The memory that a channel uses, and releases, for clients that read slowly."""
 
-from __future__ import annotations
-
 from twisted.internet.address import IPv4Address
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import capturedLogs

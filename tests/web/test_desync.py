@@ -1,7 +1,5 @@
 """The services parse framing as the gateway does: no request is hidden in another."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Request handling: conventions of spec 1 §4, the gate's marks, the order of rejections."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from attrs import frozen

@@ -1,7 +1,5 @@
 """The one schema of all services' JSON log lines; docs/owners/logs.md has its table."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import re

@@ -1,7 +1,5 @@
 """Log lines: each event is one line, even with hostile text; LOG_LEVEL filters them."""
 
-from __future__ import annotations
-
 import io
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """A log whose reader stalls blocks nothing; dropped lines are counted and reported."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

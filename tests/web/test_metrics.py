@@ -1,7 +1,5 @@
 """The histograms on METRICS_PORT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The OpenAPI document describes exactly what the routes declare."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The OpenAPI document is self-contained: it defines every name that its texts use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

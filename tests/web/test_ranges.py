@@ -1,7 +1,5 @@
 """The parser of byte ranges: examples in a table, and a comparison with Python's slicing."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

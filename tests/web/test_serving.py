@@ -1,7 +1,5 @@
 """The start of a service (ports first, ``ready`` last), and its stop (the database last)."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

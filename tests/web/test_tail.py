@@ -1,7 +1,5 @@
 """The last log lines, as the dashboard shows them."""
 
-from __future__ import annotations
-
 import io
 
 from hypothesis import given, settings

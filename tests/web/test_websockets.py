@@ -1,7 +1,5 @@
 """The connections that an HTTP channel passes to a WebSocket protocol."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.address import IPv4Address

@@ -1,7 +1,5 @@
 """The command ``svcctl backup``: make, list, test and restore backups of the whole host."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Makes backups: a snapshot of the database and the host's small files in one archive."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The restore test: restores a backup into a temporary host and simulates players there."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

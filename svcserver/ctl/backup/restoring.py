@@ -1,7 +1,5 @@
 """Restores a backup: its database into an existing host, or all of it into a new folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -4,8 +4,6 @@ Each restore test holds a lock in its folder. The lock ends with the process, so
 the leftovers of a test that was killed, and removes them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The command ``svcctl doctor``: runs all checks, even after one has found a problem."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of files: certificate, game server, game files, and the modes of secret files."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import shutil

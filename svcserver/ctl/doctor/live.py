@@ -3,8 +3,6 @@
 The server must reply, have all commands that the host needs, and keep its data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from svcserver.ctl.doctor.case import Case, Finding

@@ -1,7 +1,5 @@
 """Checks of settings that must match other components' settings or the machine."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Checks that read every component's settings in the same way as the component."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator
 from contextlib import chdir

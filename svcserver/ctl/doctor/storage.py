@@ -1,7 +1,5 @@
 """Checks of the database (existence, damage, revision, accounts, keys) and the clock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

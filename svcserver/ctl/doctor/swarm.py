@@ -1,7 +1,5 @@
 """The checks of the machines that run game servers in a Docker Swarm."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

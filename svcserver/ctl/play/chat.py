@@ -1,7 +1,5 @@
 """The chat of all simulated players, which checks who receives each line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Removes the accounts of simulated players from a host after a session."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

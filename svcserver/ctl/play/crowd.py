@@ -1,7 +1,5 @@
 """Runs many players' coroutines concurrently; the first failure cancels all others."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Coroutine, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Sends UDP datagrams to a game server until the server replies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

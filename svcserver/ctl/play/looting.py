@@ -4,8 +4,6 @@ A game server authenticates with its key and forwards the player's token. Like a
 some writes twice concurrently with the same transaction id; they must take effect once.
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 from uuid import uuid4

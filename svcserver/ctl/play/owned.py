@@ -1,7 +1,5 @@
 """Compares a player's belongings with what the host has acknowledged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import Connection, text

@@ -1,7 +1,5 @@
 """A party's session: it forms by invites, chats, hunts, gets rewards, saves, and disbands."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A simulated game client that remembers the data that the host acknowledged."""
 
-from __future__ import annotations
-
 import secrets
 from collections import Counter
 from collections.abc import Mapping

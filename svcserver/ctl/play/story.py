@@ -1,7 +1,5 @@
 """Prints the steps of a session, each with the time since the start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The response times of each kind of request, measured by the simulated clients."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Actions of several players together, and actions with the shop and the game files."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote

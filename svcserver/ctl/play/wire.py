@@ -1,7 +1,5 @@
 """An HTTP client with its own source address, whose errors name the faulty component."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -3,8 +3,6 @@
 They only add tables, columns, indexes and triggers.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from contextlib import suppress

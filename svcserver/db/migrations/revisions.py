@@ -1,7 +1,5 @@
 """The revisions that this version knows, and the database's revision, read without Alembic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text

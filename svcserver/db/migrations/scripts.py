@@ -1,7 +1,5 @@
 """The code that uses Alembic: it runs the migration scripts and lists the pending ones."""
 
-from __future__ import annotations
-
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory

@@ -6,8 +6,6 @@ the token of another, the write is stored for the named account. Then a warning 
 once a minute for each such pair of accounts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import define, field, frozen

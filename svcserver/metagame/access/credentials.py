@@ -1,7 +1,5 @@
 """The descriptions of the metagame's credentials for the OpenAPI document."""
 
-from __future__ import annotations
-
 from svcserver.kernel.headers import ACCOUNT_KEY, GAME_SERVER_KEY
 from svcserver.metagame.access.staff_sessions import COOKIE, PAGE_HEADER
 from svcserver.metagame.rows import Access

@@ -4,8 +4,6 @@ Moving an account's epoch ends its sessions early. Epochs are kept in memory, be
 needs them. ``accounts/sessions.py`` loads them and keeps them up to date with the database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from attrs import define, field, frozen

@@ -1,7 +1,5 @@
 """The interfaces through which the gate looks up accounts and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import Protocol
 

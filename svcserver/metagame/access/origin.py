@@ -1,7 +1,5 @@
 """The origin of a request: this machine, or a player's address and network. Spec: 1 §5.5."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 

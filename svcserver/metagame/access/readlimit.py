@@ -1,7 +1,5 @@
 """Rate limits for expensive reads, per address or account. Spec: 2 §4 Management API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import frozen

@@ -10,8 +10,6 @@ Sessions are not stored on the board, because anybody who can write to the board
 sign in as the owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any

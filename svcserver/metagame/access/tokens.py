@@ -1,7 +1,5 @@
 """Player tokens: RS256 JWTs, signed at log-in, verified once and cached. Spec: 1 §2, §5."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 An attempt that was refused before its action began is logged under its HTTP method and path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 

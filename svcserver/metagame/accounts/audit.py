@@ -5,8 +5,6 @@ one at its beginning and one with its result. The database refuses to change or 
 (a trigger of migration 0009).
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 

@@ -3,8 +3,6 @@
 Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 

@@ -4,8 +4,6 @@ Large work is queued per account, because all accounts share the database thread
 concurrent reads of one account would delay everybody's log-in until the last read ended.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable
 

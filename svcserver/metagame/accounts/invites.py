@@ -1,7 +1,5 @@
 """Invite codes: shapes, writes and staff routes. Spec: 2 §3 Invite code, §4 Management API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, TypedDict
 

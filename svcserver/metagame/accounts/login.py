@@ -1,7 +1,5 @@
 """Log-in and related routes for the client's online library. Spec: 1 §4 Login."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar, TypedDict, TypeVar

@@ -5,8 +5,6 @@ name that was read during a rename is not cached. If a notification is missing, 
 it, the old name stays in the cache for at most ``MAX_AGE_S``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from attrs import define, field

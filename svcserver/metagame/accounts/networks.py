@@ -4,8 +4,6 @@ A network is an IPv4 address, or the /64 of an IPv6 address. The newest networks
 stored for a month.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import sqlalchemy as sa

@@ -1,7 +1,5 @@
 """The objects that features of all groups share, made once per metagame."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from twisted.internet.interfaces import IReactorTime

@@ -1,7 +1,5 @@
 """Makes event-log and audit-log entries from requests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 

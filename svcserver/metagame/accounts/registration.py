@@ -5,8 +5,6 @@ same mark, and a restart of the host deletes the mark from the board. So an atta
 to the board can only reset the mode to REGISTRATION_MODE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import frozen

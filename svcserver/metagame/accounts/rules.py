@@ -3,8 +3,6 @@
 Spec: 2 §4 Register, 1 §2 Account.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, Protocol
 

@@ -1,7 +1,5 @@
 """Bans and mutes: an account has at most one of each, and a new one replaces the old one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any

@@ -4,8 +4,6 @@
 second, so those sessions end here within a second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

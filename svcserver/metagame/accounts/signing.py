@@ -4,8 +4,6 @@ A new key is used from the next start of the metagame. Until then the old key si
 are valid for a day. So the old key can be retired a day after that start.
 """
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 
 from svcserver.db.tables import METADATA

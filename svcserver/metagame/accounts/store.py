@@ -1,7 +1,5 @@
 """The tables of accounts, keys and invite codes; keys are stored as SHA-256 hashes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

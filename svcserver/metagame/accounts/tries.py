@@ -4,8 +4,6 @@ Attempts above the limit are only counted. The log is append-only, so a refused 
 able to fill it.
 """
 
-from __future__ import annotations
-
 from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime

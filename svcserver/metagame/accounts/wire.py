@@ -1,7 +1,5 @@
 """The shapes of accounts and audit rows that several features send. Spec: 2 §4."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypedDict
 
 from attrs import field, frozen

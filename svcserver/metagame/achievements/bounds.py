@@ -1,7 +1,5 @@
 """The limits that several features share: entitlement durations, and entries per account."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from svcserver.kernel.refusals import Conflict

@@ -1,7 +1,5 @@
 """The wire form of entitlements and durations, for players' and owners' routes. Spec: 1 §4."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypedDict
 
 from svcserver.kernel.json import Json

@@ -1,7 +1,5 @@
 """JSON documents that players save and get back unchanged: characters and loadouts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Spec: 1 §2 Inventory transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dashboard's routes about alerts, for direct callers only (not through a proxy)."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, TypedDict

@@ -1,7 +1,5 @@
 """The dashboard's routes about backups, for the owner and direct callers only."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping

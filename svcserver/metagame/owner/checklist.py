@@ -4,8 +4,6 @@ The host checks each item itself: in its settings files, in the database, and by
 own public address.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from ipaddress import ip_address, ip_network

@@ -1,7 +1,5 @@
 """The features behind the dashboard, and the services that measure and watch the host for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The dashboard's pages about game servers: the fleet, each server's output, and past launches."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypedDict
 

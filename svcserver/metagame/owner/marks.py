@@ -5,8 +5,6 @@ search, the sort order and the role. Marks are cheap enough to be computed all t
 is open.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from typing import Any

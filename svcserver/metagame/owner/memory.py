@@ -1,7 +1,5 @@
 """The memory use of this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PROCESS = Path("/proc/self/status")

@@ -1,7 +1,5 @@
 """The metagame's request log; it marks requests of game servers and warns of missing routes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The data shapes shared by several of the owner's features and ``svcctl``."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypedDict
 
 from svcserver.kernel.shapes import Moment, plain_text

@@ -4,8 +4,6 @@ The specification describes only two of the deploy server's routes. This client 
 to the other routes (``kernel.machine``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

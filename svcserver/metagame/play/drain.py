@@ -4,8 +4,6 @@ The mode is stored on the board, where all workers see it, and in the database
 (``owner/maintenance``), where it survives a crash.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from attrs import frozen

@@ -1,7 +1,5 @@
 """The disks that a host writes to, with their free space."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The machine's load, and the history of load and services that the overview shows."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable, Mapping

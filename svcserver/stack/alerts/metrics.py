@@ -1,7 +1,5 @@
 """The poller that asks services over loopback for failed and refused requests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

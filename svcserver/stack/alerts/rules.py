@@ -1,7 +1,5 @@
 """The alert rules: a fault is reported when it begins, daily while it lasts, and when it ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from attrs import define, evolve, field, frozen

@@ -1,7 +1,5 @@
 """The service that sends alerts to the owner, for ``svc-stack`` and ``svc-watch``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

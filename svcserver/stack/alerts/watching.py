@@ -1,7 +1,5 @@
 """The checks of a host for alerts: services, disks, certificate and backups."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime

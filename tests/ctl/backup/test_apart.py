@@ -1,7 +1,5 @@
 """The drill that verifies a backup uses the restored host only, nothing of the running host."""
 
-from __future__ import annotations
-
 import re
 from unittest import mock
 

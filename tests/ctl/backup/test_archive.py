@@ -1,7 +1,5 @@
 """The backup archive: all damage is detected, and nothing is written outside its folder."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 A live test covers the drill that verifies a backup.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Intact archives with hostile settings or a hostile database."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

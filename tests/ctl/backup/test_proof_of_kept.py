@@ -1,7 +1,5 @@
 """The drill verifies the stored backup file, even if only its owner can decrypt it later."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock

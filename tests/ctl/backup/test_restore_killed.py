@@ -1,7 +1,5 @@
 """``svcctl backup restore --into`` is killed at each of its steps, and then repeated."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

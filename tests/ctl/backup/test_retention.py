@@ -1,7 +1,5 @@
 """The backups that are kept, and those that are deleted, by their age."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A drill removes a killed drill's leftovers, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

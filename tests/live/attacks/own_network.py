@@ -11,8 +11,6 @@ namespace has its own loopback interface: no packet leaves it, and the machine's
 not change.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

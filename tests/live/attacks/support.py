@@ -1,7 +1,5 @@
 """Helpers for attacks: connections from chosen addresses, and other players' waiting times."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import statistics

@@ -1,7 +1,5 @@
 """An attacker on the host's own network guesses admin keys. Spec: 1 §5."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

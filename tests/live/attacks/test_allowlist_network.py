@@ -3,8 +3,6 @@
 Real processes are needed because the gateway and the helper enforce separate limits.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -4,8 +4,6 @@ Real processes are needed because the waiting time of other players is measured 
 attack.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

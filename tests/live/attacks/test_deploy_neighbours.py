@@ -3,8 +3,6 @@
 Real processes are needed because the attacker is another user's process.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

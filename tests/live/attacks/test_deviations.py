@@ -4,8 +4,6 @@ Two such inputs are tested here: notes on invites, and the number 2.0 in place o
 befriending a player again after a block, is tested in ``tests/live/test_chat.py``.
 """
 
-from __future__ import annotations
-
 import orjson
 import pytest
 

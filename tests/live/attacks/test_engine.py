@@ -3,8 +3,6 @@
 Real processes are needed because the stranger connects to the engine that a metagame uses.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

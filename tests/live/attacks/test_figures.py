@@ -3,8 +3,6 @@
 Real processes are needed because the metrics describe whole processes.
 """
 
-from __future__ import annotations
-
 import ssl
 from contextlib import ExitStack
 from pathlib import Path

@@ -4,8 +4,6 @@ Real processes are needed because the tests count the gateway's descriptors and 
 a new player waits.
 """
 
-from __future__ import annotations
-
 import ssl
 import statistics
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A token that is not valid yet (nbf), signed with the host's own key. Spec: 1 §5."""
 
-from __future__ import annotations
-
 import base64
 import time
 

@@ -3,8 +3,6 @@
 Real processes are needed because the attackers must not use the CPU time of the metagame's process.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The command must exit with a one-line error message and leave no files behind. T
 gets only as much memory as a normal restore needs, so unbounded memory use ends in a traceback.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import resource

@@ -3,8 +3,6 @@
 Real processes are needed because game servers are child processes of the deploy server.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Real processes are needed because the gateway is restarted with another certificate.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.request import urlopen
 

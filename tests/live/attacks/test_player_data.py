@@ -4,8 +4,6 @@ Real processes are needed because the tests measure the service's memory and the
 other players.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterator

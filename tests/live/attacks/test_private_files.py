@@ -3,8 +3,6 @@
 Real processes are needed because the services run under another umask.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import stat

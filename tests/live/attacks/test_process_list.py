@@ -3,8 +3,6 @@
 Real processes are needed because the process list of running game servers is read.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -3,8 +3,6 @@
 Real processes are needed because the CPU of the service is measured.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 from pathlib import Path

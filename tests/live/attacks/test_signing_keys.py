@@ -3,8 +3,6 @@
 Real processes are needed because the service is restarted with new keys.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import orjson

@@ -7,8 +7,6 @@ attack than on an idle host.
 Real processes are needed because a whole host is attacked.
 """
 
-from __future__ import annotations
-
 import http.client
 import ssl
 import time

@@ -3,8 +3,6 @@
 Real processes are needed because the memory of the service is measured.
 """
 
-from __future__ import annotations
-
 import http.client
 import signal
 import socket

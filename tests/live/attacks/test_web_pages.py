@@ -3,8 +3,6 @@
 Real processes are needed because the deploy server and the metagame start other services.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -3,8 +3,6 @@
 Real processes are needed because the tests change the clock of a whole process.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

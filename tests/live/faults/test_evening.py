@@ -3,8 +3,6 @@
 Real processes are needed because components are killed and frozen.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Real processes are needed because the limit of descriptors applies to a whole process.
 """
 
-from __future__ import annotations
-
 import resource
 import socket
 from collections.abc import Iterator

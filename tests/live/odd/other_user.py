@@ -1,7 +1,5 @@
 """Helpers for tests of a host that a non-root user owns."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -4,8 +4,6 @@ No file is damaged, so no command may suggest restoring a backup. Real processes
 the tests need another user and separate disks.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -3,8 +3,6 @@
 Real processes are needed because the tests use two proxies with TLS between them.
 """
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Real processes are needed because the tests check the start and the end of child processes.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

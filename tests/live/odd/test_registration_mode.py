@@ -3,8 +3,6 @@
 Real processes are needed because only a new process shows what a restart forgets.
 """
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

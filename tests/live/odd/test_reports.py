@@ -4,8 +4,6 @@ Real processes are needed because the gateway reports over real connections, whi
 interrupt.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Real processes are needed because a running host is detected by the locks and po
 processes hold.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -3,8 +3,6 @@
 Real processes are needed because a process that gives up root's rights cannot get them back.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

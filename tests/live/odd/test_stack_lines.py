@@ -3,8 +3,6 @@
 Real processes are needed because the stack writes the log lines of all components.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

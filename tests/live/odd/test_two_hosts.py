@@ -4,8 +4,6 @@ Real processes are needed because ``svcctl doctor`` reads the command line of th
 listens on the port.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Real processes are needed because each program sets its umask as it starts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

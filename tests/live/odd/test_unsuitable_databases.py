@@ -3,8 +3,6 @@
 Real processes are needed because the tests run pgbouncer in front of a PostgreSQL server.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

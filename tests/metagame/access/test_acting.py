@@ -3,8 +3,6 @@
 Spec: 1 §4 access labels, §5.6; 2 §7.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import frozen

@@ -1,7 +1,5 @@
 """Checks of a request's origin and of the game-server key. Spec: 1 §5.5, §5.9."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 

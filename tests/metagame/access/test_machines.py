@@ -1,7 +1,5 @@
 """Machine tickets that the gate checks: their origins, purposes and accounts."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

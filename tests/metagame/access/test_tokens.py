@@ -1,7 +1,5 @@
 """Token validity: times, the account's epoch and the signing key. Spec: 1 §5."""
 
-from __future__ import annotations
-
 import base64
 from itertools import count
 from math import gcd

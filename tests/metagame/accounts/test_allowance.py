@@ -1,7 +1,5 @@
 """An account's daily byte allowance."""
 
-from __future__ import annotations
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 

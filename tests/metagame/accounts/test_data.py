@@ -1,7 +1,5 @@
 """Access to the data that one account has stored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

@@ -1,7 +1,5 @@
 """The replies of account routes that are the same for every caller. Spec: 1 §4 Login."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The checks of names and codes for holders of an invite, who have no account yet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import gatherResults

@@ -1,7 +1,5 @@
 """The invites of the dashboard: notes, makers, expiry, users, and many codes from one request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

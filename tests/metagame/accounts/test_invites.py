@@ -1,7 +1,5 @@
 """Invite codes that the owner creates. Spec: 1 §5."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.logger import capturedLogs, formatEvent

@@ -1,7 +1,5 @@
 """Look-ups of accounts. Spec: 1 §4 Login and accounts: records, names, mappings."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from twisted.trial.unittest import SynchronousTestCase

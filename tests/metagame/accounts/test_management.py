@@ -1,7 +1,5 @@
 """The management routes for accounts. Spec: 2 §4 Management API, Register rules, §7 Errors."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The cache of names in memory: it saves database reads and never shows an old name for long."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail

@@ -1,7 +1,5 @@
 """Game-server keys that an owner queues while services start. Spec: 1 §2."""
 
-from __future__ import annotations
-
 from threading import Event, Thread
 from typing import Any
 

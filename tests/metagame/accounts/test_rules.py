@@ -1,7 +1,5 @@
 """Invite codes and keys, and which parts logs may show. Spec: 2 §4 Register rules, 1 §2."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unauthenticated

@@ -1,7 +1,5 @@
 """Ending an account's sessions, inside or outside the running metagame. Spec: 1 §5."""
 
-from __future__ import annotations
-
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase

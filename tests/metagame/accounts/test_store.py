@@ -1,7 +1,5 @@
 """A lookup of many account ids finds each account that exists."""
 
-from __future__ import annotations
-
 import tempfile
 
 import pytest

@@ -1,7 +1,5 @@
 """Edge cases of the wire shapes of accounts and invites. Spec: 1 §4 Login, 2 §4 Management API."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader

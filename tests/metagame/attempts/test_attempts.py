@@ -1,7 +1,5 @@
 """A request's second attempt: it announces events again, but undoes no changes made in between."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

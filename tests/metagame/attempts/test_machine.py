@@ -1,7 +1,5 @@
 """Random player requests, any of which may be repeated and must still count once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Each request that players can make, sent a second time. See ``svcserver/metagame/once.py``."""
 
-from __future__ import annotations
-
 import re
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The setting LOG_BODIES. Spec: 1 §4 convention 6."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """The pages about game servers: the fleet, a server's output, and past launches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import evolve

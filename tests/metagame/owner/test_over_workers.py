@@ -1,7 +1,5 @@
 """Chat figures and announcements when the chat runs in several processes."""
 
-from __future__ import annotations
-
 from svcserver.kernel.signals import Announced, Renamed, Signal
 from svcserver.metagame.chat_ports import figures, share_once, share_signal
 from svcserver.metagame.owner.announcements.rules import (

@@ -1,7 +1,5 @@
 """The game ports are closed for players whose sessions have ended, and for nobody else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The base of the social state machines, with a ledger that finishes before it returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar

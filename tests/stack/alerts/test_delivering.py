@@ -1,7 +1,5 @@
 """Alerts go to the address that was checked, even if its name resolves differently later."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The client's account look-ups: data shapes and routes. Spec: 1 §4 Login and accounts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Annotated, ClassVar, NotRequired, TypedDict

@@ -1,7 +1,5 @@
 """Account routes for owner and launcher. Spec: 2 §4 Management API; /launcher is an extension."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 

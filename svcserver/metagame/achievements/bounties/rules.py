@@ -1,7 +1,5 @@
 """The rules for updating a bounty board. Spec: 1 §4 POST /bounty."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen

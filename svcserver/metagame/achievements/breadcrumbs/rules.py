@@ -1,7 +1,5 @@
 """The rules for replacing a list of breadcrumbs. Spec: 1 §4 POST /breadcrumbs."""
 
-from __future__ import annotations
-
 from svcserver.kernel.digits import MAX_VERSION
 from svcserver.kernel.refusals import Conflict, Malformed
 

@@ -1,7 +1,5 @@
 """Rules of cooldowns. Spec: 1 §4 PUT /cooldown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

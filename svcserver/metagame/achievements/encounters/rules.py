@@ -1,7 +1,5 @@
 """The rules of encountered content. Spec: 1 §4 Encountered content."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from svcserver.kernel.ids import AccountId

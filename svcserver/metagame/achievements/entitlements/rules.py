@@ -1,7 +1,5 @@
 """The rules of entitlements: duration, renewal, defaults, revocation. Spec: 1 §2 Entitlement."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve, frozen

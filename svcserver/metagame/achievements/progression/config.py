@@ -5,8 +5,6 @@ order of name. Each file contains one track, a list of tracks, or a whole config
 replaces the built-in track with the same id; a track with a new id is added at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any

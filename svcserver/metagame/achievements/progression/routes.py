@@ -1,7 +1,5 @@
 """The progression routes. Spec: 1 §4 Progression and hunt pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict, TypeVar

@@ -1,7 +1,5 @@
 """The rules of grants, ranks, confirmations and resets. Spec: 1 §4 Progression."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """The tables of tracks, objectives, hunt pass choices and last grants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

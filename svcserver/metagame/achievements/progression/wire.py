@@ -3,8 +3,6 @@
 Spec: 1 §4.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

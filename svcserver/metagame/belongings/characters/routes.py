@@ -1,7 +1,5 @@
 """The character routes; their replies have no envelope. Spec: 1 §4 Characters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

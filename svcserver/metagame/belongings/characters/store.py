@@ -5,8 +5,6 @@ the character's row had a copy of the document, only half as many saves per seco
 possible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Request and reply shapes of characters. Spec: 1 §2 Character."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypedDict
 
 from attrs import frozen

@@ -3,8 +3,6 @@
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from attrs import frozen

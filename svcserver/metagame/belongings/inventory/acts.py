@@ -1,7 +1,5 @@
 """Operations on inventories; each runs in one transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from attrs import frozen

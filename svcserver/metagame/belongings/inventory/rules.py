@@ -3,8 +3,6 @@
 Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any

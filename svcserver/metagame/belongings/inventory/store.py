@@ -4,8 +4,6 @@ A row of the item log records a transaction, and also stores the reply for its r
 transaction that changes only stacks needs just four SQL statements.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

@@ -3,8 +3,6 @@
 Items are validated strictly before any database access.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypedDict

@@ -1,7 +1,5 @@
 """The loadout routes. Spec: 1 §4 Loadouts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 

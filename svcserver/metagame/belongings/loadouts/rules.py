@@ -4,8 +4,6 @@ An element of a loadout is a slot, named by its number, or the part that all slo
 ``persistent``. The JSON text of an element is stored unchanged.
 """
 
-from __future__ import annotations
-
 from attrs import evolve, field, frozen
 
 from svcserver.kernel.digits import whole_in

@@ -3,8 +3,6 @@
 Each element is stored once. A history row lists the ids of the elements of its version.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import orjson

@@ -1,7 +1,5 @@
 """Request and reply shapes of loadouts. Spec: 1 §4 Loadouts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypedDict
 

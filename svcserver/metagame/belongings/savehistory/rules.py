@@ -1,7 +1,5 @@
 """The rules that decide which saves are kept. Spec: 2 §4 SaveHistory, rollback."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import islice
 

@@ -5,8 +5,6 @@ lists catalogue ids; ``ID*20`` means a quantity of 20. For an offer without item
 null.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, partial

@@ -3,8 +3,6 @@
 A purchase token is sent in the query string, which is never logged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal, NoReturn
 

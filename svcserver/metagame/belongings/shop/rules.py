@@ -1,7 +1,5 @@
 """The store's rules: which offers are for sale, and what a purchase gives. Spec: 1 §3, §4 Store."""
 
-from __future__ import annotations
-
 import re
 from hashlib import sha256
 

@@ -1,7 +1,5 @@
 """The table of purchase tokens; it stores only the SHA-256 hash of each token."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from attrs import asdict, frozen
 

@@ -1,7 +1,5 @@
 """Reply shapes of the store. Spec: 1 §4 Store."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from svcserver.kernel.json import Fragment

@@ -1,7 +1,5 @@
 """The rules of announcements: limits, and the texts and times of the countdown to a restart."""
 
-from __future__ import annotations
-
 import math
 
 from attrs import frozen

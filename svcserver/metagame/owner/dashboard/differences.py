@@ -4,8 +4,6 @@ Each difference has a path. JSON inside strings is parsed, too, so that an owner
 ``inventory.swords[2]`` instead of one long line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The OpenAPI document of the game's routes, for this server's admins and for ``svcctl``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dashboard's page, files, data routes and event stream, and the OpenAPI document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache

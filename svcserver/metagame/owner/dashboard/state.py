@@ -1,7 +1,5 @@
 """Dashboard data that belong to no feature; ``composition.py`` and ``service.py`` fill them."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Request and reply shapes of the dashboard. Spec: 2 §4 Management API."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, TypedDict

@@ -1,7 +1,5 @@
 """The lengths of the spans for which figures are stored, and how long they are kept."""
 
-from __future__ import annotations
-
 import math
 from enum import StrEnum
 

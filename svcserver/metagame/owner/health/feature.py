@@ -1,7 +1,5 @@
 """The health figures: reply shapes, collectors and the route."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar, TypedDict
 

@@ -1,7 +1,5 @@
 """The routes of maintenance mode, for direct requests of the dashboard and ``svcctl drain``."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from attrs import frozen

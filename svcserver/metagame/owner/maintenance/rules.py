@@ -1,7 +1,5 @@
 """The data classes of maintenance mode: an order and the current state."""
 
-from __future__ import annotations
-
 from attrs import frozen
 
 from svcserver.metagame.play.drain import Drain, Then, Until

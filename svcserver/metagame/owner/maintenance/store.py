@@ -1,7 +1,5 @@
 """The table of maintenance mode, which has one row while the mode is on, even after a crash."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from attrs import frozen
 

@@ -1,7 +1,5 @@
 """Request and reply shapes of maintenance mode."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 

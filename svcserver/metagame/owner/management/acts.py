@@ -3,8 +3,6 @@
 Spec: 2 §2 Server status, Online entry; §4 ServerStatus.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The game servers in the server status and the players on them. Spec: 2 §2 Server status."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import frozen

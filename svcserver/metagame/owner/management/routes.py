@@ -1,7 +1,5 @@
 """The routes of the server status and of the owner's list of online players. Spec: 2 §2, §4."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from attrs import field, frozen

@@ -1,7 +1,5 @@
 """The data classes of the server status. Spec: 2 §2 Server status."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from attrs import frozen

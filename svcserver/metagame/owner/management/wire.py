@@ -1,7 +1,5 @@
 """Reply shapes of the server status and the online list. Spec: 2 §2."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from svcserver.kernel.shapes import Moment

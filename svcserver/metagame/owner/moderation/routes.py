@@ -1,7 +1,5 @@
 """The dashboard's moderation routes, for direct callers only (not through a proxy)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The moderation rules: the permissions of each role and the effect of each action."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from attrs import evolve, frozen

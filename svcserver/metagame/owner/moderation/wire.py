@@ -1,7 +1,5 @@
 """Request and reply shapes of moderation and of the audit log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 

@@ -5,8 +5,6 @@ Each part (items, currency, loadout) is imported completely, or left out with a 
 no item is imported if the character would then exceed its limits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

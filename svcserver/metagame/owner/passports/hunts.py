@@ -1,7 +1,5 @@
 """Each player's latest hunts, recorded when a player is sent to a hunt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import sqlalchemy as sa

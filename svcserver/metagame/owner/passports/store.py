@@ -1,7 +1,5 @@
 """The database queries for passports, trusted hosts and the record of imports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

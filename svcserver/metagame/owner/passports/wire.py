@@ -4,8 +4,6 @@ A file with an invalid part is refused. The only exception is a character's belo
 cannot be read, only they are left out.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """All data of one account, table by table, for export and deletion."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator, Mapping
 from typing import Any

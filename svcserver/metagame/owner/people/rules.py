@@ -1,7 +1,5 @@
 """The data classes and checks of the dashboard's pages about accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """The times at which players were last seen, and the queries for lists of accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa

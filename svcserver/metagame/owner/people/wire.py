@@ -1,7 +1,5 @@
 """Request and reply shapes of the pages about accounts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 

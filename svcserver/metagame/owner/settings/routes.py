@@ -1,7 +1,5 @@
 """The routes that show the host's settings and change those that may change at run time."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from attrs import frozen

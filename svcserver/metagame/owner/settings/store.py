@@ -1,7 +1,5 @@
 """The table of settings that an owner changed at run time; it takes precedence over env files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import sqlalchemy as sa

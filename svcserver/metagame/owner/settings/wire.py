@@ -1,7 +1,5 @@
 """Request and reply shapes of the settings page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, TypedDict
 

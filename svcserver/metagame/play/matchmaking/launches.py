@@ -15,8 +15,6 @@ player left, other players still use it. If it was launched for several players,
 may then start a second game server. An account with two running game servers cannot start a third.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from attrs import define

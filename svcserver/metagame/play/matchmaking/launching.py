@@ -1,7 +1,5 @@
 """Launches game servers in the background, because a launch may outlast the player's request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

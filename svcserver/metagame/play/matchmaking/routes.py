@@ -1,7 +1,5 @@
 """The matchmaking routes. Spec: 1 §4 Matchmaking."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, ClassVar, NoReturn
 

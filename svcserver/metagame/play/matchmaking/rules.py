@@ -1,7 +1,5 @@
 """The rules for queueing players and launching their matches. Spec: 1 §3 Candidate, §4."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from attrs import define

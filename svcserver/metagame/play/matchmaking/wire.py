@@ -1,7 +1,5 @@
 """Request and reply shapes of matchmaking. Spec: 1 §4 Matchmaking."""
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict
 
 from attrs import frozen

@@ -1,7 +1,5 @@
 """The routes of the fleet's listener that the agents of nodes call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, ClassVar, TypedDict
 

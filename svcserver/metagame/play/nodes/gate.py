@@ -7,8 +7,6 @@ act for the players of its launch, because without Valkey a restart of the metag
 match.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import ceil

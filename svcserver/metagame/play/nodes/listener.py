@@ -1,7 +1,5 @@
 """The fleet's listener: HTTP over TLS, only for clients with a node's certificate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.application.service import IService, Service

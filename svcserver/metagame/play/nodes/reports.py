@@ -1,7 +1,5 @@
 """The reports of the nodes' agents about themselves, which the dashboard shows."""
 
-from __future__ import annotations
-
 from attrs import frozen
 
 from svcserver.board.kinds import Kind

@@ -1,7 +1,5 @@
 """The content of a heartbeat, and the kind of place that a player is in. Spec: 2 §2."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """The game client's routes for friends and blocks. Spec: 1 §4 Friends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 Times are epoch milliseconds.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The tables of friendships and blocks; a friendship has one row, with the lower id first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reply shapes of friends and blocks. Spec: 1 §4 Friends; 2 §4 Management API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TypedDict
 

@@ -1,7 +1,5 @@
 """The guild routes for the client and for the city's game server. Spec: 1 §4 Guilds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

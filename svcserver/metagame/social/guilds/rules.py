@@ -3,8 +3,6 @@
 Times are epoch milliseconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 

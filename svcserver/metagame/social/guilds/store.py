@@ -3,8 +3,6 @@
 Unique indexes also ensure that names differ in more than letter case. Spec: 1 §4 Guilds, Create.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Request and reply shapes of guilds. Spec: 1 §4 Guilds; 2 §4."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Annotated, TypedDict
 

@@ -1,7 +1,5 @@
 """The party routes. Spec: 1 §4 Parties."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ Parties and invites are board entries, which expire, so each of them may be miss
 party is read, members who have been silent for too long are removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The parties on the board; entries have a lifetime, and their number is limited."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The request and reply shapes of parties. Spec: 1 §4 Parties."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, TypedDict
 

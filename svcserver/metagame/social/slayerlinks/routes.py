@@ -1,7 +1,5 @@
 """The slayer-link routes. Spec: 1 §4 Slayer links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The tables of slayer links and their invites; a link has one row per side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Request and reply shapes of slayer links. Spec: 1 §2, §4 Slayer links."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, TypedDict
 

@@ -1,7 +1,5 @@
 """Each bounty route. Spec: 1 §4 bounties."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """Each breadcrumb route. Spec: 1 §4 breadcrumbs."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE

@@ -1,7 +1,5 @@
 """Each cooldown route. Spec: 1 §4 cooldowns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The base case for tests that need players with characters."""
 
-from __future__ import annotations
-
 from svcserver.metagame.belongings.characters.rules import Character
 from svcserver.metagame.belongings.characters.store import SqlCharacters
 from svcserver.metagame.belongings.documents import EMPTY

@@ -1,7 +1,5 @@
 """Each encountered-content route. Spec: 1 §4 encountered content."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The entitlement routes. Spec: 1 §4 GET /entitlementsv2 and its writes."""
 
-from __future__ import annotations
-
 from svcserver.metagame.achievements.entitlements.feature import SqlEntitlements
 from tests.metagame.achievements.progression.base import Achieving
 from tests.support.proves import proves

@@ -1,7 +1,5 @@
 """Edge cases of entitlement durations and of repeated grants. Spec: 1 §2 Entitlement."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 from attrs import evolve

@@ -1,7 +1,5 @@
 """The escalation routes in the modes stub, real and strict. Spec: 1 §4 Escalation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.logger import capturedLogs

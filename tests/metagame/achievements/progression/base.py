@@ -1,7 +1,5 @@
 """A game with a player and a game server, and access to the event log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import select

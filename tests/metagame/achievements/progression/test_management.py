@@ -1,7 +1,5 @@
 """The management routes of progression. Spec: 2 §4 Management API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.metagame.achievements.progression.base import Achieving

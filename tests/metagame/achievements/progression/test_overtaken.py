@@ -1,7 +1,5 @@
 """A grant and a concurrent repeat of the same grant count once."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from threading import Thread

@@ -1,7 +1,5 @@
 """Each progression route. Spec: 1 §4 Progression."""
 
-from __future__ import annotations
-
 from twisted.logger import capturedLogs
 
 from svcserver.metagame.achievements.progression import config

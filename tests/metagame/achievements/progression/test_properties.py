@@ -1,7 +1,5 @@
 """Grants never exceed the cap, retries never count twice, and ranks match the client's."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

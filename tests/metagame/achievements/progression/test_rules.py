@@ -1,7 +1,5 @@
 """Edge cases of grants, objectives and confirmations. Spec: 1 §4 Progression."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import evolve

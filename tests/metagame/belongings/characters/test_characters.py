@@ -1,7 +1,5 @@
 """The routes of characters. Spec: 1 §2 Character, §4 Characters."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Character versions, names, documents and saves. Spec: 1 §2, §4 Characters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

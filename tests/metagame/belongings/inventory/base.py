@@ -1,7 +1,5 @@
 """A game with two players, and helpers that build inventory requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import select

@@ -1,7 +1,5 @@
 """Bodies of inventory requests, parsed as the metagame parses them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from svcserver.kernel.readers import reader

@@ -1,7 +1,5 @@
 """The inventory's rules, compared with a plain model on Hypothesis examples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

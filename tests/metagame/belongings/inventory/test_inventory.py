@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from twisted.logger import capturedLogs
 
 from svcserver.kernel.digits import MAX_VERSION, MAX_WHOLE

@@ -1,7 +1,5 @@
 """Edge cases of item shapes, and the rows of the item log."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

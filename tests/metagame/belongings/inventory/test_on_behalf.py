@@ -1,7 +1,5 @@
 """Single items, and changes that a game server makes on behalf of a player."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import func, select

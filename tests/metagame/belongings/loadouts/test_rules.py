@@ -1,7 +1,5 @@
 """Loadout slots, their roll-back and their wire format. Spec: 1 §4 Loadouts."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel import json

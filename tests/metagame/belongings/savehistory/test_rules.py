@@ -1,7 +1,5 @@
 """Thinning of old saves: which saves remain per hour and per day. Spec: 2 §4 SaveHistory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """The catalogue, current offers and the grant for a purchase. Spec: 1 §3, §4 Store."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import evolve

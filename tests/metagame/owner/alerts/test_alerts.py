@@ -1,7 +1,5 @@
 """Alert channels on the dashboard: their addresses stay hidden, and each can be tested."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

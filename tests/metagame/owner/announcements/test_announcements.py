@@ -1,7 +1,5 @@
 """Announcements and their countdown in the banner and in the chat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.task import Clock

@@ -1,7 +1,5 @@
 """The limits of announcements and the wording of their countdown."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.refusals import Malformed

@@ -1,7 +1,5 @@
 """The checklist of the first evening, and what the host finds for each item."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

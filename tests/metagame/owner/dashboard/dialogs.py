@@ -1,7 +1,5 @@
 """The dashboard's dialogs, and the live test that checks each dialog with axe."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

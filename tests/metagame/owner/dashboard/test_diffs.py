@@ -1,7 +1,5 @@
 """The differences between two versions of a save."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The marks that tell the dashboard's lists to reload."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Access to the dashboard's page, and its content security policy."""
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from typing import Any

@@ -1,7 +1,5 @@
 """The admin routes that only the dashboard uses."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

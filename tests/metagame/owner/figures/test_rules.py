@@ -1,7 +1,5 @@
 """Figures per minute, computed from samples and grouped by hour and day."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.owner.figures.feature import show

@@ -1,7 +1,5 @@
 """The metrics page on the metagame's METRICS_PORT."""
 
-from __future__ import annotations
-
 from treq.testing import StubTreq
 from twisted.internet.testing import MemoryReactorClock
 from twisted.trial.unittest import SynchronousTestCase

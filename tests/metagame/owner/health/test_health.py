@@ -1,7 +1,5 @@
 """The health figures and their route."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

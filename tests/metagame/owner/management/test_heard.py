@@ -1,7 +1,5 @@
 """Game servers with live players are reported to the deploy server."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

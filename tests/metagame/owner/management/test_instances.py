@@ -1,7 +1,5 @@
 """Game servers in the server status, with their players. Spec: 2 §2 Status reply."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

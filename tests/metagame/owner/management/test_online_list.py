@@ -1,7 +1,5 @@
 """The owner's list of online players. Spec: 2 §2 Online entry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

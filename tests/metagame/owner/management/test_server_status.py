@@ -1,7 +1,5 @@
 """The public server status. Spec: 2 §2 Server status reply shape, §4 Server status rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

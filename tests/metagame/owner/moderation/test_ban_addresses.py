@@ -1,7 +1,5 @@
 """Bans and mutes that cover an account's addresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import text

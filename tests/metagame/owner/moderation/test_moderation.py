@@ -1,7 +1,5 @@
 """Bans, mutes, kicks and roles over HTTP: permissions, effects and audit rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

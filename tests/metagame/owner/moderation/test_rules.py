@@ -1,7 +1,5 @@
 """The moderation rules: permissions, limits of a command, and sanctions in force."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

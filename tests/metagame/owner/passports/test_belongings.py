@@ -1,7 +1,5 @@
 """Items, currencies and loadouts in a passport, which are imported once or left out."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

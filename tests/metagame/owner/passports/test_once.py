@@ -1,7 +1,5 @@
 """A passport counts once even if several imports run concurrently, on both databases."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time

@@ -1,7 +1,5 @@
 """A player's request for a new key, and the player's latest hunts."""
 
-from __future__ import annotations
-
 from sqlalchemy import select
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -1,7 +1,5 @@
 """New account keys, merged notes, and the export and deletion of accounts."""
 
-from __future__ import annotations
-
 import json
 from tempfile import TemporaryDirectory
 from typing import Any

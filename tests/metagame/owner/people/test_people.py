@@ -1,7 +1,5 @@
 """The lists of accounts, and the details of one account."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

@@ -1,7 +1,5 @@
 """The checks before accounts are merged or deleted."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from twisted.trial.unittest import SynchronousTestCase
 

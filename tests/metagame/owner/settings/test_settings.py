@@ -1,7 +1,5 @@
 """The settings page: what it shows, and settings that change at run time."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The dashboard's session cookie, which no script can read and no other page can use."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable
 from typing import Any

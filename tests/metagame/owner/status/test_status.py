@@ -1,7 +1,5 @@
 """Status, heartbeat and fixed replies. Spec: 1 §4."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """Players and a deploy server with fixed replies, for the matchmaking tests."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

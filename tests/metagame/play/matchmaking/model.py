@@ -3,8 +3,6 @@
 The model was written before the rules; it shares their value types, but no rule.
 """
 
-from __future__ import annotations
-
 from attrs import define, evolve, field
 
 from svcserver.kernel.ids import AccountId, new_id

@@ -1,7 +1,5 @@
 """A simple store of matches and launches for the model of matchmaking."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from attrs import define, field, frozen

@@ -1,7 +1,5 @@
 """A launch waits for a restart of the deploy server, and is requested only once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from attrs import define, field

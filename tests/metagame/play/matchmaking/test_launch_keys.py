@@ -1,7 +1,5 @@
 """The launch key, which the deploy server keeps while the game server runs. Spec: 1 §5.5."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed

@@ -1,7 +1,5 @@
 """One live launch per player and per party at a time. Spec: 1 §4 Matchmaking."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed

@@ -1,7 +1,5 @@
 """The records of players' launches, and a launch whose worker crashed."""
 
-from __future__ import annotations
-
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 

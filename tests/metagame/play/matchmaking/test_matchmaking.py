@@ -1,7 +1,5 @@
 """Matchmaking candidates. Spec: 1 §3 Matchmaking candidate, §4 Matchmaking."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionLost

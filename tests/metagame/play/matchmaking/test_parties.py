@@ -1,7 +1,5 @@
 """Game servers for parties. Spec: 1 §4 Matchmaking, party rules."""
 
-from __future__ import annotations
-
 import json
 
 from tests.metagame.play.matchmaking.base import CITY, HUNT, KEYS, MatchmakingCase, Reply

@@ -1,7 +1,5 @@
 """Party members and entries, which expire at exact seconds. Spec: 1 §3, §4 Matchmaking."""
 
-from __future__ import annotations
-
 from attrs import evolve, frozen
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock

@@ -1,7 +1,5 @@
 """Attacks of a hostile node on the gate of the fleet's listener."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

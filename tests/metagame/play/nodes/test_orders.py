@@ -1,7 +1,5 @@
 """Orders to the agents of nodes, and how long a player waits for them."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Heartbeats and presence. Spec: 1 §4 heartbeat; 2 §2 where, §4 PublicOnlineStats."""
 
-from __future__ import annotations
-
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Players with friends lists."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

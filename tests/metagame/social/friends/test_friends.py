@@ -1,7 +1,5 @@
 """The routes of friends. Spec: 1 §4 Friends, §6, §7, §8; 2 §4 Friends, §7."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

@@ -1,7 +1,5 @@
 """Random player requests; the friends list is compared with a model after every step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

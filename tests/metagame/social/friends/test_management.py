@@ -1,7 +1,5 @@
 """Friend requests by user name, sent from the owner's tools."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from svcserver.metagame.social.friends.rules import ACCEPTED, PENDING

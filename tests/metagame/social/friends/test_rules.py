@@ -1,7 +1,5 @@
 """The error codes of a full friends list. Spec: 2 §7, 1 §8."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

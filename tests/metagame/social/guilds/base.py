@@ -1,7 +1,5 @@
 """The base of the guild tests: players, and guilds that are created as in the city."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

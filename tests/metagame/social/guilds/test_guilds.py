@@ -1,7 +1,5 @@
 """The routes of guilds. Spec: 1 §4 Guilds, §3 Guild invite, §7, §8."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import GuildChanged

@@ -1,7 +1,5 @@
 """Guild invites. Spec: 1 §3 Guild invite, §4 Guilds, §8."""
 
-from __future__ import annotations
-
 from sqlalchemy import func, select
 
 from svcserver.metagame.social.guilds.store import GUILD_INVITES, SqlGuilds

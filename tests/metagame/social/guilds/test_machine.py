@@ -1,7 +1,5 @@
 """Random player requests, with the guild invariants checked after every step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Guilds for owners and launchers. Spec: 2 §4 GuildInvite, Guilds, DisbandGuild, §7."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from svcserver.kernel.signals import GuildChanged

@@ -1,7 +1,5 @@
 """The checks of a guild's name and nameplate. Spec: 1 §4 Guilds."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase

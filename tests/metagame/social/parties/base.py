@@ -1,7 +1,5 @@
 """The base of the party tests: players and their requests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -3,8 +3,6 @@
 The model was written before the rules; it shares only their value types and limits.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The hunt that a party waits for, as the party poll shows it. Spec: 1 §4 Parties."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.internet.defer import Deferred

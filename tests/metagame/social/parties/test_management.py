@@ -1,7 +1,5 @@
 """Party invites from the launcher or the owner. Spec: 2 §4 PartyInvite, §7."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.metagame.social.parties.base import Base

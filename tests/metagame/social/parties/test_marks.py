@@ -1,7 +1,5 @@
 """The marks on social routes that control what the log shows. Spec: 1 §4 convention 6."""
 
-from __future__ import annotations
-
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.metagame.rows import Row

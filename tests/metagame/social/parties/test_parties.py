@@ -1,7 +1,5 @@
 """The routes of parties. Spec: 1 §3 Party invite, §4 Parties, §7, §8; 2 §4 PartyInvite, §7."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

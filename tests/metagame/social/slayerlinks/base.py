@@ -1,7 +1,5 @@
 """The base of the slayer link tests: friends, and the replies of each route."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,7 +1,5 @@
 """Invites to a link and their answers. Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
 
-from __future__ import annotations
-
 from sqlalchemy import func, select
 
 from svcserver.kernel.readers import reader

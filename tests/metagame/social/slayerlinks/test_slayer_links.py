@@ -1,7 +1,5 @@
 """The routes of slayer links. Spec: 1 §3 Slayer link, §4 Slayer links, §7, §8."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import func, select
