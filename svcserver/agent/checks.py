@@ -23,7 +23,7 @@ MAX_NONCE = 64
 
 @define(eq=False)
 class NodeChecks:
-    """The checks; the link's polls report their results."""
+    """The checks that the host requests; ``link`` reports their results to the host."""
 
     reactor: Any
     link: HostLink
@@ -31,11 +31,11 @@ class NodeChecks:
     exchange: Callable[..., Awaitable[bool | None]] = exchange
 
     async def run(self) -> None:
-        """Check at intervals; never return."""
+        """Run the checks at intervals; never return."""
         while True:
             try:
                 await self._check()
-            except Exception as error:  # the host is away, or an earlier version
+            except Exception as error:  # the host does not answer, or has an earlier version
                 log.debug("no check: {why}", why=repr(error))
                 await deferLater(self.reactor, AGAIN_S)
             else:

@@ -25,7 +25,7 @@ EVENTS = {**LABELLED, "type": ["container"], "event": ["start", "die"]}
 
 @define(eq=False)
 class Containers:
-    """The containers with the label of game servers."""
+    """The containers that run game servers; a label identifies them."""
 
     api: DockerApi
     clock: Any

@@ -1,4 +1,4 @@
-"""The agent's connection to its host: orders for the firewall, and signs of life."""
+"""The agent's connection to its host, which sends orders to open or close game ports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HelperClient:
     secret: Secret
 
     async def send(self, act: str, address: str) -> bool:
-        """Open or close the game ports for an address; return whether the helper did."""
+        """Make the helper open or close the ports for an address; return whether this succeeded."""
         field_name = "ip" if act == "allow" else "network"
         try:
             await allowlist_client.post(
@@ -67,12 +67,12 @@ class HelperClient:
 
 @define(eq=False)
 class HostLink:
-    """The polls for orders; ``http`` is a treq client that reaches only the host.
+    """The client that polls the host for orders; ``http`` is a treq client for the host alone.
 
-    ``contact_at`` is the time of the last sign of life from the host's machine. A refused
-    connection and an error of the server (5xx) count as signs of life: the machine is reachable,
-    and only the metagame or its database is down. A reply that says that the swarm has lost this
-    node does not count, because the swarm then runs other game servers in place of this node's.
+    ``contact_at`` is the time of the last contact with the host's machine. A refused connection and
+    an error of the server (5xx) count as contact: the machine is reachable, and only the metagame
+    or its database is down. A reply that says that the swarm has lost this node does not count,
+    because the swarm then runs other game servers in place of this node's.
     """
 
     http: Any
@@ -92,7 +92,7 @@ class HostLink:
     async def run(self) -> None:
         """Poll for orders and carry them out; never return.
 
-        Addresses that an earlier run of the agent has opened stay open.
+        Addresses that the agent opened before its restart stay open.
         """
         await self._read_helper()
         while True:
@@ -111,7 +111,7 @@ class HostLink:
                     await self._carry_out(order, deadline)
 
     async def _read_helper(self) -> None:
-        """Read the addresses that an earlier run of the agent has opened, until that succeeds."""
+        """Read the addresses that the agent opened before its restart, unless they are known."""
         if self._is_read or self.helper is None:
             return
         addresses = await self.helper.opened()
@@ -141,7 +141,10 @@ class HostLink:
         raise ConnectionError(f"status {status}")
 
     async def begin_check(self) -> Any:
-        """Return what the host asks the node to check; raises ConnectionError and others."""
+        """Return what the host asks the node to check; raises ConnectionError for a refusal.
+
+        A failed connection, a timeout and invalid JSON raise their own errors.
+        """
         status, content = await self._post("/svc/node/check", {})
         if status != 200:
             raise ConnectionError(f"status {status}")
@@ -177,7 +180,7 @@ class HostLink:
             self._done.append(order_id)
 
     async def refresh(self) -> None:
-        """Report the open addresses to the helper again."""
+        """Report the open addresses to the helper again, which would otherwise close them."""
         await self._read_helper()
         now = self.clock.seconds()
         for address, since in list(self._open.items()):
@@ -189,7 +192,7 @@ class HostLink:
                 await self.helper.send("allow", address)
 
     async def report_change(self) -> None:
-        """Report that a game server has started or ended; a failure does no harm."""
+        """Report to the host that a game server has started or ended; a failure is only logged."""
         try:
             await self._post("/svc/node/changed", {})
         except Exception as error:

@@ -3,9 +3,10 @@
 It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
 player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
 addresses of players; the allowlist helper on the node then opens the game ports for these
-addresses. It stops the node's game servers after ``LOST_S`` in which the host could not be reached,
-or reported that the swarm has lost the node. Other game servers then start in their place. It also
-checks the node for the host: the game servers' image, and whether datagrams reach the game ports.
+addresses. It stops the node's game servers if the host has been unreachable for ``LOST_S``, or has
+reported for that time that the swarm has lost the node: the swarm then starts other game servers in
+their place. It also checks the node for the host: the game servers' image, and whether datagrams
+reach the game ports.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Running(Service):
-    """A service that runs an endless coroutine from start to stop."""
+    """A service that starts an endless coroutine, and cancels it when the service stops."""
 
     make: Callable[[], Coroutine[Deferred[Any], Any, None]]
     _work: Deferred[None] | None = field(default=None, init=False)
@@ -90,7 +91,7 @@ def _ended(failure: Failure) -> None:
 @implementer(IAgentEndpointFactory)
 @define
 class HostEndpoints:
-    """The endpoint factory that connects to the host, whatever the URL."""
+    """The endpoint factory that ignores the URL and always connects to the host."""
 
     reactor: Any
     credential: Credential
@@ -116,10 +117,10 @@ def host_client(reactor: Any, credential: Credential) -> HTTPClient:
 
 @define(eq=False)
 class LostHost:
-    """The guard that stops the node's game servers when host or swarm are away for too long.
+    """The guard that stops the node's game servers when the node counts as lost.
 
-    That is after ``LOST_S`` in which the host was out of reach, or reported that the swarm has lost
-    this node.
+    The node counts as lost when the host has been unreachable for ``LOST_S``, or has reported for
+    that time that the swarm has lost the node.
     """
 
     clock: Any
@@ -128,9 +129,9 @@ class LostHost:
     is_lost: bool = field(default=False, init=False)
 
     def look(self) -> Deferred[None] | None:
-        """Stop all game servers if ``LOST_S`` is over; called at intervals.
+        """Stop all game servers if the node is lost; called at intervals.
 
-        Until the host answers again, each call also stops the game servers that have started since.
+        While the node is lost, each call also stops game servers that have started in the meantime.
         """
         was_lost = self.is_lost
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
@@ -205,7 +206,7 @@ class Changes:
     _again: bool = field(default=False, init=False)
 
     def note(self) -> None:
-        """Report a change soon."""
+        """Report to the host that a game server has started or ended."""
         if self._busy:
             self._again = True
             return

@@ -81,10 +81,9 @@ def _is_private(address: Address) -> bool:
 
 
 def home(value: Any) -> str:
-    """Return the network that contains an address; raises InvalidIp.
+    """Return an IPv4 address itself, or the /64 network of an IPv6 address; raises InvalidIp.
 
-    ``value`` is an address, or an IPv6 network such as ``2001:db8::/64``. The result has the form
-    that ``kernel.networks`` uses.
+    ``value`` is an address, or an IPv6 network such as ``2001:db8::/64``.
     """
     text = value.removesuffix("/64") if isinstance(value, str) and ":" in value else value
     return network_of(str(_parse(text)))
@@ -108,9 +107,9 @@ class OpenAddress:
 class Entries:
     """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client may control a whole IPv6 network, so the addresses of a network are limited. A /64
-    network may have a sixteenth of ``limit``, but at least four addresses. A /48 network may have a
-    quarter.
+    A client may control a whole IPv6 network, so the number of addresses per network is limited: a
+    sixteenth of ``limit`` for a /64 network, and a quarter of ``limit`` for a /48 network, but at
+    least four.
     """
 
     ttl_s: float = 600.0

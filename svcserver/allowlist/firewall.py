@@ -77,7 +77,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the set; the set's type is read only before the first run."""
+        """Fill the set; before the first run, read whether the set is for IPv4 or for IPv6."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)

@@ -1,8 +1,8 @@
 """The three routes of the allowlist helper.
 
-A request is refused for the first of these reasons that applies: not from loopback 403, unknown
-path 404, wrong secret 401, wrong method 405, too large 413, invalid JSON 400. ``web.front`` uses
-another order. Spec: 2 §4 Allowlist helper.
+The checks run in this order: the request comes from loopback (else 403), the path exists (404), the
+secret is right (401), the method is allowed (405), the body is small enough (413) and is valid JSON
+(400). Spec: 2 §4 Allowlist helper.
 """
 
 from attrs import define
@@ -26,10 +26,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = None) -> Answer:
-    """Return an answer with a JSON body, already encoded.
-
-    The channel sends some refusals without encoding their bodies.
-    """
+    """Return an answer with a JSON body and the headers that all answers of the helper have."""
     return Answer(status, json.dump(body), {**_HEADERS, **(headers or {})})
 
 
@@ -48,7 +45,7 @@ class AllowlistHandler:
         return refusal
 
     def resource(self) -> IResource:
-        """Return the resource of an ordinary Klein app with these routes."""
+        """Return these routes as a ``twisted.web`` resource, for another program's site."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
         routes = [(methods[0], path.decode()) for path, methods in METHODS.items()]

@@ -65,7 +65,7 @@ class Rule:
 
 @frozen
 class NftSet:
-    """The owner's nftables set (ALLOWLIST_NFT_SET), which is filled in place of our table."""
+    """The owner's nftables set (ALLOWLIST_NFT_SET), which is used instead of a table of our own."""
 
     family: str
     table: str

@@ -107,7 +107,7 @@ class Board(Protocol):
         """Call ``listener`` with every event of this type; all processes see the same order."""
 
     def reads_as(self, name: str) -> None:
-        """Read only events that are for all processes, or that have ``name`` in their ``readers``.
+        """Skip events whose ``readers`` are not empty and do not include ``name``.
 
         A memory board delivers all events to every listener.
         """
@@ -122,4 +122,7 @@ class Board(Protocol):
         """Call ``look`` whenever events of other processes may have been missed."""
 
     def engine_info(self) -> Deferred[EngineInfo | None]:
-        """Return the engine's data, or None for a memory board; fails if the engine is silent."""
+        """Return data about the engine, or None for a memory board.
+
+        The Deferred fails if the engine does not answer.
+        """

@@ -47,9 +47,10 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """The exception that stops a run early.
+    """The exception that stops a run of ``work`` which needs data that are not loaded.
 
-    It is no ``Exception``, so that ``work`` cannot catch it.
+    It is not a subclass of ``Exception``, so that an ``except Exception`` in ``work`` does not
+    catch it.
     """
 
 

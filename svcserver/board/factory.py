@@ -44,7 +44,7 @@ class BoardSnapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Put the entries of the last stop's snapshot into the board, if the snapshot is recent."""
+        """Load the snapshot of the last stop into the board, if the snapshot is recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:

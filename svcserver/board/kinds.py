@@ -30,8 +30,8 @@ class Kind(Generic[T]):
 
     ``sealed`` makes an external engine store each entry with a keyed hash. An entry that someone
     else wrote, or copied from another key, is ignored. Use False only for entries that grant
-    nothing if they are forged, and give the reason there. A hash cannot reveal that an entry was
-    deleted, or replaced by an older entry. Data that need protection against this belong in the
+    nothing if they are forged, and give the reason in a comment. A hash cannot reveal that an entry
+    was deleted, or replaced by an older entry. Data that need protection against this belong in the
     database.
 
     ``listed=True`` lets ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this

@@ -1,8 +1,8 @@
 """The events between processes that share an engine: one channel, numbered messages.
 
-The engine keeps a list of the latest messages. After a reconnect, a process reads the messages it
-missed and resumes after the last one it received, provided that message is still in the list with
-the same text. A replica that took over may have lost the newest messages and reused their numbers.
+The engine keeps a list of the latest messages. After a reconnect, a process looks in the list for
+the last message that it received, and delivers the messages after it. The number and the text must
+match, because a replica that took over may have lost the newest messages and reused their numbers.
 If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run. An
 engine that starts empty gets a new id, its life id. If the life id has changed, all messages in the
 engine's list are new.
@@ -111,7 +111,7 @@ class NewsFeed:
             self._resume(lately)
 
     async def _lately(self, connection: int) -> Lately | None:
-        """Read the engine's list back to the last delivered message; return None if that fails."""
+        """Return the engine's messages since the last delivered one, or None after errors."""
         for _ in range(TRIES):
             try:
                 for most in PAGES:

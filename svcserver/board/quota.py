@@ -1,8 +1,8 @@
-"""A limit on events per key and time window; a place for an event can be taken and given back.
+"""A limit on events per key and time window; each event takes a place, which can be given back.
 
-A database transaction may turn out not to need a place. Take the place before such a transaction,
-and give it back afterwards if it was not needed. Then two concurrent requests never share the last
-place:
+Sometimes only a database transaction shows whether an event happens. Take the place before such a
+transaction, and give it back afterwards if there was no event. Then two concurrent requests never
+get the same last place:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)

@@ -30,11 +30,11 @@ from svcserver.kernel.headers import GATEWAY
 
 @define(eq=False)
 class TurnEnd:
-    """The calls at the end of a reactor turn: first those that write, then those that echo.
+    """The calls at the end of a reactor turn: first ``write`` calls, then ``echo`` calls.
 
-    All frames of a turn for one connection are written together. A speaker's own line is echoed
-    last, when all others have been sent their copies; clients that read too slowly are not waited
-    for.
+    All frames of a turn for one connection are written together. A speaker's own line is sent last,
+    when the line has been written to all other occupants' connections. The line does not wait until
+    slow clients have read their copies.
     """
 
     clock: IReactorTime
@@ -72,7 +72,10 @@ class TurnEnd:
 
 @define(eq=False)
 class Behind:
-    """A buffer that holds a connection's own chat lines, and the frames after them."""
+    """A buffer for a speaker's own chat lines, which are sent after all other frames of the turn.
+
+    Later frames for the speaker's connection wait in the buffer too, so that their order stays.
+    """
 
     turn: TurnEnd
     write: Callable[[bytes], None]
@@ -85,7 +88,7 @@ class Behind:
         self.turn.echo(self._release)
 
     def add(self, frame: bytes) -> None:
-        """Buffer a frame behind the newest chat line."""
+        """Buffer a frame that is sent after the newest buffered chat line."""
         self._held[-1].append(frame)
         self.size += len(frame)
 
@@ -202,8 +205,8 @@ class _Quiet:
 def remove_debug_texts() -> None:
     """Replace the functions with which autobahn formats its debug lines.
 
-    autobahn colours the values, and prints every option of each connection, even if the logger
-    drops the line. This took a third of the CPU time of a login.
+    autobahn formats every option of each connection in colour, even if the logger drops the line.
+    The formatting took a third of the CPU time of a login.
     """
 
     def no_text(_: object) -> str:

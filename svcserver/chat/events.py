@@ -20,7 +20,7 @@ class Alive:
 
 @frozen
 class Expired:
-    """The end of a process's lease: its seats are freed and its sessions end."""
+    """The end of a process's lease: all sessions of the process end."""
 
     worker: str
 
@@ -54,9 +54,9 @@ class RoomPlace:
 
 @frozen
 class StatusShown:
-    """The event that the accounts ``to`` must see a session's status.
+    """The event that a session has a new status, which friends see.
 
-    If ``show`` is None, the session is offline.
+    ``to`` has the friends' accounts. If ``show`` is None, the session is offline.
     """
 
     worker: str
@@ -76,8 +76,8 @@ class Here:
     The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
     the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists room entries,
     as pairs of a session number and a room key, that the sender has published but not received back
-    yet. Receivers leave these entries as they are. ``shown`` has the sessions' statuses, addressed
-    to nobody.
+    yet. Receivers do not change these entries. ``shown`` has the sessions' statuses, each with an
+    empty ``to``.
     """
 
     worker: str
@@ -94,7 +94,7 @@ class Here:
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """Return an empty part, which tells a waiting reader that more parts follow."""
+        """Return a part without sessions, which tells waiting processes that more parts follow."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 
@@ -119,7 +119,7 @@ class Entering:
     """The event that a session enters a room; each process checks the room's rules on receipt.
 
     The event includes the session's seat, because other processes may not have received ``Bound``
-    for it. A process of an earlier version sends only the place.
+    for it. ``seat`` is None if a process of an earlier version sends the event.
     """
 
     worker: str

@@ -2,7 +2,7 @@
 
 One network that fills the chat must not keep other players out. So connections from the network
 with the most connections are closed first. Connections that have not logged in are closed before
-players'. The choice never scans all connections.
+connections of players. The choice never scans all connections.
 """
 
 from typing import Generic, Protocol, TypeVar

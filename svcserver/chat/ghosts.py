@@ -73,7 +73,7 @@ class Ghosts:
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: RoomPlace) -> Room | None:
-        """Enter a session into a room; return the room if the session is then in it, else None."""
+        """Let a session enter a room; return the room, or None if the session could not enter."""
         ghost = self.find(worker, place.session)
         room = None if ghost is None else room_at(place, ghost.seat.domain)
         if ghost is None or room is None:
@@ -108,8 +108,8 @@ class Ghosts:
         """Replace what is known about a process by the content of its ``Here`` event.
 
         All events that the sender published before ``news`` have been handled here already, because
-        all processes receive events in the same order. ``news`` includes what they changed, except
-        the room entries in ``unheard``, which stay as they are here.
+        all processes receive events in the same order. ``news`` includes their effects, except
+        those of the room entries in ``unheard``: this process does not change these entries.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -151,7 +151,10 @@ def room_at(place: RoomPlace, domain: str) -> Room | None:
 
 @define(eq=False)
 class Seats:
-    """The seats of each account, oldest first, with their processes; account ids ignore case."""
+    """The seats of each account, oldest first, with their processes.
+
+    Account ids are compared without regard to letter case.
+    """
 
     _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
 

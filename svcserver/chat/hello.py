@@ -94,9 +94,9 @@ class Arriving:
 class Answers:
     """This process's answers to Hello events; one answer serves all processes that are waiting.
 
-    ``piece(since, readers)`` returns the answer's next part. ``publish`` fires with True
-    when this process has received its own part from live state, or with False if the part cannot be
-    published. ``seconds`` is the timers' clock.
+    ``piece(since, readers)`` returns the answer's next part. ``publish`` returns a Deferred, which
+    fires with True when this process has received its own part back from live state, or with False
+    if the part cannot be published. ``seconds`` is the timers' clock.
     """
 
     seconds: Callable[[], float]
@@ -107,9 +107,10 @@ class Answers:
     _next_at: float = field(default=0.0, init=False)
 
     def answer(self, asker: str) -> None:
-        """Answer ``asker`` now, or with the next answer.
+        """Send the sessions of this process to ``asker``, now or in a while.
 
-        The next answer is used if an answer is being sent or was sent a short time ago.
+        If an answer is being sent or was sent a short time ago, ``asker`` gets the next answer, and
+        until then an empty part.
         """
         self._askers[asker] = None
         self.check()

@@ -49,7 +49,7 @@ class Messages:
             _log_whisper(session, effect.element, "reason=rate")
 
     def _has_block(self, session: Session) -> bool:
-        """Return True if, when last read, the account had blocked someone or was blocked."""
+        """Return whether the account blocks someone or is blocked, as of the last reading."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 

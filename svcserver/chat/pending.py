@@ -1,7 +1,7 @@
-"""The actions of this process's sessions that are published but have not come back yet.
+"""The actions that this process has published but not yet received back from live state.
 
-A ``Here`` must not contradict these actions, because other processes receive the actions before
-the ``Here``.
+A ``Here`` must not contradict these actions, because other processes receive the actions before the
+``Here``.
 """
 
 from __future__ import annotations

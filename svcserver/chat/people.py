@@ -34,7 +34,7 @@ class Person:
 
     @property
     def networks(self) -> frozenset[str]:
-        """Return the networks of the sessions; a direct caller has no network."""
+        """Return the networks of the sessions; a client that does not use the gateway has none."""
         return frozenset(session.network for session in self.sessions if session.network)
 
     def may_write(self, session: Session) -> bool:

@@ -25,7 +25,7 @@ def gone(sender: str, receiver: str) -> Element:
 
 
 class Elsewhere(Protocol):
-    """The presence code's interface to the chat's other processes."""
+    """The interface through which ``Presences`` uses the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
         """Send other processes the status of a session of this process, for the friends ``to``."""
@@ -106,8 +106,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        The events do not name the recipients of a status. So if any status is new, this visits
-        everyone in this process once.
+        The events do not name the recipients of a status. So if any status is new, the friends of
+        everyone in this process are searched once.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}

@@ -30,7 +30,7 @@ ROOM_HOSTS = ("muc.", "conference.")
 
 
 def credentials(element: Element) -> LogIn | RefuseLogin:
-    """Return the log-in in an ``<auth>``; its authorisation id may repeat the account."""
+    """Return the log-in in an ``<auth>``; its authorisation id must be empty or the account."""
     if element.getAttribute("mechanism") != "PLAIN":
         return RefuseLogin("invalid-mechanism", "bad-mechanism")
     text = stanza.content(element).strip()

@@ -23,7 +23,7 @@ HERE = "\0"  # a placeholder in a text; XML cannot carry it, so no client can ha
 
 
 class OccupantSession(Protocol):
-    """The session of an occupant: a real session, or a ``Ghost`` for one in another process."""
+    """The session of an occupant: a ``Session``, or a ``Ghost`` if another process has it."""
 
     elsewhere: ClassVar[bool]  # True if another process has the session
 
@@ -53,7 +53,7 @@ class Occupant:
     _usual: tuple[str, str] | None = field(default=None, init=False)  # cached, see ``prepared``
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return this occupant's presence for ``to``, whose client calls the room ``address``."""
+        """Return this occupant's presence for ``to``, a client that uses this room address."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,

@@ -136,7 +136,7 @@ class ChatServer:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Return whether to accept a connection; ``address`` is "" for a direct caller."""
+        """Return whether to accept a connection; ``address`` is "" if it bypasses the gateway."""
         network = network_of(address)
         if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"
@@ -251,7 +251,7 @@ class ChatServer:
             self.readings.freshly(session, lambda: self._announce_status(session, effect.status))
 
     def _announce_status(self, session: Session, status: PresenceStatus) -> None:
-        """Send friends the status now; over the rate limit, send the newest status later."""
+        """Send friends the status, or keep it for later if the rate limit is reached."""
         if session.status == status:
             session.waiting_status = None
         elif self.rates.presence(session.number, self.seconds()):

@@ -207,7 +207,7 @@ class Session:
 
     @property
     def network(self) -> str:
-        """Return the network of the client's address; all direct callers share one network."""
+        """Return the network of the client's address; "" for clients that bypass the gateway."""
         return network_of(self.address)
 
     @property
@@ -337,7 +337,10 @@ class Session:
         return (StanzaReply(stanza.failed(stanza_id, "not-authorized", "auth")), End("refused"))
 
     def _open(self, element: Element) -> Iterable[Effect]:
-        """Answer ``<open>`` with the features; the client may change its domain until it binds."""
+        """Answer ``<open>`` with the features.
+
+        Until the client binds a resource, the domain in the last ``<open>`` is used.
+        """
         self._steps.opened()
         to = element.getAttribute("to", "")
         if not self.bound:

@@ -51,8 +51,8 @@ def parse(text: str) -> Element:
 class _FrameReader(domish.ExpatElementStream):
     """The parser of one frame; an exception in a handler stops the parser.
 
-    domish expects an endless stream, whose root element stays empty. Here the root is the stanza,
-    so the parser makes the root the current element when the root begins.
+    domish expects an endless stream: it does not add stanzas to the root element. In a frame, the
+    root is the stanza, so this parser makes domish add child elements to the root.
     """
 
     maxStanzaSize = 4 * MAX_BYTES  # of UTF-8

@@ -14,7 +14,8 @@ from svcserver.kernel.ids import AccountId
 class Together(Protocol):
     """The actions that are published to all processes and take effect when they are received.
 
-    The Deferreds fire on receipt, or with False if nothing can be published.
+    The Deferreds fire when this process receives the action back from live state, or with False if
+    the action cannot be published.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...
@@ -26,7 +27,7 @@ class Together(Protocol):
     ) -> Deferred[bool]: ...
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        """Return an account's bound sessions with their processes; account ids ignore case."""
+        """Return an account's bound sessions with their processes; letter case is ignored."""
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str

@@ -110,7 +110,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat in this process, unless the event has done so already."""
+        """Take the session's seat in this process if no received ``Bound`` has taken the seat."""
         self._sit_alone(session)
         return is_delivered
 

@@ -1,7 +1,7 @@
-"""The manifest: the game's files with sizes and SHA-256 hashes, and the manifest's rules.
+"""The manifest, which lists the game's files with their sizes and SHA-256 hashes.
 
-A manifest that breaks a rule is rejected when the server starts, because launchers verify
-every downloaded file against the manifest. Spec: 2 §2 Content manifest.
+A manifest that breaks a rule is rejected when the server starts, because launchers verify every
+downloaded file against the manifest. Spec: 2 §2 Content manifest.
 """
 
 import hashlib

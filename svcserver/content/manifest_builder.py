@@ -104,7 +104,7 @@ def build_manifest(
     ``svcctl init`` puts into an empty folder is ignored too, if there is any other file. A manifest
     without files is rejected.
 
-    ``stop`` ends the work early with BuildFailed; the next run uses the finished hashes.
+    If the event ``stop`` is set, BuildFailed is raised; the next run uses the finished hashes.
     ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}

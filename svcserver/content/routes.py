@@ -183,7 +183,7 @@ class ContentHandler:
         return self.page(413, None) if length is not None and length > self.max_json else None
 
     def page(self, status: int, why: BaseException | None) -> Answer:
-        """Return the answer to an error that the channel detects."""
+        """Return the answer to an error that the HTTP channel detects."""
         return refuse(status, "body_too_large" if status == 413 else "internal_error")
 
     def answer(self, request: HttpRequest) -> ContentReply | Deferred[ContentReply]:

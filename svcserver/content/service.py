@@ -161,7 +161,7 @@ class Sender:
         return self.handler.max_json
 
     def resource(self) -> IResource:
-        """Return the resource of an ordinary Klein app with these routes."""
+        """Return these routes as a ``twisted.web`` resource, for another program's site."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
         routes = [

@@ -99,9 +99,10 @@ def set_role(host: Host, out: Out, name: str, role: Role, reason: str) -> None:
 @host_command(account, "new-key", reason=True)
 @click.argument("name")
 def new_key(host: Host, out: Out, name: str, reason: str) -> None:
-    """Replace an account's key, for example a lost one.
+    """Replace an account's key.
 
-    The old key stops working, and its sessions end within a second. The new key is printed once.
+    The old key stops working, and the account's sessions end within a second. The new key is
+    printed once.
     """
     made = by_staff(
         host, "new key", name, reason, PersonWork, lambda work: work.new_key(proven=True)
@@ -140,7 +141,7 @@ def list_accounts(host: Host, out: Out) -> None:
 
 
 def _everyone(tx: Connection) -> list[ListedAccount]:
-    """Return all accounts sorted by name, read page by page."""
+    """Read all accounts page by page; return them sorted by name."""
     now, accounts = time.time(), list[ListedAccount]()
     while page := SqlPeople(tx).listed(
         SortOrder.NAME, AccountFilter.ALL, "", len(accounts), PIECE, now
@@ -159,10 +160,10 @@ def gameserver_key() -> None:
 @host_command(gameserver_key, "add", reason=True)
 @click.argument("key", required=False)
 def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
-    """Register KEY, or make and print one.
+    """Register the key of game servers.
 
-    KEY has 16 to 256 printable characters. Without KEY, a new key is made and printed: put it into
-    deploy.env as METAGAME_API_KEY.
+    KEY has 16 to 256 printable characters. Without KEY, the command makes a new key and prints it:
+    put this key into deploy.env as METAGAME_API_KEY.
     """
     new = key or hex_token(64)
 
@@ -242,7 +243,10 @@ def new_invite(host: Host, uses: int, reason: str = "") -> tuple[str, str | None
 
 
 def join_string(host: Host, code: str) -> str | None:
-    """Return the join string for launcher and relay; None if only this machine reaches the host."""
+    """Return the join string of an invite; None if players on other machines cannot reach the host.
+
+    A player gives the join string to the launcher or to the relay.
+    """
     if host.folder is None:
         return None
     try:

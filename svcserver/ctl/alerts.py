@@ -93,7 +93,7 @@ def add(
     more: tuple[str, ...],
     reason: str,
 ) -> None:
-    """Add a channel; its settings are in alert-NAME.env.
+    """Add a channel: write its settings to alert-NAME.env.
 
     The page "Alerts" of the manual lists the settings. Pass secrets (a webhook's URL, a TOKEN)
     with --from FILE, because every user of the machine can see the command line.

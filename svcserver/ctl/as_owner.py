@@ -70,7 +70,10 @@ def _refusal(status: int, body: bytes) -> str:
 
 
 def _unexplained(base: str, path: str, status: int, what: str) -> str:
-    """Return a message for a reply without a reason, such as one of another host's gateway."""
+    """Return a message for an error reply that gives no reason.
+
+    For example, the gateway of another host sends such a reply.
+    """
     text = f"{what} answered {status} to {path}"
     return f"{text}: {foreign(base)}" if status in (403, 404) else text
 
@@ -139,11 +142,11 @@ def actor() -> str:
 
 @frozen
 class Owner:
-    """The dashboard's routes, called as the host's owner or with an account key alone.
+    """A client for the dashboard's routes, which acts as the host's owner or with an account key.
 
-    Each request carries a ticket made with the host's signing key. With a ticket, no second factor
-    is needed. The account key is sent too, because some metagames do not accept the ticket. These
-    are older metagames, and those whose signing key in the file has changed since their start.
+    If ``secret`` is set, each request carries a ticket made with it, and needs no second factor.
+    The owner's account key is sent as well, because some metagames do not accept the ticket: older
+    versions, and a metagame that started before the signing key in its env file was changed.
     """
 
     base: str
@@ -180,12 +183,15 @@ def _path(route: str, query: dict[str, str]) -> str:
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Return the dashboard's routes, called with this account key."""
+    """Return a client for the dashboard's routes that uses only this account key."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 
 def owner_of(host: Host) -> Owner:
-    """Return the dashboard's routes, called as owner with the signing key or ``owner.key``."""
+    """Return a client that acts as the host's owner.
+
+    Raises Failed if the host has neither a signing key nor the file ``owner.key``.
+    """
     variables = host.variables("metagame")
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
@@ -197,10 +203,10 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    The members of the route's ``body`` become the command's parameters. ``arguments`` maps the
-    members that become arguments to their names in the help. ``fixed`` holds values that the
-    command sets itself. All other members become options. The decorated function turns the reply
-    into output lines, and its docstring is the command's help.
+    The members of the route's ``body`` become the command's parameters. The members in
+    ``arguments`` become arguments; the values are the names of the arguments in the help. ``fixed``
+    holds values that the command sets itself. All other members become options. The decorated
+    function turns the reply into output lines, and its docstring is the command's help.
     """
 
     route: str

@@ -273,7 +273,7 @@ def disband(reply: Reply, _: Arguments) -> str:
 
 
 def _game_server(owner: Owner, wanted: str) -> Reply:
-    """Return the running game server of this kind or id prefix; raises Failed."""
+    """Return the running game server that ``_called`` finds; raises Failed unless it finds one."""
     servers = _called(wanted, owner.get(SERVERS)["servers"])
     if len(servers) != 1:
         many = "several game servers are" if servers else "no game server is"
@@ -282,7 +282,7 @@ def _game_server(owner: Owner, wanted: str) -> Reply:
 
 
 def _called(wanted: str, servers: list[Reply]) -> list[Reply]:
-    """Return the game servers of this kind or id prefix."""
+    """Return the game servers whose kind is ``wanted`` or whose id begins with ``wanted``."""
     return [
         server for server in servers if wanted == server["kind"] or server["id"].startswith(wanted)
     ]
@@ -314,7 +314,7 @@ def console(host: Host, out: Out, server: str) -> None:
     """Show the last lines that a game server printed.
 
     SERVER is a game server's id, the beginning of the id, or its kind. If no such game
-    server runs, the one that ended last is shown.
+    server runs, the command shows the game server of that kind or id that ended last.
     """
     owner, ended = owner_of(host), list[Reply]()
     if not _called(server, owner.get(SERVERS)["servers"]):

@@ -1,4 +1,4 @@
-"""The marker of a host that is being created in a folder, and functions that write the host.
+"""The marker of a host that is being created, and functions that write the host's files.
 
 ``svcctl init`` and ``svcctl backup restore --into`` write the marker first and ``metagame.env``
 last, and then remove the marker. After an interruption, even by ``kill -9``, the same command
@@ -108,7 +108,7 @@ def _turn(path: Path) -> tuple[int, Path]:
 
 
 def clear(folder: Path, *, note: bool = True) -> None:
-    """Remove the work folder and, with ``note``, the marker; warn if that fails."""
+    """Remove the work folder, and the marker if ``note`` is true; warn about a failure."""
     left = folder / WORK
     try:
         if left.exists():

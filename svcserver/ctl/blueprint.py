@@ -33,7 +33,10 @@ def own_address() -> str | None:
 
 
 def is_private(address: str) -> bool:
-    """Return whether a private host may listen on the address (IPv4 loopback or overlay)."""
+    """Return whether a host without a gateway may listen on the address.
+
+    It may be an IPv4 loopback address or an address of an overlay network (100.64.0.0/10).
+    """
     try:
         parsed = ipaddress.IPv4Address(address)
     except ValueError:

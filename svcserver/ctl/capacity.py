@@ -107,7 +107,7 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Resou
 def cost_of(
     before: dict[int, ResourceUsage], after: dict[int, ResourceUsage], seconds: float
 ) -> Cost | None:
-    """Return the mean cost of the game servers that are in both samples, or None without any."""
+    """Return the mean cost of the game servers in both samples; None if no server is in both."""
     groups = [group for group in after if group in before]
     if not groups:
         return None

@@ -50,10 +50,10 @@ def cert() -> None:
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
-    """Make a certificate, or one to replace it later.
+    """Make the host's certificate, or its next certificate.
 
-    If there is a certificate already, this command prepares the next one. New invites then name
-    both certificates, and svcctl cert switch activates the next one.
+    If the host has a certificate already, this command prepares the next certificate. New invites
+    then name both certificates. Run svcctl cert switch to use the next certificate.
     """
     paths = pair_of(host, folder)
     renewal = not force and paths[0].exists()

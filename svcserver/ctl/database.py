@@ -1,4 +1,4 @@
-"""Access to the database in short transactions, while a metagame may be running."""
+"""Access to the database in short transactions, so that a running metagame is not blocked."""
 
 import os
 from collections.abc import Callable, Iterator

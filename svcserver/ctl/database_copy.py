@@ -30,8 +30,8 @@ REVISION = "alembic_version"
 def copy(source: str, target: str, as_json: bool) -> None:
     """Copy a database between SQLite and PostgreSQL.
 
-    SOURCE and TARGET are DATABASE_URLs, or env files that contain one. Use a file if the URL has a
-    password: every user can see the command line. TARGET must be empty. Stop the stack first, or
+    SOURCE and TARGET are database URLs, or env files with a DATABASE_URL. Use a file if the URL has
+    a password: every user can see the command line. TARGET must be empty. Stop the stack first, or
     TARGET may lack recent changes.
     """
     out = Out(as_json)

@@ -73,7 +73,7 @@ def demo(
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
-    """Start the stack and run the session; without ``once``, wait for Ctrl-C.
+    """Start the stack and run the simulated session; without ``once``, then wait for Ctrl-C.
 
     Returns the failure, or None.
     """
@@ -106,7 +106,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 async def evening(
     reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
 ) -> PlayFailed | None:
-    """Start the stack and run the session with its checks; return the failure, or None."""
+    """Start the stack, then run and check the simulated session; return the failure, or None."""
     try:
         stack.start()
         names = await stack.ready

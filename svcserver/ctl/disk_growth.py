@@ -162,7 +162,7 @@ def bytes_of(paths: Iterable[Path]) -> int:
 
 
 def merged(fillings: Sequence[Filling]) -> list[Filling]:
-    """Merge fillings that have the same name; return them largest first."""
+    """Add up the kinds of data that have the same name; return the sums, largest first."""
     names = dict.fromkeys(filling.name for filling in fillings)
     result = []
     for name in names:

@@ -126,7 +126,10 @@ class Docker:
             fail(f"docker {words[0]} printed no JSON. Update the docker command.")
 
     def swarm(self) -> dict[str, Any]:
-        """Return the engine's data about its swarm; raises Failed unless it is a swarm manager."""
+        """Return Docker's data about the swarm.
+
+        Raises Failed if this machine is not a manager of a swarm.
+        """
         swarm: dict[str, Any] = self.read("info", "--format", "{{json .Swarm}}")
         if swarm.get("LocalNodeState") == "active" and not swarm.get("ControlAvailable"):
             fail("This machine is a worker of a swarm. Make it a manager with docker node promote.")
@@ -352,7 +355,11 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
 
 
 def allow(host: Host, address: str, *, allowed: bool) -> None:
-    """Add an address to GAMESERVER_ALLOW_FROM, or remove it; a running metagame applies it now."""
+    """Add an address to GAMESERVER_ALLOW_FROM, or remove an address from it.
+
+    A running metagame applies the change immediately. If no metagame runs, ``metagame.env`` is
+    changed.
+    """
     owner = owner_of(host)
     try:
         current = _live_value(owner.get("DashboardSettings"))
@@ -380,7 +387,7 @@ def _live_value(reply: Any) -> str:
 
 
 def _changed(current: str, address: str, *, allowed: bool) -> str:
-    """Return the comma-separated list with ``address`` added, or removed unless ``allowed``."""
+    """Return the comma-separated list with ``address`` if it is ``allowed``, else without it."""
     rest = [word for word in map(str.strip, current.split(",")) if word not in ("", address)]
     return ",".join([*rest, address] if allowed else rest)
 
@@ -433,7 +440,7 @@ def _certificates(host: Host) -> FleetFolder:
 
 
 def _without_machine(folder: FleetFolder, listed: Iterable[FleetMachine]) -> list[str]:
-    """Return the nodes with a certificate whose machines are no longer in the swarm."""
+    """Return the ids of machines that have a certificate but have left the swarm."""
     ids = {machine.id for machine in listed}
     try:
         return [node.id for node in folder.nodes() if node.id not in ids]
@@ -511,7 +518,7 @@ def missing_image(docker: Docker, node: str) -> bool:
 
 
 def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
-    """Return the machine with the id, the name or the beginning of an id in ``word``.
+    """Return the machine whose id or name is ``word``, or whose id begins with ``word``.
 
     Raises Failed if no machine or several machines match. Machines choose their own names, so a
     machine whose whole id is ``word`` takes precedence over names.
@@ -557,7 +564,7 @@ def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
 def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     """Remove a machine.
 
-    The metagame refuses its certificate from now on.
+    From now on, the metagame refuses the machine's certificate.
     """
     folder, docker = _certificates(host), Docker.of(host)
     swarm, listed = docker.swarm(), machines(docker)

@@ -100,10 +100,10 @@ def create_host(
     shared: bool = False,
     name: str | None = None,
 ) -> CreatedHost:
-    """Write a ready-to-run host into ``folder``; if that fails, remove it and raise Failed.
+    """Write a ready-to-run host into ``folder``; on failure, remove its files and raise Failed.
 
-    If an earlier command was interrupted, this one repeats all steps, with its own options and the
-    existing owner key. In that case, a failure removes nothing. ``host`` is the address or name
+    If an earlier command was interrupted, this command repeats all steps, with its own options and
+    the existing owner key. In that case, a failure removes nothing. ``host`` is the address or name
     that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
     the database, the game files and everything the services write. ``shared`` permits the use of a
     database in which another host has its accounts. ``name`` is the name of the host that players
@@ -141,9 +141,10 @@ def create_host(
 
 
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
-    """Write the files of a new host for ``folder`` into ``at``, without owner and database.
+    """Write the files of a new host into ``at``, without owner and database.
 
-    Returns the fingerprint of the host's certificate, or None without a gateway.
+    The settings name ``folder``, to which the caller moves the files. Returns the fingerprint of
+    the host's certificate, or None without a gateway.
     """
     with _one_line(folder, ""):
         pair = None if private else _certificate(host)
@@ -231,8 +232,9 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 def whole_path(folder: Path) -> Path:
     """Return a host's absolute folder; raises Failed if settings cannot contain the path.
 
-    Symbolic links are kept, because a link may later point elsewhere. ``..`` is resolved, because
-    the folder before it may be removed. Settings cannot contain line breaks or trailing blanks.
+    Symbolic links are kept, because a link may later point elsewhere. A path with ``..`` is
+    resolved, because a path like ``a/../b`` stops working when ``a`` is removed. Settings cannot
+    contain line breaks or trailing blanks.
     """
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():

@@ -270,7 +270,11 @@ def source_of(name: str) -> ParameterSource | None:
 
 
 def database_of(made: CreatedHost) -> str:
-    """Return the database's file or URL, without its password, and the option that set it."""
+    """Return the text that names the database for the owner.
+
+    It is the file of an SQLite database. Otherwise it is the URL without its password, and the
+    option or variable that contained the URL.
+    """
     if not made.plan.scale.database:
         return str(made.plan.data / DATABASE)
     is_from_there = source_of("database") is ParameterSource.ENVIRONMENT

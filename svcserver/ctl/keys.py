@@ -1,8 +1,8 @@
 """The command ``svcctl keys``: replaces the keys that sign tokens; no player is logged out.
 
-After a rotation, the old key signs no new tokens, but the metagame still accepts those that it
-signed (AUTH_VERIFY_KEYS_B64). When the last of these tokens has expired, the old key can be
-retired.
+After a rotation, the old key signs no new tokens, but the metagame still accepts the tokens that
+the old key has signed (AUTH_VERIFY_KEYS_B64). When the last of these tokens has expired, the old
+key can be retired.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ ROLLING_LOOK_S = 0.2
 
 
 def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
-    """Return the host's folder and its stack; raises Failed with the fix ``otherwise``."""
+    """Return the host's folder and its running stack.
+
+    If no stack runs, raises Failed; ``otherwise`` is the fix in its message.
+    """
     folder = host.folder or Path()
     running = rolling.read_state(folder)
     if running is None:

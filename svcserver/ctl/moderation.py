@@ -50,8 +50,8 @@ def by_staff(
 ) -> T:
     """Carry out an action of staff on the account ``name`` as the host's owner; add an audit row.
 
-    ``work`` creates an object with such actions, for example ``StaffWork``. ``choose`` returns one
-    of them.
+    ``work`` creates an object whose methods make such actions, for example ``StaffWork``.
+    ``choose`` calls one of these methods.
     """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
@@ -151,7 +151,7 @@ def audit(
 
 
 def _came_of(row: AuditRow) -> str:
-    """Return the outcome of a change that was refused, begun or unclear; empty for a success."""
+    """Return why a change was refused, or what is known about its outcome; empty for a success."""
     if row["refused"]:
         return f"refused: {row['refused']}"
     after = row["after"] or {}
@@ -159,9 +159,9 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the epoch seconds at which the duration ``text`` began that ends now.
+    """Return the time that was the duration ``text`` ago, in epoch seconds.
 
-    Returns None if ``text`` is empty.
+    Returns None if ``text`` is empty; raises Failed if it is not a duration such as ``12h``.
     """
     span = seconds_of(text) if text else None
     if text and span is None:

@@ -66,7 +66,10 @@ def confirm(question: str) -> None:
 
 
 def usage_error(error: click.UsageError) -> click.UsageError:
-    """Return the usage error as one escaped line, because it may quote an argument."""
+    """Return the usage error with its message on one line and made safe to show.
+
+    The message may quote an argument, which may contain control characters.
+    """
     return click.UsageError(shown(" ".join(error.format_message().split())), error.ctx)
 
 
@@ -77,7 +80,10 @@ def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> 
 
 
 def program(name: str) -> str:
-    """Return the word that starts our program ``name``: the name if PATH finds it, else a path."""
+    """Return the shell command for our program ``name``.
+
+    It is the name if a shell finds the program through PATH, else the program's path.
+    """
     beside = Path(sys.executable).parent / name
     first = shutil.which(name)
     is_ours = first is not None and Path(first).absolute() == beside

@@ -74,7 +74,10 @@ def run(command: list[str], environ: dict[str, str]) -> str:
 
 
 def fault(output: str, status: int) -> str:
-    """Return the line of a program's output that names the error, without hints and rows."""
+    """Return the line of a program's output that names the error.
+
+    Other lines may contain hints, or rows of the database.
+    """
     lines = output.strip().splitlines() or [f"status {status}"]
     named = (line for line in lines if "error:" in line.lower() or _STATE.search(line))
     line = next(named, lines[-1])

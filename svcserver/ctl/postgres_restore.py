@@ -142,7 +142,7 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """Return the list of the dump's entries; raises Failed if it is not a backup of a host."""
+    """Return the list of a dump's entries; raises Failed if it is no dump of a host's database."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is not a backup of a host")

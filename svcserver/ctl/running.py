@@ -52,7 +52,7 @@ class DatabaseUser:
 
     @property
     def unit(self) -> str:
-        """Return the systemd unit that runs and would restart the process; empty for none."""
+        """The systemd unit that would restart the process; empty if there is no unit."""
         for line in _lines(self.pid, "cgroup"):
             name = line.rpartition("/")[2]
             if name.startswith("svc") and name.endswith(".service"):
@@ -144,7 +144,10 @@ def _systemctl(unit: str) -> None:
 
 
 def _user(host: Host, url: URL) -> DatabaseUser | None:
-    """Return the stack in the host's folder, else a program that uses its database, or None."""
+    """Return a process that runs the host or uses its database; None if there is no such process.
+
+    The stack in the host's folder takes precedence over other programs.
+    """
     stack = rolling.read_state(host.folder or Path())
     if stack is not None:
         return DatabaseUser(STACK, stack.pid)
@@ -156,9 +159,11 @@ def _user(host: Host, url: URL) -> DatabaseUser | None:
 
 
 def _holder(file: Path) -> DatabaseUser | None:
-    """Return a process that has an SQLite file open; if unknown, warn and return None.
+    """Return a process that has an SQLite file open; None if there is no such process.
 
-    This process must not have the file open, because closing the file would release all its locks.
+    If the system does not show locks, warn and return None. The calling process must not have the
+    file open: when this function closes the file, the system releases all locks that the calling
+    process has on the file.
     """
     if not file.exists():
         return None

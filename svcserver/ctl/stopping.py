@@ -12,7 +12,7 @@ SIGNALS = [
 
 
 class EndedBySignal(SystemExit):
-    """The error in a command that a signal ends, for example from svc-stack or systemd."""
+    """The exception that ends a command after a signal, for example from svc-stack or systemd."""
 
 
 STOPPED = (

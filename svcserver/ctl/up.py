@@ -67,8 +67,8 @@ def up(
 ) -> None:
     """Create (if needed), check and start a host in DIR.
 
-    For a new host, the command asks four questions; an existing host starts unchanged. Ctrl-C
-    stops it.
+    For a new host, the command asks four questions. An existing host is started unchanged. Ctrl-C
+    stops the host.
     """
     out, new = Out(as_json), not (folder / "metagame.env").is_file()
     if new:
@@ -95,9 +95,9 @@ def answers(
     *,
     ask: bool,
 ) -> tuple[PublicAddress, str | None, str | None]:
-    """Return the address at which players reach the new host, its name and its first player.
+    """Return the new host's public address, the host's name and the name of its first player.
 
-    The names are None if none were given.
+    A name is None if it was not given and ``ask`` is False.
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(

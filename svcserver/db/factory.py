@@ -34,7 +34,7 @@ def ledger_for(
 
     ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters``
     receives the number of transactions that were repeated on PostgreSQL. ``accounts`` is the column
-    with the id of each account, by which PostgreSQL locks an account's row.
+    with the account ids: PostgreSQL locks an account's row while it writes to the account.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)

@@ -132,7 +132,7 @@ class Pipeline:
             self._send([COMMIT])
 
     def roll_back(self) -> None:
-        """Roll the transaction back; if that fails, close the connection, which also ends it."""
+        """Roll the transaction back; if that fails, close the connection instead."""
         self._first = []
         if self._pg is None:
             return
@@ -152,7 +152,7 @@ class Pipeline:
         return loaded
 
     def plainly(self, run: Callable[[Connection], Any]) -> Any:
-        """Return the result of ``run``; SQLAlchemy executes it outside pipeline mode."""
+        """Call ``run`` with the SQLAlchemy connection outside pipeline mode; return its result."""
         if self._first:
             self.exchange([])
         self._answers()

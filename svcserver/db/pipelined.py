@@ -1,4 +1,4 @@
-"""Runs several jobs in one transaction, and sends their statements in the same round trips.
+"""Runs several jobs in one transaction, and sends their statements together in few round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
 together, and each job continues with its result. A job does not notice the others; for the job, the

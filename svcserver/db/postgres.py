@@ -33,8 +33,8 @@ READERS_OF = 4  # of every four connections, one reads and one writes single acc
 class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server.
 
-    ``accounts`` is the column with the id of each account, by which an account's row is locked.
-    Without such a column, every write runs as SERIALIZABLE, like work that depends on several
+    ``accounts`` is the column with the account ids; each write to an account locks the account's
+    row. Without such a column, every write runs as SERIALIZABLE, like work that depends on several
     accounts.
     """
 

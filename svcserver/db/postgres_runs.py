@@ -64,7 +64,7 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock those of the jobs' accounts that nobody else has locked; return their ids."""
+        """Lock the jobs' accounts, except those that others have locked; return the locked ids."""
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,

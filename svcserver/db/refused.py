@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RefusedWrite(Exception):
-    """The error with which a unit of work refuses, so that the refusal is recorded.
+    """The error that a unit of work raises to refuse a request and to record the refusal.
 
     The work is rolled back. Then ``write_or_record`` inserts ``row`` with the statement ``add``,
     and raises ``why``.

@@ -44,7 +44,7 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 @define
 class CheckpointSchedule:
-    """The schedule of checkpoints: it says when the next part is due and when the log can restart.
+    """The schedule of checkpoints: when a part is due, and when the log can be overwritten.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
     log has grown by about ``piece`` pages. The growth is estimated from the number of jobs: at each
@@ -115,9 +115,11 @@ class Checkpoints:
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Start a part of the checkpoint if it is due; copy the rest if the log can then restart.
+        """Start a part of the checkpoint if it is due.
 
-        The writer's thread calls this after each batch.
+        If a part has copied all pages of a long log, the writer copies the pages written since.
+        SQLite then overwrites the log from its beginning. The writer's thread calls this after each
+        batch.
         """
         if self._schedule.committed(jobs):
             self._due.set()

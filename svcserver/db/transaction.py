@@ -58,9 +58,9 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
     """Run ``work`` on PostgreSQL and commit; retry after a conflict with another transaction.
 
-    A violated uniqueness constraint counts as a conflict, too: the next run finds the row of the
-    other transaction and raises the documented refusal. The retries for such conflicts are counted
-    separately, so that this next run happens even after many serialization failures.
+    A violated uniqueness constraint counts as a conflict, too: in the next run, ``work`` finds the
+    row of the other transaction and raises the documented refusal. Retries after such a violation
+    have a limit of their own, so many serialization failures do not use them up.
     """
     tries = Tries()
     while True:

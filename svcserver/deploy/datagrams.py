@@ -49,9 +49,9 @@ class Receiver(DatagramProtocol):
 async def exchange(
     reactor: Any, port: int, address: str, *, sent: str, awaited: str
 ) -> bool | None:
-    """Send ``sent`` to an address and return whether ``awaited`` arrives here, both at ``port``.
+    """Send ``sent`` to an address; return whether the datagram ``awaited`` arrives here.
 
-    Returns None if another program uses the port.
+    Both sides receive at ``port``. Returns None if another program uses the port here.
     """
     receiver = Receiver(awaited)
     try:

@@ -1,4 +1,4 @@
-"""The processes of one game server, however its launcher starts them.
+"""The processes of one game server, even if a wrapper script starts them in the background.
 
 A wrapper script may fork the real game server into the background, in a separate session. Every
 process of a launch inherits the variable ``TAG``. Some launchers clear the environment, so the
@@ -301,7 +301,7 @@ class Family:
     def _leads(self, everybody: Iterable[Process]) -> bool:
         """Return whether the leader's id still belongs to a process, a process group or a session.
 
-        While it does, the system gives the id to no new process.
+        As long as the id is in use, the system gives it to no new process.
         """
         return any(
             self.leader in (process.pid, process.group, process.session) for process in everybody

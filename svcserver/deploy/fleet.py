@@ -135,18 +135,18 @@ class Fleet:
         key_hash: str = "",
         server_id: str = "",
     ) -> GameServer:
-        """Record the server of a launch; ``now`` is in epoch seconds."""
+        """Record the server that a launch has started; ``now`` is in epoch seconds."""
         server = GameServer(server_id or new_id(), port, launch, pid, now, key_hash)
         self.add(server)
         return server
 
     def add(self, server: GameServer) -> None:
-        """Record the server of a launch, for which its port was reserved."""
+        """Record the server of a launch, and end the reservation of the server's port."""
         self._held.discard(server.port)
         self.servers[server.id] = server
 
     def adopt(self, server: GameServer) -> bool:
-        """Record the server of an earlier run; return False if it cannot be adopted.
+        """Record a server that an earlier deploy server started; return False if it does not fit.
 
         A server cannot be adopted if its port is taken or outside the port range, or if it is a
         second city or dojo.

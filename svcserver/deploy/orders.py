@@ -1,4 +1,4 @@
-"""The orders that an engine carries out: a launch, its program and its key."""
+"""The launch orders that a ``supervisor.Engine`` carries out, with their program and key."""
 
 from collections.abc import Mapping
 from pathlib import Path

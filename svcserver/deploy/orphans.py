@@ -1,7 +1,7 @@
-"""The search for processes that an earlier run left behind; those that are not adopted are killed.
+"""Kills processes that an earlier deploy server started and the current one does not adopt.
 
-They are game servers without a record, and children of launchers and game servers. All inherited an
-environment variable that identifies the deploy server. Spec: 2 §3.
+They are game servers without a record, and children of wrapper scripts and game servers. All of
+them inherited an environment variable that identifies the deploy server. Spec: 2 §3.
 """
 
 import os
@@ -37,11 +37,11 @@ def end_left_over(
     adopted: Collection[int] = (),
     servers: Collection[str] = (),
 ) -> int:
-    """Kill the processes that an earlier run at this address started; return how many ended.
+    """Kill the processes that a deploy server at this address left behind; return their number.
 
     Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
-    ``servers``, and the services that game servers share. Call it only while listening on that
-    address: no other run can be using it then, so nobody owns the processes.
+    ``servers``, and the services that game servers share. Call this only while listening on that
+    address: then no other deploy server runs there, so no deploy server needs the processes.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}

@@ -4,8 +4,8 @@ A game server counts as running while one of its processes (``family.py``) has i
 launcher exited without an error, the game server gets time to open its port in the background. When
 the game server has ended, the remaining processes are killed, and the end is reported once.
 
-A process that an earlier run started is not our child. A pidfd reports its end, but not its exit
-code. Its output still arrives through its own pipes (``child_setup.py``).
+A process that an earlier deploy server started is not our child. A pidfd reports its end, but not
+its exit code. Its output still arrives through its own pipes (``child_setup.py``).
 """
 
 import errno
@@ -76,7 +76,7 @@ class Output:
             self._warn(error)
 
     def resume(self) -> None:
-        """Append to the output file of an earlier run."""
+        """Append to the output file that an earlier deploy server has begun."""
         self.close()
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -250,7 +250,8 @@ class GameProcess(ProcessProtocol):
     def check_port(self) -> None:
         """Record whether the game server listens; watch the process that listens.
 
-        If nothing listens ``BACKGROUND_S`` after the launcher ended, kills the remaining processes.
+        If no process listens ``BACKGROUND_S`` seconds after the first process ended, the remaining
+        processes are killed.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -386,7 +387,7 @@ class GameProcess(ProcessProtocol):
 
 @define(eq=False)
 class AdoptedTransport:
-    """The transport of a process that an earlier run of the deploy server started."""
+    """The transport of a process that an earlier deploy server started."""
 
     reactor: Any
     pid: int

@@ -1,6 +1,7 @@
-"""The deploy server's routes, for direct loopback callers. Spec: 2 §4 Deploy server.
+"""The deploy server's routes, for programs on the same machine. Spec: 2 §4 Deploy server.
 
-The specification's two routes need no credential. All other routes need the machine's ticket.
+The routes that start and list game servers need no credential; the specification defines them. All
+other routes need a ticket that is signed with the host's key (``kernel.machine``).
 """
 
 from typing import Annotated, ClassVar, NotRequired, TypedDict
@@ -157,11 +158,12 @@ class Launches(TypedDict):
 
 
 class KeyReply(TypedDict):
-    """True if the key belongs to a running game server, and which server that is.
+    """The running game server that has the key; ``known`` is false if there is none.
 
-    ``node`` is the id of its machine in a swarm, and ``match`` the match for which it was started.
-    ``players`` are the players whom the launch request named. The list is empty once the launch is
-    a day old, because a hostile machine could keep its game server running forever.
+    ``node`` is the id of the server's machine in a swarm, and ``match`` the match for which the
+    server was started. ``players`` are the players whom the launch request named. The list is empty
+    once the launch is a day old, because a hostile machine could keep its game server running
+    forever.
     """
 
     known: bool
@@ -211,7 +213,11 @@ class Deploy:
         reply=HandedOut,
     )
     async def hand_out(self, call: WebCall[LaunchBody]) -> Answer:
-        """Return the address of a game server for the request, once it is started or ready."""
+        """Start a game server, or find a running one, and return its address.
+
+        If the deploy server is configured to wait, the reply is sent when the game server is ready.
+        Otherwise the reply is sent when the game server has started.
+        """
         request, match = call.body.checked(), match_of(call.request.header(MATCH))
         log.info(
             "Handling matchmaking GameMode={mode} HuntId={hunt} GameArgs={args}",
@@ -322,7 +328,7 @@ class Deploy:
     async def output(self, call: WebCall) -> Answer:
         """Return a game server's output after the cursor ``?after=``, or its last lines.
 
-        A game server that has ended is read, too.
+        The output of a game server that has ended can be read, too.
         """
         server_id, cursor = (call.request.argument(name) or "" for name in ("id", "after"))
         return Answer(200, self.actions.output_after(server_id, cursor))

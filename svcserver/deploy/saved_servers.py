@@ -2,8 +2,9 @@
 
 There is one small file for each server, readable only by its owner. A process matches its record
 only if two conditions hold. It started in the recorded tick of the kernel's clock. And either the
-machine has not been restarted since, or the process has our mark in its environment. The pid alone
-is not enough, because another process may have the pid by now.
+machine has not been restarted since, or the process has the deploy server's variable in its
+environment (``orphans.mark``). The pid alone is not enough, because another process may have the
+pid by now.
 """
 
 import os
@@ -27,7 +28,7 @@ MOST = 4096  # maximum number of files that are read
 
 @frozen
 class SavedServer:
-    """A game server of an earlier run; ``started`` is in kernel ticks since ``boot``."""
+    """A saved game server; its process started ``started`` kernel ticks after ``boot``."""
 
     server: GameServer
     started: int
@@ -80,7 +81,7 @@ class SavedServers:
             )
 
     def load_all(self) -> list[SavedServer]:
-        """Return the records of the earlier run; delete and log unreadable records."""
+        """Return the records of the previous deploy server; log and delete unreadable records."""
         records = []
         for torn in list(self.folder.glob("*.new"))[:MOST]:  # left by a crash before the renaming
             torn.unlink(missing_ok=True)

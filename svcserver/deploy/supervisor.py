@@ -353,7 +353,7 @@ class Supervisor:
         return process
 
     def adopt(self, mark: str, adopt: Adopt) -> list[int]:
-        """Adopt the game servers of an earlier run; return the ids of their processes."""
+        """Adopt the game servers of the previous deploy server; return their process ids."""
         for saved in self.saved.load_all() if self.saved is not None else []:
             if not saved.is_running(mark):
                 saved = self._find_port_holder(saved) or saved

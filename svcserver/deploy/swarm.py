@@ -3,12 +3,12 @@
 The swarm never restarts a hunt or tutorial. It restarts the city and the dojo, on another machine
 if necessary. The launch key is a secret of the swarm.
 
-The engine's events only trigger a listing of services, tasks and machines. What a listing shows
-decides everything, so a lost event or a restart of this service changes nothing.
+The engine's events only trigger a listing of services, tasks and machines. All decisions depend on
+the listings alone, so a lost event or a restart of this service does no harm.
 
 Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
-its running tasks, and still starts waiting ones when there is room. It also never forgets completed
-tasks.
+its running tasks, and it starts its waiting tasks later, when there is room. Docker also never
+forgets completed tasks.
 """
 
 from __future__ import annotations
@@ -141,9 +141,10 @@ class Machines:
 
     @classmethod
     def parse(cls, nodes: Iterable[Any], own: str = "", own_address: str = "") -> Machines:
-        """Read the reply to ``GET /nodes``; players reach the machine ``own`` at ``own_address``.
+        """Read the reply to ``GET /nodes``.
 
-        The label ``svc.address`` of a machine takes precedence.
+        ``own`` is the id of the deploy server's machine, and ``own_address`` is its public address.
+        The label ``svc.address`` of a machine takes precedence over other addresses.
         """
         addresses, down, records, nano_cpus = {}, set(), [], {}
         for node in nodes:
@@ -293,7 +294,7 @@ class SwarmService:
             self.process.end_exec()
 
     def record_ends(self, tasks: Iterable[Task]) -> None:
-        """Record how the earlier programs ended that the swarm has replaced by new ones."""
+        """Record the ends of programs that the swarm has already replaced by new programs."""
         for task in sorted(tasks, key=lambda task: task.created):
             if task.state in FAILED and task.created > self.recorded:
                 self.recorded = task.created
@@ -302,7 +303,7 @@ class SwarmService:
                     self.process.restarted(how, task.error)
 
     def end(self, code: int, reason: str = "") -> None:
-        """Report the end of the game server, once; a launch that has not ended yet fails."""
+        """Report the end of the game server once; a launch that is in progress fails."""
         if self._is_reported or self.process is None:
             return
         if self.launching:
@@ -328,10 +329,10 @@ class WaitingMatch:
 class SwarmEngine:
     """The engine that starts services; ``host`` identifies this deploy server in their labels.
 
-    ``memory_mb`` returns the memory that is reserved for a kind of game server, which is also its
-    limit. ``cpus`` is the limit of CPU cores; a quarter of this limit is reserved. ``adopt``
-    returns the process of a game server that an earlier run started, or None if ``Fleet.adopt``
-    refuses the game server.
+    ``memory_mb`` returns the memory that is reserved for a kind of game server; the server cannot
+    use more. ``cpus`` is the limit of CPU cores; a quarter of this limit is reserved. ``adopt``
+    returns the process of a game server that an earlier deploy server started, or None if
+    ``Fleet.adopt`` refuses the game server.
     """
 
     clock: Any
@@ -364,7 +365,7 @@ class SwarmEngine:
     _stopped: bool = field(default=False, init=False)
 
     def begin(self) -> Deferred[None]:
-        """Adopt the services of an earlier run; the Deferred fires after the first listing."""
+        """Adopt the services that already run; the Deferred fires after the first listing."""
         began: Deferred[None] = Deferred()
         self._began.append(began)
         self.wake()
@@ -374,7 +375,7 @@ class SwarmEngine:
         return began
 
     def stop(self) -> None:
-        """Stop listing and following; services keep running."""
+        """Stop the listings, and stop reading the engine's events; services keep running."""
         self._stopped = True
         if self._following is not None:
             self._following.cancel()
@@ -529,7 +530,7 @@ class SwarmEngine:
             await deferLater(self.clock, RETRY_S)
 
     def wake(self) -> None:
-        """List soon, because something may have changed."""
+        """Schedule a listing of the swarm, because something may have changed."""
         if self._is_looking:
             self._look_again = True
         else:
@@ -566,7 +567,7 @@ class SwarmEngine:
             log.warn("the container engine failed, and is tried again: {why}", why=error)
 
     async def _list(self) -> None:
-        """Compare what the swarm runs with what it should run, and act on the difference."""
+        """List the services and tasks of the swarm, and act on the changes."""
         created = {name for name, service in self.services.items() if service.exists}
         label = {"label": [f"{HOST}={self.host}"]}
         if not self._node:
@@ -702,7 +703,7 @@ class SwarmEngine:
                 await self._try("DELETE", f"/secrets/{secret['ID']}")
 
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
-        """Adopt a service of an earlier run, or remove it.
+        """Adopt a service that an earlier deploy server started, or remove the service.
 
         A service is removed if it has no machine, if its label is damaged, or if ``adopt`` returns
         None. If it has never had a machine, its match can be launched again. A service that first
@@ -736,11 +737,11 @@ class SwarmEngine:
         self.services[name] = service
 
     async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
-        """Act on what a listing shows for one service.
+        """Act on the result of a listing for one service.
 
         A launch that lacks room is removed. If it gets a machine before it is removed, its hunt may
-        have started there. Then no second attempt is made, because it could start the same
-        match's hunt twice.
+        have started there. Then no second attempt is made, because it could start the same match's
+        hunt twice.
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
@@ -794,7 +795,7 @@ class SwarmEngine:
         service.end(service.code)
 
     async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
-        """Make a call; if Docker refuses the call, only log that: the listing must continue."""
+        """Make a call; a refusal is only logged, so that the listing continues."""
         try:
             await self.api.call(method, path, body, **query)
         except EngineError as error:

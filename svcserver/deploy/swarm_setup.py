@@ -1,4 +1,4 @@
-"""Puts a deploy server's supervisor on a Docker Swarm.
+"""Makes a deploy server's supervisor run its game servers on a Docker Swarm.
 
 Only a deploy server with GAMESERVER_ENGINE=swarm imports this module: the client for Docker takes a
 tenth of a second to import.
@@ -25,7 +25,7 @@ log = Logger()
 def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: Path) -> None:
     """Make the supervisor start services of a Docker Swarm, which also reserves their memory.
 
-    ``state`` is the deploy server's folder for what survives its restart.
+    ``state`` is the folder for the deploy server's files that survive its restart.
     """
     costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
     try:

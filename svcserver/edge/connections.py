@@ -17,7 +17,7 @@ EVICTED_AT_ONCE = 16  # minimum number of candidates that one search finds
 
 
 class ChannelFactory(Connections[EdgeChannel]):
-    """The factory that serves ``policy`` on each connection; ``secure`` means that TLS is used."""
+    """The factory of client connections that follow ``policy``; ``secure`` means TLS is used."""
 
     def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)

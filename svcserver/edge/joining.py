@@ -50,7 +50,7 @@ def join_string(folder: Path, code: str) -> str | None:
 
 
 def letter(folder: Path, text: str) -> list[str]:
-    """Return three sentences, with the join string ``text``, that an owner sends to a friend."""
+    """Return the three sentences that an owner sends to a friend with the join string ``text``."""
     invite = decode(text)
     sums = {name: launcher_checksum(folder, name) for name in offered(folder)}
     return sentences(invite, launcher_address(folder, invite), sums)

@@ -119,8 +119,8 @@ class FleetFolder:
     ) -> bytes:
         """Return the file for a node's agent, and accept the node's new certificate from now on.
 
-        An older certificate of the node is revoked. Players reach the node at ``address``, and the
-        agent reaches the metagame at ``host:port``, from ``engine_address``. Raises BadFleet.
+        An older certificate of the node is revoked. Players reach the node at ``address``. The
+        agent connects from ``engine_address`` to the metagame at ``host:port``. Raises BadFleet.
         """
         if not _NODE.match(node):
             raise BadFleet(
@@ -147,7 +147,7 @@ class FleetFolder:
         return json.dump(credential)
 
     def prepare(self) -> tuple[Pair, Pair]:
-        """Return the certificates and keys of authority and listener; the first call makes them."""
+        """Return the pairs of the authority and of the listener; the first call makes them."""
         authority = self._pair("ca", lambda: make_authority("svcserver fleet"))
         return authority, self._pair("host", lambda: make_pair(["svc-metagame"]))
 

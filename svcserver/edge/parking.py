@@ -1,7 +1,7 @@
 """Requests that wait while their upstream restarts, instead of being refused.
 
-An upstream that accepted connections before and now refuses them counts as restarting for
-``RESTARTS`` times the time that a request may wait. After that it counts as down.
+If an upstream accepted connections before and now refuses them, the upstream counts as restarting.
+A request may wait for some seconds. After ``RESTARTS`` times as long, the upstream counts as down.
 """
 
 from collections.abc import Callable

@@ -64,7 +64,7 @@ class Retry:
         return True
 
     def wait(self, error: Unreachable, now: float) -> Deferred[None]:
-        """Return a Deferred that fires when to retry; it fails with ``Unreachable``."""
+        """Return a Deferred that fires when a retry is possible, or fails with Unreachable."""
         length = self._head.length
         in_memory = MAX_BACKLOG if length is None else min(length, MAX_BACKLOG)
         parked = self._forward.upstream.wait(error, in_memory, self._parked_at, self._record.peer)

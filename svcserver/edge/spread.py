@@ -2,9 +2,9 @@
 
 A request without a player's token goes to the less busy of two processes drawn at random. A
 player's requests go to one process, which a hash of the token chooses. If that process is down, or
-much busier than the player's second choice, they go to the second choice. A process that accepts no
-connection is skipped for ``OUT_S`` seconds. The request that met this process goes to another one,
-because no part of the request was sent yet.
+much busier than the player's second choice, they go to the second choice. A process that refuses a
+connection is skipped for ``OUT_S`` seconds. The request goes to another process at once, because no
+part of the request was sent yet.
 """
 
 from __future__ import annotations

@@ -258,7 +258,8 @@ def pinned(
 ) -> Any:
     """Return a ``connect`` for a Pool: TLS to ``host``, which must have one of the fingerprints.
 
-    ``bind`` is the local address of outgoing connections. ``pair`` is our own certificate.
+    ``bind`` is the local address of outgoing connections. ``pair`` is the client certificate that
+    we present, if any.
     """
     creator = Pinning(host, pair)
 

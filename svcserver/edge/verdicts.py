@@ -87,7 +87,7 @@ class Upstream(Protocol):
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Return a Deferred that fires when to try the request again; see ``Parking.wait``."""
+        """Return a Deferred that fires when the request can be retried; see ``Parking.wait``."""
 
 
 @define

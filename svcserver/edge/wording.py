@@ -50,7 +50,8 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    If ``attempt`` is above 1, a process that did not answer may have executed the request.
+    If ``attempt`` is above 1, a header tells the upstream the number: an earlier process that did
+    not answer may have executed the request.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:

@@ -151,7 +151,7 @@ class AllowlistFeed:
             log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Wait until few enough reports are running, then send one; return whether to retry it."""
+        """Send a report, after waiting if too many are running; return whether to send it again."""
         async with self._turns[url]:
             return await self._ask(url, address)
 

@@ -181,7 +181,7 @@ def make_policy(
     say: Callable[[str, str], None],
     counters: Counters,
 ) -> Gateway:
-    """Return the gateway's policy over live upstreams; ``say`` writes a request's log line."""
+    """Return the gateway's policy; ``say`` writes a request's log line."""
     return Gateway(
         reactor,
         settings.limits(),

@@ -307,8 +307,8 @@ C = TypeVar("C", bound=Connection)
 class Connections(protocol.Factory, Generic[C]):
     """All connections of a listener; their deadlines are checked each second while any is open.
 
-    ``sweeps`` are further functions called every second, such as those of pools. Each function
-    returns whether it must be called again.
+    ``sweeps`` are further functions that are called every second, for example to check the
+    deadlines of a connection pool. Each function returns whether it must be called again.
     """
 
     noisy = False

@@ -84,8 +84,8 @@ class Fault(Exception):
 class FieldBlock:
     """The header fields of a request, and the facts derived from them.
 
-    Two blocks with equal bytes have equal fields, and are often the same object. ``noted`` has the
-    facts that the user of the block has computed from the fields.
+    Two blocks with equal bytes have equal fields, and are often the same object. ``noted`` stores
+    facts that the gateway or the relay computes from the fields.
     """
 
     headers: tuple[Header, ...]
@@ -105,7 +105,7 @@ class FieldBlock:
 
 @define(eq=False, repr=False)
 class RequestLine:
-    """The request line; ``noted`` has the facts that the user of the line has computed from it."""
+    """The request line; ``noted`` stores facts that the gateway or the relay computes from it."""
 
     method: bytes
     target: bytes
@@ -194,8 +194,8 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     """Parse a request head; ``raw`` is its bytes with the empty line. Raises Fault.
 
-    ``passed_on`` is False in a service that forwards nothing. Then HTTP/1.0 needs no Host (RFC 9112
-    section 3.2): health checks of load balancers send none.
+    ``passed_on`` is False in a service that forwards nothing. Then an HTTP/1.0 request needs
+    no Host field (RFC 9112 section 3.2), which health checks of load balancers leave out.
     """
     end = raw.find(b"\r\n") + 2
     first, rest = raw[:end], raw[end:]

@@ -1,4 +1,4 @@
-"""The address of a client: that of the connection, or the one that our own proxy forwards."""
+"""A client's address: the connection's own address, or the address that our own proxy forwards."""
 
 import ipaddress
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The state of a host's alert channels, and the requests of the metagame to test them.
+"""The state of a host's alert channels, and the metagame's requests for test alerts.
 
 The state and the requests are files in the services' working folder. The program that sends alerts
 writes the state: each channel with its newest deliveries. For the files that define the channels,

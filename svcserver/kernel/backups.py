@@ -149,9 +149,10 @@ def write(folder: Path, state: Backups) -> None:
 
 
 def expect(folder: Path, now: float, *, wanted: bool) -> None:
-    """Record that the host should have backups from ``now`` on, or that it needs none.
+    """Record that the host should have backups from ``now`` on.
 
-    An earlier recorded time stays. Raises OSError.
+    If an earlier time is recorded already, it is kept. If ``wanted`` is False, record that the host
+    needs no backups. Raises OSError.
     """
     state = read(folder) or Backups()
     since = (state.since or now) if wanted else None
@@ -220,9 +221,10 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free, and return whether it was.
+    """Take the lock if it is free; return whether it was free.
 
-    Processes that only check the lock can share it, because they do not take it ``alone``.
+    A process that makes a backup takes the lock ``alone``. Processes that only check the lock take
+    a shared lock, so that several can check at the same time.
     """
     try:
         import fcntl

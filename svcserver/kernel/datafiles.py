@@ -18,7 +18,7 @@ class BadData(ValueError):
 
 @contextmanager
 def needed_by(service: str) -> Iterator[None]:
-    """Exit with a one-line message if the block finds an invalid data file."""
+    """Exit with a one-line message if the ``with`` block reads an invalid data file."""
     try:
         yield
     except BadData as error:

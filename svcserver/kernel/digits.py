@@ -8,7 +8,7 @@ MAX_DIGITS = 16
 def whole_in(text: str, digits: int) -> int | None:
     """Return the number written in ``text`` with 1 to ``digits`` ASCII digits, or None.
 
-    Because of the limit, long text is not parsed: for it, ``int`` would be slow or raise an error.
+    Longer text is not parsed, because ``int`` is slow or raises an error for very long text.
     """
     if len(text) <= digits and text.isascii() and text.isdigit():
         return int(text)

@@ -63,7 +63,7 @@ def visible(text: str, longest: int = LINE) -> str:
 
 
 def failed_start(line: str) -> SystemExit:
-    """Return the exception that makes the program exit with this line, made safe to show."""
+    """Return the SystemExit that ends the program with the message ``line``, made safe to show."""
     return SystemExit(visible(line))
 
 

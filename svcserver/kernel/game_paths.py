@@ -1,4 +1,6 @@
-"""The rules for paths in a list of game files; both its builder and the launchers apply them.
+"""The rules for paths in a list of game files.
+
+The host applies them when it writes the list, and each launcher when it reads the list.
 
 A path that Windows would interpret differently is rejected on every system, so that a list means
 the same everywhere.
@@ -24,7 +26,7 @@ _SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short name for 
 
 
 def is_safe(path: str) -> bool:
-    """Return whether a path stays inside the game's folder, and outside that of the launcher."""
+    """Return whether a path is inside the game's folder, but not in the launcher's subfolder."""
     parts = path.split("/")
     return (
         0 < len(path) <= 1024
@@ -37,7 +39,7 @@ def is_safe(path: str) -> bool:
 
 
 def _place(path: str) -> bytes:
-    """Return a path in the form that ``same_place`` sorts; it is no longer than the path."""
+    """Return the sort key of a path for ``same_place``; it has no more bytes than the path."""
     lower = path.lower().replace("/", "\0")
     for upper in _LONGER_IN_LOWER_CASE:
         lower = lower.replace(upper.lower(), upper)

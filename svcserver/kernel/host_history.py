@@ -37,7 +37,7 @@ class HostHistory:
     services: dict[str, Column] = field(factory=dict)
 
     def add(self, at: int, load: Mapping[str, float], services: Mapping[str, float]) -> None:
-        """Append averages; drop averages that are too old or that are later than ``at``."""
+        """Add the averages for ``at``; drop averages that are too old or not before ``at``."""
         known = [index for index, time in enumerate(self.at) if at - KEPT_S < time < at]
         self.at = [self.at[index] for index in known] + [at]
         for columns, values in ((self.load, load), (self.services, services)):

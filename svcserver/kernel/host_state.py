@@ -47,7 +47,10 @@ class HostFault:
 
 @frozen
 class Incident:
-    """A reported fault; ``since`` and ``until`` are in epoch seconds, None while it lasts."""
+    """A reported fault, with its start and end in epoch seconds.
+
+    ``until`` is None while the fault lasts.
+    """
 
     title: str
     text: str

@@ -3,8 +3,8 @@
 People prove themselves with a second factor; programs of the host need another proof. A program
 that can read the host's signing key can already act as any player and write the database. So a
 ticket is an HMAC with a key derived from the signing key. It permits one request (method and
-target) for two minutes, and only from the machine itself, which the gate checks. Tickets are not
-stored:
+target) for two minutes. The metagame accepts a ticket only in a request that comes from the same
+machine. Tickets are not stored:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """

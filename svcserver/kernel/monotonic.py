@@ -51,11 +51,12 @@ class MonotonicClock:
 def monotonic_reactor() -> Any:
     """Return the reactor, with timers that a change of the machine's clock does not affect.
 
-    It handles events without a log context (``kernel.log_context``).
+    This function also makes the reactor handle events without a log context
+    (``kernel.log_context``).
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
     hour. After this call, the reactor's ``seconds()`` are not epoch seconds. Call this function
-    before the first timer is set. It imports the reactor, and so installs it.
+    before the first timer is set. The import in this function installs Twisted's default reactor.
     """
     from twisted.internet import reactor
 

@@ -30,7 +30,7 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of the program, or of our service if the process runs one.
+        """The name of our service that the process runs, or else the name of the program.
 
         Under Wine, the command line has a Windows path.
         """

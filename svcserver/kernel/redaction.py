@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is truncated before it is searched, and the time of every pattern is linear in the truncated
-text. For this, a pattern matches a whole run of characters (with a possessive quantifier), and only
-at the start of the run (with a lookbehind). ``tests/contract/test_patterns.py`` measures the time.
-A group never has a possessive quantifier: Python before 3.11.5, which Debian 12 has, matches such
-groups wrongly. Spec: 2 §5 Gateway, "Log".
+Text is truncated before it is searched, and each pattern takes time linear in the length of the
+truncated text. To ensure that, a pattern matches a whole run of characters (with a possessive
+quantifier), and only at the start of the run (with a lookbehind).
+``tests/contract/test_patterns.py`` measures the time. A group never has a possessive quantifier:
+Python before 3.11.5, which Debian 12 has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 import re

@@ -1,8 +1,9 @@
 """The exceptions that a rule raises to refuse a request, one for each HTTP status.
 
-Only ``web.front`` turns them into a reply. The route's ``refuse`` function makes the body
-(``metagame/replies.py`` has the shared functions; their shapes are in
-``metagame/refusal_wire.py``). ``web/refusals.py`` records each function's shape for OpenAPI.
+Only ``web.front`` turns these exceptions into replies. The route's ``refuse`` function makes the
+body of the reply. ``metagame/replies.py`` has the functions that several routes share, and
+``metagame/refusal_wire.py`` the shapes of their bodies. ``web/refusals.py`` records the shape of
+each function's body for OpenAPI.
 """
 
 

@@ -389,7 +389,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 class Late(Generic[T]):
     """A body or member that is not checked before ``read`` is called.
 
-    A route uses it to apply another rule first.
+    A route uses this type if another rule must be applied before the check.
     """
 
     sent: Json = field(repr=False)

@@ -106,8 +106,8 @@ class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
     The signal is sent before the account gets a newer token. So all sessions that exist at that
-    time used an old token: the account's chat sessions and its places in parties and hunts end. The
-    signal may be sent more than once.
+    time used an old token. The listeners end the account's chat sessions and its places in parties
+    and hunts. The signal may be sent more than once.
     """
 
     account_id: AccountId

@@ -145,9 +145,9 @@ async def invite_state(client: HostClient, code: str) -> str | None:
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
     """Return a text that tells the player whether ``name`` is free.
 
-    A public host answers few such requests without a usable invite, so that strangers cannot list
-    the names. A private host answers all of them. If the host gives no answer, the text says so;
-    the name is then checked at registration.
+    Players without a usable invite may ask a public host this question only a few times, so that
+    strangers cannot list the names. A private host always answers. If the host gives no answer, the
+    text says so; the name is then checked at registration.
     """
     try:
         if public:

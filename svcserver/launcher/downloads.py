@@ -284,7 +284,7 @@ class Download:
             self._sleeping.discard(sleep)
 
     async def _try(self, growing: PartialFile) -> float:
-        """Send one request; return the seconds until the next one, or 0 if the file is complete."""
+        """Send a request; return the seconds until the next request, or 0 for a complete file."""
         file = growing.file
         if self.progress.stop:
             raise Stopped

@@ -40,7 +40,7 @@ class GameFiles:
 
     @property
     def note(self) -> str:
-        """Why a download is delayed, as a text for the player; empty if none is delayed."""
+        """Why a download is delayed, as a text for the player; empty if no download is delayed."""
         return self._fetch.note if self._fetch is not None else ""
 
     def stop(self) -> None:

@@ -75,7 +75,7 @@ def id_at(host: str, port: int) -> str:
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
     """Return the host's record with the invite's name and certificate; settings are kept.
 
-    Any web page can open an invite. So it does not rename a host on which the player has an
+    Any web page can open an invite. So an invite does not rename a host on which the player has an
     account, because players recognise a host by its name. A new certificate may belong to somebody
     else. So the player is asked again whether to take updates of the launcher from this host.
     """

@@ -83,7 +83,7 @@ def long_path(path: Path, platform: str = sys.platform) -> Path:
 
 
 def plain_path(path: str) -> str:
-    """Return a path as the player knows it, without the prefix of ``extended``."""
+    """Return a path as the player knows it: without the prefix that ``extended`` adds."""
     if path.startswith(_SHARE):
         return "\\\\" + path.removeprefix(_SHARE)
     return path.removeprefix(_PREFIX)

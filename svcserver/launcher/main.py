@@ -199,7 +199,7 @@ def _run_alone(
     program: OwnProgram | None,
     notice: str,
 ) -> list[str] | str:
-    """Run the launcher; return the command to run afterwards, which is empty for none.
+    """Run the launcher; return the command to run afterwards, or [] if nothing is to be run.
 
     If the launcher cannot run, return a text that says why.
     """
@@ -224,9 +224,10 @@ def _run_alone(
 
 
 def _give_way(program: OwnProgram | None) -> None:
-    """Postpone the trial of this new version, because it serves no page now.
+    """Postpone the trial of this version, if it is a new version on trial.
 
-    A new version counts as failed if it serves no page during its trial.
+    A new version counts as failed if it serves no page during its trial. This function
+    is called if the launcher ends without a page for another reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -236,7 +237,7 @@ def _give_way(program: OwnProgram | None) -> None:
 
 
 def _newer_command(program: OwnProgram) -> list[str]:
-    """Return the command that starts a newer version in place of this one; empty for none."""
+    """Return the command that starts a newer version instead of this version, or []."""
     try:
         return program.newer_command()
     except OSError as error:

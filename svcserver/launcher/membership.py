@@ -366,11 +366,12 @@ class Membership:
         return program
 
     async def _is_own_metagame(self, busy: PortBusy) -> bool:
-        """Return whether this host's own metagame has the port at all addresses of this PC.
+        """Return whether the program on the busy port is this host's own metagame.
 
-        Such a metagame also accepts the game's connection to the chat, so the game needs no relay.
-        The metagame on this PC may belong to another host, which must not get the player's key. So
-        the status read on this PC is compared with the status read at the host's address.
+        If so, the host runs on this PC, and the game connects to the metagame without a relay. The
+        metagame also accepts the game's connection to the chat. The metagame on this PC may belong
+        to another host, which must not get the player's key. So the status read on this PC is
+        compared with the status read at the host's address.
         """
         if not _is_metagame(await self._program_on(busy)):
             return False
@@ -504,7 +505,11 @@ class Membership:
         self.inputs.bring()
 
     def poll(self) -> None:
-        """Poll the host's status and news; less often after the host showed a wrong certificate."""
+        """Poll the host's status and news.
+
+        After the host showed a wrong certificate, most calls do nothing: at least about
+        ``WRONG_CERTIFICATE_S`` pass between two polls.
+        """
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:
             self.refresh()
@@ -609,7 +614,7 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return why the host cannot be reached or joined, as a text; empty if it can be."""
+        """Return a text why the player cannot reach or join the host; empty without a reason."""
         if self.news.reachable is False:
             return self.news.why
         return (self.invite_fault or "") if self.is_joining else ""

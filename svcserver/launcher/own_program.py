@@ -73,7 +73,7 @@ class OwnProgram(Protocol):
         """Copy the running program for this user, or repair its copy; raises OSError."""
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version in place of this one; empty for none."""
+        """Return the command that starts a newer version instead of this version, or []."""
 
     def confirm(self) -> None:
         """End the trial of this version, which has served its page; raises OSError."""
@@ -194,7 +194,10 @@ class WindowsProgram:
         replace(fresh, self.root / name)
 
     def _copy_to(self, target: Path) -> None:
-        """Copy files that ``target`` lacks or has damaged, without attributes such as read-only."""
+        """Copy the files that are missing or damaged in ``target``.
+
+        Attributes of a file, such as read-only, are not copied.
+        """
         for source in self._files():
             copy = long_path(target / source.relative_to(self.source))
             if copy.exists() and filecmp.cmp(long_path(source), copy, shallow=False):
@@ -231,7 +234,10 @@ class WindowsProgram:
         return sorted(usable, key=lambda folder: order(folder.name), reverse=True)
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version in place of this one; starts its trial."""
+        """Return the command that starts a newer version instead of this version, or [].
+
+        If the newer version was never started, this call begins its trial.
+        """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
         is_this = self.installed and version == self.version
@@ -424,7 +430,10 @@ class PackedProgram:
         replace(fresh, target)
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version in place of this one; starts its trial."""
+        """Return the command that starts a newer version instead of this version, or [].
+
+        If the newer version was never started, this call begins its trial.
+        """
         if self.is_trial:
             return []
         if self._next.exists() and order(file_version(self._next)) >= order(self.version):

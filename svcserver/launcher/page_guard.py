@@ -52,9 +52,9 @@ class PageSessions:
 class OpenPages:
     """The pages that are open in browsers, by session.
 
-    A page reports that it is closed. A browser that crashes does not, so a page counts as closed
-    once it has been silent for ``SILENT_S``. This time is long, because browsers slow down pages in
-    the background.
+    A page reports when it is closed. If the browser crashes, there is no report, so a page counts
+    as closed once it has been silent for ``SILENT_S``. This time is long, because browsers slow
+    down pages in the background.
     """
 
     seconds: Callable[[], float]  # the current time

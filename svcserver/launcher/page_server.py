@@ -230,7 +230,7 @@ class PageFactory(Connections[PageConnection]):
         return PageConnection(self, peer_of(addr))
 
     def make_room(self) -> None:
-        """Close the oldest connection without a session; if all have one, close the newest.
+        """Close the oldest connection without a session; if all have a session, close the newest.
 
         Every user of this PC can open connections, but must not lock the player out.
         """

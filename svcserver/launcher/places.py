@@ -55,7 +55,7 @@ def downloads_of(home: str, user_dirs: str) -> PurePosixPath:
     """Return the user's downloads folder on other systems than Windows.
 
     ``user_dirs`` is the text of ``user-dirs.dirs``, where Linux desktops save the folder's
-    localised name. It is empty if there is no such file.
+    localised name; the text is empty if there is no such file.
     """
     match = _DOWNLOADS.search(user_dirs)
     if match is None:

@@ -21,7 +21,10 @@ def _create(path: Path) -> int:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace ``path`` atomically with a file for this user only; a crash keeps the old file."""
+    """Replace ``path`` atomically with a file that only this user can read.
+
+    If this program crashes meanwhile, the old file is still there.
+    """
     make_private_folder(path.parent)
     temporary = path.with_name(path.name + ".new")
     unlink(temporary)

@@ -55,7 +55,7 @@ class Scheme(Protocol):
 
 @define
 class LinuxScheme:
-    """A registration by a desktop file in the user's own folder, which is a menu entry as well."""
+    """A registration by a desktop file in the user's folder; this file is also the menu entry."""
 
     programs: Path
     command: Sequence[str]
@@ -68,7 +68,7 @@ class LinuxScheme:
         return self.programs.parent / "icons/hicolor/scalable/apps/svc-launcher.svg"
 
     def add(self, *, over_another: bool = False) -> str:
-        """Add the menu entry, and register for links as in ``Scheme``."""
+        """Add the menu entry, and register for links as ``Scheme.add`` says."""
         file = self.programs / DESKTOP_FILE
         current = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
         is_anothers = current not in ("", DESKTOP_FILE) and not over_another

@@ -343,7 +343,10 @@ class Terminal:
         self.look()
 
     def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
-        """Print the host's texts on a topic; if there are none, return ``nothing`` instead."""
+        """Print the host's texts on a topic; return "".
+
+        If the host has no such texts, return the text in ``nothing``.
+        """
         shown = self._shown(member)
         texts = _HOST_TEXTS[what](shown)
         if not texts:

@@ -1,8 +1,8 @@
 """The launcher's updates: newer versions that the owner of a host has signed.
 
 Only a host with a pinned certificate can offer an update, and the player is asked once for each
-host whether to take its updates. The new version is installed while no
-game runs. It replaces the old version after the next game, or when the launcher starts again.
+host whether to take its updates. The new version is installed while no game runs. It replaces the
+old version after the next game, or when the launcher starts again.
 """
 
 import hashlib
@@ -118,8 +118,9 @@ class Updates(MultiService):
     async def _look(self) -> None:
         """Find the newest version that a host offers with a valid signature.
 
-        Offers of the hosts whose updates the player takes come first. Without such an offer, the
-        player is asked about the first offer of a host without a decision.
+        The search prefers hosts whose updates the player takes. If none of them has an offer,
+        the player is asked whether to take the first offer of another host. Hosts whose updates the
+        player has refused are not asked for offers.
         """
         best: tuple[LauncherOffer, Membership] | None = None
         asking: tuple[LauncherOffer, Membership] | None = None

@@ -1,4 +1,4 @@
-"""The calls to Windows that Python's library lacks, such as private files, dialogs and jobs."""
+"""The functions of Windows that Python's library lacks, such as those for dialogs and jobs."""
 
 import ctypes
 import importlib
@@ -125,8 +125,8 @@ _handlers: list[Any] = []  # keeps the functions that Windows calls
 def on_console_close(stop: Callable[[], object]) -> bool:
     """Call ``stop`` in another thread when the console closes, the user logs off or the PC stops.
 
-    The result is False if Windows refuses the handler.
-    Windows ends this program when the handler returns, so the handler waits for the program's end.
+    The result is False if Windows refuses the handler. Windows ends this program when the handler
+    returns, so the handler waits for the program's end.
     """
 
     def handle(event: int) -> bool:

@@ -1,4 +1,4 @@
-"""The chat service's view of the game: implements the interfaces of ``chat/ports.py``."""
+"""The interfaces of ``chat/ports.py``, through which the chat service reads the game's data."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ class ChatGame:
 
 @frozen
 class SharedChatGame(ChatGame):
-    """The game data for several processes with one shared board.
+    """The game data if several processes share the board (the store of live state) on Valkey.
 
-    Reading a shared board takes time, but ``party_of`` must return at once. So ``about`` reads the
-    account's party and stores it for ``party_of``.
+    Such a board replies only after some time, but ``party_of`` must return at once. So ``about``
+    reads the account's party and stores it for ``party_of``.
     """
 
     remembers = True
@@ -130,7 +130,7 @@ class SharedChatGame(ChatGame):
         return self._known.get(account)
 
     def left(self, news: PartyChanged) -> None:
-        """Forget the stored party of players who have left it."""
+        """Forget the stored party of players who have left that party."""
         for account in news.left:
             if self._known.get(account) == news.party_id:
                 del self._known[account]
@@ -143,7 +143,7 @@ def chat_game(
     wall_clock: Callable[[], float],
     guilds: bool,
 ) -> ChatGame:
-    """Return the ``ChatGame`` that suits the board on which the parties are stored."""
+    """Return a SharedChatGame if several processes share the board, else a ChatGame."""
     of = SharedChatGame if parties.board.shared else ChatGame
     return of(tokens, ledger, parties, wall_clock, guilds)
 
@@ -167,7 +167,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
 def _muted(
     tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
 ) -> frozenset[str]:
-    """Return which of ``networks`` are muted for this account; none for staff."""
+    """Return those of the account's ``networks`` that are muted; mutes never apply to staff."""
     muted = MUTED.among(tx, networks, now)
     account = SqlAccounts(tx).find(account_id) if muted else None
     return muted if account is not None and account.role is Role.PLAYER else frozenset()
@@ -226,10 +226,10 @@ ONLY = ""  # the key of the only entry
 
 
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
-    """Connect ``hear`` to a signal, so that it hears each announcement once.
+    """Connect ``hear`` to a signal, so that each process calls ``hear`` once per announcement.
 
-    Every process sends the signal for each announcement. The first of them publishes the
-    announcement to all processes, and the signals of the others are ignored.
+    In every process, the signal is sent for each announcement. The first process that handles the
+    signal publishes the announcement to all processes; the later processes do nothing.
     """
     if not board.shared:
         signal.connect(hear)
@@ -270,7 +270,8 @@ def _room(server: ChatServer, key: str, in_rooms: list[Occupant]) -> ChatRoom:
 def _name(server: ChatServer, occupant: Occupant) -> str:
     """Return the current name of a chat participant.
 
-    If another worker has the session, return the name at the time of joining the room.
+    If the participant is connected to another worker, return the name from the time at which the
+    participant joined the room.
     """
     person = server.people.get(occupant.session.account)
     return occupant.nick.partition(":")[0] if person is None else person.about.name

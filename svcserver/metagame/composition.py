@@ -176,7 +176,7 @@ class Metagame(Parts):
         yield from passports(self)
 
     async def _open_ports(self, request: HttpRequest, server: Server) -> None:
-        """Open the ports of the game server's node for the player."""
+        """Open the UDP ports for the player on the node (machine) that runs the game server."""
         if self.open_node is not None:
             await self.open_node(self.gate.origin.player_address(request), server)
 

@@ -33,8 +33,9 @@ def lead_fleet(
 def fleet_door(game: Metagame, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
     """Return the HTTP entry point for the nodes' agents and game servers.
 
-    Of the routes of ``Metagame.front_door``, which must be called first, it has those that game
-    servers use. From now on, the metagame also sends orders to the agents.
+    The entry point has those routes of ``Metagame.front_door`` that game servers use, so
+    ``front_door`` must be called first. The function also makes the metagame send orders to the
+    agents, which open and close game ports.
     """
     orders = NodeOrders(game.board, game.clock, fleet)
     game.open_node = orders.open

@@ -15,7 +15,8 @@ A later attempt reads that result, and ``work`` does not run again. Reply and si
 the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
 runs like a first attempt.
 
-A board transaction publishes its signals itself, so the signals need no stored result.
+A transaction of the board (the store of live state) publishes the changes itself, exactly once. So
+later attempts need no stored result to send signals.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores results of this shape, or None as the result."""
+    """Return the kind of board entry that stores results; a result has this shape or is None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
@@ -151,8 +152,8 @@ class Attempt:
 
         ``work`` itself stores the request id. The first run of a first attempt does not call
         ``find``. If another attempt commits first, this transaction fails, because the id must be
-        unique, and the ledger runs it again. If ``work`` raises a refusal, no result is stored, so
-        a second attempt runs ``work`` again.
+        unique; the ledger (``db.ledger``) then runs the transaction again. If ``work`` raises a
+        refusal, no result is stored, so a second attempt runs ``work`` again.
         """
         if not self.request_id:
             return work

@@ -33,7 +33,10 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Give every refusal in the block this code; ``coded`` puts its old code before its message."""
+    """Replace the code of every refusal that the block raises by ``code``.
+
+    If ``coded`` is true, the message begins with the replaced code.
+    """
     try:
         yield
     except Refusal as error:

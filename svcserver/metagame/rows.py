@@ -109,7 +109,7 @@ class Row(web.WebRow):
 
     @property
     def hides(self) -> bool:
-        """Return whether the route answers 404 to accounts without real progression."""
+        """Return whether the route answers 404 to accounts with fixed progression."""
         return self.real_only
 
 

@@ -1,4 +1,4 @@
-"""The ``svc-metagame`` process, which runs the game with a database, a board and a port."""
+"""The ``svc-metagame`` process: opens the database, the board and the port, and runs the game."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +48,7 @@ MADE = (
 
 
 def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Counters) -> Ledger:
-    """Return the ledger of an opened database."""
+    """Return the ``Ledger`` that runs transactions on an opened database."""
     reserve = settings.disk_reserve_mb << 20
     return ledger_for(engine, reactor, reserve, counters, ACCOUNTS.c.id)
 

@@ -1,4 +1,6 @@
-"""WebSocket frames as a client sends them, for programs that need cheap or reproducible bytes.
+"""WebSocket frames as a client sends them, without random masks.
+
+They take little CPU time, and the same messages give the same bytes.
 
 Clients on a real network use ``players.websocket``, which masks frames randomly.
 """

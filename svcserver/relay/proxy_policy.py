@@ -58,7 +58,7 @@ def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool)
 
 
 def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
-    """Return the values that reveal a web page: Host, Origin, and whether Sec-Fetch was sent."""
+    """Return the fields by which a web page is detected: Host, Origin, any Sec-Fetch field."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False

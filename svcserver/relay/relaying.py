@@ -65,7 +65,7 @@ def make_pool(
 ) -> Pool:
     """Return a pool of pinned connections to ``target`` from the local address ``bind``.
 
-    ``pair`` is our own certificate, if the target asks for one.
+    ``pair`` is the client certificate that the target may request.
     """
     connect = pinned(
         reactor,
@@ -109,7 +109,7 @@ class RelayService(Service):
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     say: Callable[[str], None] = logged  # writes a request's log line
     counters: Counters = field(factory=Counters)
-    pair: Pair | None = None  # our own certificate
+    pair: Pair | None = None  # the client certificate for the target
     added: bytes = b""  # header lines that each request gets
     pool: Pool = field(init=False)
     policy: Relay = field(init=False)

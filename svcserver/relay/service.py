@@ -88,7 +88,7 @@ def say(lines: LogLines, text: str) -> None:
 
 
 def makeService(options: Options, reactor: Any = None) -> TopService:
-    """Return the service of ``twistd svc-relay`` on a player's PC: the game's port and metrics.
+    """Return the service of ``twistd svc-relay``, which serves the game and the metrics.
 
     ``svc-launcher`` runs ``RelayService`` in its own process instead.
     """

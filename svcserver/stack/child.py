@@ -64,7 +64,7 @@ def prepare(plugin: str, *options: str) -> Callable[[], None]:
 
 
 def end_with_parent() -> None:
-    """Ask the kernel for a SIGTERM when the parent dies; does nothing except on Linux."""
+    """On Linux, make the kernel send this process a SIGTERM when its parent ends."""
     if not sys.platform.startswith("linux"):
         return
     parent = os.getppid()

@@ -114,10 +114,10 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a waiting process; return False if it cannot start.
+        """Start a process that prepares the component and then waits; return whether that worked.
 
-        The result is True once the process is prepared, or once ``take`` has made it start. A
-        process that cannot start is killed; with ``print_errors``, its output is printed.
+        The result is True once the process is prepared, or once ``take`` has started the component
+        in it. A process that fails is killed; with ``print_errors``, its output is printed.
         """
         self.drop(component.name)
         try:
@@ -135,7 +135,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Start the component's waiting process and return it, or None if no process waits."""
+        """Start the component in its waiting process; return the process, or None without one."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 
@@ -193,7 +193,7 @@ class Children(ProcessMonitor):
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """Prepare the later components one by one: the starting component needs a core, too."""
+        """Prepare the later components one by one: the component that starts needs a core, too."""
         for component in list(self._waiting):
             if self.running and component in self._waiting:
                 # a failure is reported when the component itself is started
@@ -223,8 +223,8 @@ class Children(ProcessMonitor):
     async def roll(self) -> bool:
         """Restart the components in ``ROLLED`` one by one; return True if all are running again.
 
-        Meanwhile the gateway holds the requests for a single metagame, and sends the requests for a
-        restarting worker to the other workers.
+        While a metagame worker restarts, the gateway sends its requests to the other workers. If
+        the host has only one metagame, the gateway holds the requests until the metagame is back.
         """
         if self._rolling or not self.running:
             return False

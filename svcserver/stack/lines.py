@@ -35,7 +35,7 @@ class Lines:
 
 
 class LinesAndEnd(ProcessProtocol):
-    """A process protocol: passes both outputs' lines to ``on_line``, and the exit to ``on_end``."""
+    """A protocol that passes all lines of a process to ``on_line``, and its exit to ``on_end``."""
 
     def __init__(self, on_line: Callable[[str], object], on_end: Callable[[Failure], None]) -> None:
         self._out, self._err = Lines(on_line), Lines(on_line)

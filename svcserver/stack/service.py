@@ -101,7 +101,7 @@ class Settings:
 
 
 def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str | None]:
-    """Return the settings of ``stack.env`` that ``environ`` overrides, with None for a secret."""
+    """Return the variables of ``environ`` that override ``stack.env``, with None for a secret."""
     values: dict[str, str | None] = {}
     for attribute in (attribute for shape in shapes for attribute in fields(shape)):
         name, is_secret = attribute.metadata["name"], attribute.metadata["read"] is secret

@@ -139,7 +139,7 @@ class WebChannel(Connection):
     def _switch_protocol(self, request: HttpRequest, raw: bytes) -> bool:
         """Pass the connection to a WebSocket protocol; return whether there is one.
 
-        Only programs on this machine may use it: no proxy, and no page of another site.
+        Only programs on this machine may use a WebSocket, but no proxy and no page of another site.
         """
         make, transport = self.factory.websockets, self.transport
         if make is None or request.method != "GET" or self.half_closed:

@@ -1,8 +1,8 @@
 """A runner that returns a coroutine's result directly, or a Deferred if the coroutine waits.
 
 Most handlers finish without waiting; a Deferred for each would cost more than the handler itself.
-For a handler that waits, the runner makes fewer calls than Twisted's own, which also copies the
-context.
+For a handler that waits, this runner makes fewer calls than Twisted's ``Deferred.fromCoroutine``,
+which also copies the context variables.
 """
 
 from collections.abc import Coroutine

@@ -1,7 +1,8 @@
 """The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
-Checks run in this order: route and feature switch, 404 from the gate, declared size, credential,
-JSON syntax, shape, rule.
+The checks run in this order: the route exists and its feature is on; the gate shows the route to
+the account in the path (else 404); the declared size; the credential; the JSON syntax; the shape of
+the body; the rules of the feature.
 """
 
 from __future__ import annotations
@@ -115,10 +116,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted route.
-
-        In a simulation, answers of routes other than GET may be lost.
-        """
+        """Return the mounted route; a simulation may lose its answers unless it is a GET route."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -178,7 +176,7 @@ class FrontDoor:
         return self._endpoint(row, MethodType(row.handler, feature))
 
     def resource(self, *, proxy_headers: tuple[bytes, ...] = ()) -> IResource:
-        """Return the resource of an ordinary Klein app with all routes (``web/klein_site.py``)."""
+        """Return all routes as a ``twisted.web`` resource, for another program's site."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
         routes = [(row.method, row.path) for row in self.rows]

@@ -1,4 +1,4 @@
-"""A service's routes on an ordinary Klein app, for another program's ``twisted.web`` site.
+"""A service's routes on a Klein app, for another program's ``twisted.web`` site.
 
     site = Site(door.resource())
 

@@ -25,7 +25,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 
 @frozen
 class LocalGate:
-    """A ``WebGate`` that admits direct loopback callers only, and to some routes only the owner.
+    """A ``WebGate`` that admits only programs on this machine; some routes also need a ticket.
 
     ``keys`` returns the signing keys whose tickets are valid.
     """

@@ -195,9 +195,10 @@ def _write(number: int, data: memoryview) -> int:
 
 
 def writers() -> tuple[LogDestination, LogDestination, list[LogWriter]]:
-    """Return outputs for standard output and standard error, and the writers that the caller ends.
+    """Return outputs for standard output and standard error, and the writers behind them.
 
-    If both go to the same file, as with ``2>&1``, one writer keeps their lines in order.
+    The caller must end the writers. If both go to the same file, as with ``2>&1``, one writer keeps
+    their lines in order.
     """
     out = writer_to(sys.stdout)
     if out is not None and is_same_file(sys.stdout, sys.stderr):

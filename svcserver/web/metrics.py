@@ -25,7 +25,10 @@ from svcserver.web.site import HttpHandler
 
 @frozen
 class CountingRequests:
-    """The observer that counts 4xx answers by reason or status, 429s by route, and durations."""
+    """The observer that counts 4xx answers, and records the durations of requests.
+
+    A 4xx answer is counted by its reason or status, and a 429 also by its route.
+    """
 
     counters: Counters
 

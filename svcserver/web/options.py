@@ -71,6 +71,6 @@ class ServiceOptions(usage.Options):
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
     """Return the ``twistd`` command ``svc-NAME``, whose Options and makeService are in service.py.
 
-    ``module`` names another module that has both.
+    ``module`` names another module that has these two.
     """
     return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

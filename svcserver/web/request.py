@@ -27,7 +27,7 @@ A service passes further headers to its ``HttpFactory``.
 
 
 class Fields:
-    """The header fields by lowercase name, with a dictionary's own methods for speed."""
+    """The header fields by lowercase name; the methods are those of a dict, which are fast."""
 
     __slots__ = ("getRawHeaders", "hasHeader")
 

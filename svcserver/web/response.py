@@ -75,5 +75,5 @@ def _start(status: int, content_type: str) -> bytes:
 
 
 def date_line(now: float) -> bytes:
-    """Return the Date header line; ``now`` in epoch seconds."""
+    """Return the Date header line; ``now`` is in epoch seconds."""
     return b"Date: %b\r\n" % datetimeToString(now)

@@ -7,7 +7,8 @@
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
 The front door (``web.front``) binds the routes; the gate reads the access label and other marks.
-HEAD, letter case, trailing slash, redaction and the OpenAPI document all follow from the route.
+The router also uses the row to answer HEAD requests and paths in another letter case or with a
+trailing slash, to redact log lines, and to generate the OpenAPI document.
 """
 
 import re
@@ -39,7 +40,7 @@ class Answer:
 
 @frozen
 class WebCaller:
-    """The authenticated caller of a request; a service's own class adds more."""
+    """The authenticated caller of a request; a service's subclass adds its fields."""
 
 
 NOBODY = WebCaller()
@@ -160,7 +161,7 @@ class WebRoutes(Generic[R]):
         self.rows: list[R] = []
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
-        """Register the decorated method as a route's handler; ``marks`` are more row fields."""
+        """Register the decorated method as a route's handler; ``marks`` are its other fields."""
         make: Any = self.make
 
         def note(handler: H) -> H:

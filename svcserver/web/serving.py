@@ -108,7 +108,7 @@ class StartWarnings(Service):
 
 @define(eq=False, slots=False)
 class Listening(Service):
-    """A TCP listener from start to stop; if the port is taken, the start fails with one line.
+    """A service that listens on a TCP port; if the port is taken, the start fails with one line.
 
     The ``ready`` line shows ``name``. ``component`` names the service that owns the port if
     ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which
@@ -119,8 +119,8 @@ class Listening(Service):
     service stops (``Sentinel``). The proxy then opens no new connection, and closes its other
     connections; requests on these are still answered for ``HAND_OVER_S``. The port is closed after
     ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the remaining connections are
-    cut. So no request meets a closed connection, and none is reset in the queue of the listening
-    socket.
+    cut. So no request is sent on a closed connection, and no connection is reset while it waits in
+    the queue of the listening socket.
     """
 
     reactor: Any
@@ -135,7 +135,7 @@ class Listening(Service):
     _ports: list[Any] = field(factory=list, init=False)
 
     def privilegedStartService(self) -> None:
-        """Bind before any part starts, so that nothing logs ``ready`` and then fails."""
+        """Bind the ports before any part starts, so that no part logs ``ready`` and then fails."""
         Service.privilegedStartService(self)
         self._bind(self.port, self._alone)
         if self.shared is not None:

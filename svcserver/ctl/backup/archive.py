@@ -178,7 +178,7 @@ def _checked(contents: Contents) -> Contents:
 
 
 def _is_place(path: str) -> bool:
-    """Return whether the path is absolute and a host's folder may have this path."""
+    """Return whether a host's folder may have this path: absolute, not ``/``, not too long."""
     return os.path.isabs(path) and len(Path(path).parts) > 1 and len(path) <= LONGEST
 
 

@@ -134,8 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    ``environ`` overrides ``stack.env``. By default, it has the settings that the environment of the
-    running svc-stack overrides.
+    Variables in ``environ`` override the settings in ``stack.env``. The default for ``environ`` is
+    the variables that the running svc-stack uses from its own environment instead of ``stack.env``.
+    If this command's environment has the same variables, it takes precedence.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -162,7 +163,7 @@ def _data_of(host: Host, environ: Mapping[str, str]) -> Path:
 
 
 def _published(data: Path) -> Mapping[str, str | None]:
-    """Return the settings that the environment of a running svc-stack overrides."""
+    """Return the variables that a running svc-stack uses instead of the lines in ``stack.env``."""
     state = host_state.read(data, time.time())
     return {} if state is None else state.environment
 
@@ -221,7 +222,7 @@ def nightly(host: Host, out: Out) -> None:
 
 
 def _now(wanted: Wanted, out: Out, moment: float, *, drill: bool) -> tuple[Backups, str]:
-    """Make a backup; return the new state and the file."""
+    """Make a backup; return the new state of the host's backups, and the path of the file."""
     _left_over(wanted.target)
     _step(wanted, BackupStep.MAKE)
     try:
@@ -262,7 +263,7 @@ def _tell(out: Out, state: Backups, file: str) -> None:
 
 
 def _left_over(target: Path) -> None:
-    """Remove the partial files of backups that were killed."""
+    """Remove the temporary folders of backup runs that were killed."""
     for path in target.glob(".making-*"):
         if time.time() - path.stat().st_mtime > 6 * 3600:
             shutil.rmtree(path, ignore_errors=True)
@@ -426,8 +427,9 @@ def _there(file: Path) -> None:
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup.
 
-    They come from the host's settings. Without a host, which may be lost, they come from
-    ``identity``, or the passphrase comes from BACKUP_PASSPHRASE or the user.
+    The keys come from the host's settings. If the host is lost, there are no settings: then the
+    private key comes from ``identity``. Without ``identity``, an encrypted file needs a passphrase,
+    which comes from BACKUP_PASSPHRASE or from the user.
     """
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock

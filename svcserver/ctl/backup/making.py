@@ -169,7 +169,7 @@ def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> C
 
 
 def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
-    """Copy a snapshot of the database; return the counts of the copy's contents."""
+    """Copy a snapshot of the database; return the copy's ``DatabaseCounts`` and its kind."""
     file = database.file_of(url)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if file is not None:
@@ -249,7 +249,10 @@ def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
 
 
 def _walk(folder: Path, skipped: set[Path], depth: int = 1) -> Iterator[Path]:
-    """Yield the files below a folder; where folders are nested too deeply, yield the folder."""
+    """Yield the files below a folder.
+
+    A subfolder that is nested too deeply is yielded itself, instead of the files in it.
+    """
     for path in sorted(folder.iterdir()):
         if LEFT_OUT.fullmatch(path.name) or path.is_symlink() or path.resolve() in skipped:
             continue
@@ -276,5 +279,5 @@ def _settings(host: Host, path: Path) -> Iterator[str]:
 
 
 def remembered(state: backups.Backups, added: Backup) -> backups.Backups:
-    """Return ``state`` with ``added`` as its newest backup and without a fault."""
+    """Return ``state`` after a successful run: with the new backup, and without the last fault."""
     return evolve(state, kept=[added, *state.kept], fault=None)

@@ -51,7 +51,7 @@ class Restored(ThrowAway):
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore the host as after the loss of its machine; isolate it from the running host."""
+        """Restore the host as if its machine were lost, and isolate it from the running host."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
@@ -59,7 +59,10 @@ class Restored(ThrowAway):
 
 
 def set_apart(folder: Path, plain: Path) -> None:
-    """Give the host in ``folder`` the ports and addresses of the host in ``plain``."""
+    """Change the settings of the host in ``folder``: copy the ports and addresses from ``plain``.
+
+    ``plain`` is the folder of a temporary host.
+    """
     for path in [*folder.glob(PATTERN), folder / "stack.env"]:
         path.unlink(missing_ok=True)  # a restore test sends no alerts and has one worker
     ours, lent = _read(folder / "metagame.env"), _read(plain / "metagame.env")

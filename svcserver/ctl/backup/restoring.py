@@ -81,8 +81,8 @@ HOST = "host"  # in the work folder, until the host is complete
 def into_place(source: Path, lock: BackupLock, host: Host, out: Out, *, stop: bool = False) -> None:
     """Replace the host's database with the database of a backup; the previous one is kept.
 
-    Raises Failed if the host is running. With ``stop`` the host is stopped instead, after the
-    backup was checked.
+    If the host is running and ``stop`` is true, the host is stopped after the backup was checked.
+    If ``stop`` is false, a running host raises Failed.
     """
     url = database.url_of(host)
     if url.get_backend_name() == "postgresql":
@@ -222,9 +222,10 @@ def _staged(path: Path, at: Path, folder: Path) -> Path | None:
 
 
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Write the host from an unpacked backup into ``at``; its settings refer to ``folder``.
+    """Write the files of the host in an unpacked backup into ``at``.
 
-    Returns what was created anew; raises DamagedBackup or OSError.
+    The settings name ``folder``, to which the caller moves the files. Returns what was created
+    anew; raises DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)

@@ -42,10 +42,11 @@ class BackupLock:
         return bool(self.recipients) or self.passphrase is not None
 
     def proving(self) -> BackupLock:
-        """Return a lock that can decrypt what it encrypts, even if the private key is elsewhere.
+        """Return a ``BackupLock`` that can also decrypt the files that it encrypts.
 
-        The file is encrypted for one additional key, which exists only in this object. So the
-        process that made the file can open it for the restore test.
+        The owner's private key may be on another machine. So the file is encrypted for one
+        additional key, which exists only in this object. With this key, the process that made the
+        file can open it for the restore test.
         """
         if not self.recipients or self.identity is not None:
             return self

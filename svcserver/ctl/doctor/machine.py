@@ -1,4 +1,7 @@
-"""The facts about the machine that ``svcctl doctor`` checks; tests replace ``Machine``."""
+"""The class ``Machine``, from which ``svcctl doctor`` gets all facts about the machine.
+
+Tests replace this class.
+"""
 
 from __future__ import annotations
 
@@ -209,8 +212,8 @@ class Machine:
     ) -> PortHolder | None:
         """Return the process that listens on an address; None if the system hides the process.
 
-        Of other users' processes, only the command lines are visible. In that case, the process
-        that runs ``component`` is returned.
+        If the process belongs to another user, the system hides which process has the port. The
+        result is then that user's process that runs ``component``.
         """
 
         def runs_component(candidate: PortHolder) -> bool:
@@ -229,7 +232,7 @@ class Machine:
     def answer(
         self, host: str, port: int, path: str, headers: Mapping[str, str]
     ) -> tuple[int, bytes]:
-        """Return the status and body of a GET request; status 0 without an HTTP reply."""
+        """Send a GET request; return the reply's status and body, or (0, b"") if no reply came."""
         connection = http.client.HTTPConnection(host, port, timeout=ANSWER_S)
         try:
             connection.request("GET", path, headers=dict(headers))

@@ -57,7 +57,10 @@ def ports(case: Case) -> Iterator[Finding]:
 
 
 def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Finding]:
-    """Find why a port cannot be opened; if the host's own component listens there, all is well."""
+    """Find why a component cannot listen on its port.
+
+    There is no finding if the component itself already listens on the port.
+    """
     program = "metagame" if place.component == "chat" else place.component
     holder = case.machine.holder(place.host, place.port, program) if state.taken else None
     settings = holder.settings_of(program) if holder is not None else None

@@ -181,7 +181,8 @@ def _edges(case: Case) -> Iterator[Finding]:
 def _is_private(case: Case) -> bool:
     """Return whether the host needs no gateway.
 
-    Such a host has no env file of a component that only public hosts need, and no GATEWAY_SECRET.
+    This is so if the host has no GATEWAY_SECRET, and no env file for a component that only public
+    hosts use.
     """
     secret = case.variables.get("metagame", {}).get("GATEWAY_SECRET")
     return not secret and not any(case.file(name).is_file() for name in PUBLIC)

@@ -135,7 +135,10 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
 
 
 def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
-    """Check the registration mode: the mode set on the dashboard, else that in the file."""
+    """Check the registration mode.
+
+    A mode that is set on the dashboard overrides the mode in metagame.env.
+    """
     mode = on_page or (case.metagame.registration_mode if case.metagame is not None else None)
     place = "metagame.env" if on_page is None else "the dashboard's page Settings"
     if mode not in MODES:
@@ -153,7 +156,10 @@ def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
 
 
 def workers(case: Case) -> Iterator[Finding]:
-    """Check that several metagames can share the database and live state in ``metagame.env``."""
+    """Check the settings in ``stack.env``: WORKERS and the settings for backups.
+
+    Several workers can share only a PostgreSQL database and a Valkey or Redis server.
+    """
     try:
         count = workers_of(case)
         stack_workers.check(count, case.host.variables("metagame"))
@@ -176,7 +182,7 @@ def workers_of(case: Case) -> int:
 
 
 def _stack(case: Case) -> dict[str, str]:
-    """Return the settings in ``stack.env``, or none if there is no such file; raises BadSetting."""
+    """Return the settings in ``stack.env``, empty if there is no such file; raises BadSetting."""
     file = case.folder / stack_workers.WORKER_FILE
     return stack_workers.read_env_file(file) if file.is_file() else {}
 

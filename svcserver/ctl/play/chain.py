@@ -159,7 +159,10 @@ class Chain:
             )
 
     async def _room(self, deploy: HttpWire) -> None:
-        """Request the city, as the metagame does, to check that the city gets its memory."""
+        """Check that the deploy server has enough memory for the city: request the city.
+
+        The metagame sends the same request.
+        """
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
             reply = await deploy.ask("POST", MATCH, request, want=())

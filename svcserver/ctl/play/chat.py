@@ -225,8 +225,8 @@ class Chat:
         """Return whether the player must have received the line.
 
         The player must still have the connection that was open when the line was sent. The line
-        must also have reached the server: the speaker still has the same connection as well, or has
-        received the line.
+        must also have reached the server. This is certain if the speaker still has the connection
+        on which the line was sent, or if the speaker has received the line.
         """
         if member.wanted[line] is not member.client or not member.here:
             return False

@@ -34,7 +34,7 @@ class HuntServer:
     key: str = field(repr=False)
 
     async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
-        """Send a request with the key for this player; return the reply's JSON."""
+        """Send a request as a game server does for this player; return the reply's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
         return (await self.wire.ask(method, path, sent, headers=headers)).json
 

@@ -1,4 +1,4 @@
-"""A party's session: it forms by invites, chats, hunts, gets rewards, saves, and disbands."""
+"""A party's session: players form a party by invites, chat, hunt, get rewards, save and leave."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any
@@ -19,7 +19,11 @@ Knock = Callable[[Player, bytes], Awaitable[Any]]
 
 @define(eq=False)
 class PartyEvening:
-    """A party of up to four players; ``chat`` and ``server`` are None if the host has none."""
+    """A party of up to four players.
+
+    ``chat`` is None if the host has no chat. ``server`` is None if this machine cannot
+    act as a game server of the host.
+    """
 
     members: Sequence[Player]
     knock: Knock

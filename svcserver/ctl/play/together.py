@@ -128,7 +128,7 @@ async def link(first: Player, second: Player) -> str:
 
 
 async def shop(player: Player) -> str:
-    """Buy a free item, sending the request twice, and check that the player has one."""
+    """Buy a free item and send this request twice; check that the player got the item only once."""
     offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     fitting = [
         entry for entry in offers if entry["remaining"] == 1 and len(entry["items"] or []) == 1

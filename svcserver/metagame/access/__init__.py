@@ -1,1 +1,1 @@
-"""Access control for every route, and the tokens that it verifies."""
+"""Access control for every route, and the signing and checking of player tokens."""

@@ -83,7 +83,7 @@ class Acting:
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
-        """Return the player's own account; a different account in the body is only logged."""
+        """Return the player's own account, also if the body names another; log that case."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
@@ -100,8 +100,8 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
     """Raise Forbidden if this caller may not use the route for the named account.
 
     If a route has the mark ``game_server``, only game servers may use it. If it has the mark
-    ``own``, players may name only their own account. The gate calls this only if the named account
-    has real progression.
+    ``own``, players may name only their own account. The gate calls this function only for accounts
+    whose progression is stored, not fixed (``Settings.real_progression``).
     """
     if caller.game_server:
         return

@@ -31,14 +31,14 @@ class WrongAdminKeys:
     counters: Counters = field(factory=Counters)
 
     def note(self, kind: str) -> None:
-        """Count a failed use of this kind of key in the metrics.
+        """Count a refused key in the metrics; ``kind`` is the kind of key, such as ``admin_key``.
 
         This does not affect the rate limit.
         """
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:
-        """Return the error for a wrong admin key: the usual one, or TooMany above the limit."""
+        """Count a wrong admin key; return ``usual``, or TooMany if the limit is exceeded."""
         self.note("admin_key")
         key = f"{network_of(address)} {account}"
 

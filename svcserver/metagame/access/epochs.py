@@ -1,7 +1,8 @@
-"""The token epochs: for each account, the time before which issued tokens are invalid.
+"""The token epochs: an account's tokens are invalid if they were issued before its epoch.
 
-Moving an account's epoch ends its sessions early. Epochs are kept in memory, because every request
-needs them. ``accounts/sessions.py`` loads them and keeps them up to date with the database.
+Setting an account's epoch to a later time ends its sessions. Epochs are kept in memory, because
+every request needs them. ``accounts/sessions.py`` loads the epochs and keeps them up to date with
+the database.
 """
 
 from collections.abc import Mapping
@@ -30,8 +31,9 @@ class EpochMoved:
 class Epochs:
     """The token epoch (epoch seconds) of each account whose sessions were ever ended.
 
-    The process that ends sessions may have a slow clock, so the new epoch may be too early. So all
-    tokens that this process signed before it learned the epoch are invalid, whatever their ``iat``.
+    The process that ends sessions may have a slow clock, so the new epoch may be too early. When
+    this process learns a new epoch, all tokens that it has signed until then become invalid, even
+    tokens whose ``iat`` is later than the epoch.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -67,9 +69,9 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Store an epoch that a transaction wrote or read; False if a later epoch is known.
 
-        False means that the transaction read old data. No session ends if this process itself is
-        storing the epoch as a correction (see ``correcting``): it has used that epoch already, so
-        the tokens that it has signed since then are valid.
+        False means that the transaction read old data. If this process itself is storing the epoch
+        as a correction (see ``correcting``), no session ends: this process already refuses the
+        tokens from before that epoch, and the tokens that it has signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -86,8 +88,8 @@ class Epochs:
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
         """Store the epochs of the database; keep local epochs that are later.
 
-        ``learned`` is the counter's value from before the database was read. If the counter has
-        changed since then, no local epoch is dropped, because it may be newer than the database's.
+        ``learned`` is the value of ``self.learned`` from before the database was read. If the value
+        has changed since then, no local epoch is dropped, because it may be newer than ``epochs``.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -112,7 +114,10 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """End a correction; ``stored`` is False if another process ended sessions meanwhile."""
+        """End a correction; ``stored`` says whether this process could store the epoch.
+
+        It could not if another process changed the stored epoch meanwhile.
+        """
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:
             del self._beyond[account_id]

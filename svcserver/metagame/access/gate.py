@@ -41,7 +41,7 @@ def machine_of(
 ) -> Caller | None:
     """Return the caller if the request is a signed command of this machine's owner, else None.
 
-    This caller has no account, so it may not change an account's own keys.
+    This caller has no account, so routes that change the caller's own keys refuse it.
     """
     ticket = request.header(MACHINE)
     if ticket is None or not settings.login or not request.direct:
@@ -66,7 +66,11 @@ class TryLog(Protocol):
 
 @frozen
 class RefusedRequests:
-    """Records refused requests to staff routes if they are attempts to gain access."""
+    """Records refused requests to staff routes in the audit log.
+
+    Not recorded are requests that game servers send, and GET requests that only look like an
+    attempt to gain access: without any credential, or from permitted staff to a missing target.
+    """
 
     keys: KeyRing
     staff: StaffSessions
@@ -75,7 +79,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record the refusal, unless it is recorded already or the request had no credential."""
+        """Record the refusal, unless it is recorded already or is no attempt to gain access."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -152,7 +156,7 @@ class Gate:
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """Return False for a ``real_only`` route if the account has fixed (stub) progression."""
+        """Return False for a ``real_only`` route if the account has fixed progression."""
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
@@ -215,9 +219,9 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the attempt that the gateway sent; None if the request bypassed the gateway.
+        """Return the request's id and attempt number; None if it did not come from the gateway.
 
-        Raises AnsweredError for a second attempt if the route is marked ``Again.NEVER``.
+        Raises AnsweredError if the gateway repeats a request to a route marked ``Again.NEVER``.
         """
         secret, request_id = self.settings.gateway_secret, request.header(REQUEST_ID) or ""
         if secret is None or not secret.matches(request.header(GATEWAY) or ""):

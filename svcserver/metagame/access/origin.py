@@ -50,11 +50,11 @@ class Origin:
 
 
 def is_own_address(address: str) -> bool:
-    """Return whether the address belongs to this machine, so that its requests are local.
+    """Return whether the address belongs to this machine, so that requests from it are local.
 
-    Asks the kernel which source address it would use for packets to ``address``; nothing is sent.
-    Binding a socket to the address proves nothing, because it may succeed for any address
-    (net.ipv4.ip_nonlocal_bind).
+    The function asks the kernel which source address packets to ``address`` would have; it sends
+    nothing. Binding a socket to the address would prove nothing, because that may succeed for any
+    address (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,13 +1,13 @@
 """The dashboard's staff sessions, stored in the database and identified by an HttpOnly cookie.
 
 The cookie alone is not enough, because a browser sends it to every port of this host name. So the
-dashboard page also sends a header with a secret that only the page received. A page of another
-origin cannot send that header without our permission. A session needs both secrets. The cookie's
-name is made from the page's secret, so that two hosts on one machine do not overwrite each other's
-cookie.
+dashboard page also sends a header with a secret that only the page received. A browser lets a page
+of another origin send that header only if this server permits it, and this server never does. A
+session needs both secrets. The cookie's name is made from the page's secret, so that two hosts on
+one machine do not overwrite each other's cookie.
 
-Sessions are not stored on the board, because anybody who can write to the board's engine could then
-sign in as the owner.
+Sessions are in the database, not on the board (the store of live state): anybody who can write to
+the board's Valkey server could otherwise sign in as the owner.
 """
 
 from collections.abc import Callable
@@ -160,9 +160,11 @@ class StaffSessions:
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """Return the session if it has not ended; the gate compares its ``ways``.
+        """Return the session, unless it has ended or its account's tokens were invalidated.
 
-        Sessions are not cached: the gate reads the account at each such request anyway.
+        The gate also compares the session's ``ways`` with the account's current key and second
+        factor. Sessions are not cached, because the gate must read the account for each request of
+        the dashboard anyway.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())

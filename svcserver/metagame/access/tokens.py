@@ -50,9 +50,8 @@ class Tokens:
     def sign(self, account_id: AccountId, asked_at: float | None = None) -> str:
         """Return a new token for the account; raises CannotSign.
 
-        ``asked_at`` is the time at which the credentials were checked (epoch seconds), if that was
-        earlier. If another process ends the account's sessions after that time, the token is
-        invalid.
+        ``asked_at`` is the time at which the credentials were checked (epoch seconds); None means
+        now. If another process ends the account's sessions after that time, the token is invalid.
         """
         issued_at = self._issued_at(account_id, self.wall_clock() if asked_at is None else asked_at)
         self.epochs.signed(account_id, issued_at)

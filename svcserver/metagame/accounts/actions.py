@@ -224,6 +224,10 @@ ACTIONS: Mapping[str, Action] = {
 
 
 def target_of(action: str) -> TargetKind:
-    """Return the target kind of an audit row; ACCOUNT for an action of an older version."""
+    """Return the target kind of an audit row's action.
+
+    Older versions of svcserver recorded actions that this version does not have; for these, the
+    function returns ACCOUNT.
+    """
     known = ACTIONS.get(action)
     return TargetKind.ACCOUNT if known is None else known.target

@@ -89,7 +89,8 @@ def audited(
 ) -> Callable[[sa.Connection], T]:
     """Return a function that runs ``act`` in a transaction and adds an audit row.
 
-    If ``act`` raises a refusal, the function raises RefusedWrite, which carries the row to record.
+    If ``act`` raises a refusal, the returned function raises RefusedWrite, which carries the audit
+    row to record.
     """
 
     def whole(tx: sa.Connection) -> T:
@@ -183,9 +184,9 @@ class Audit:
     async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
         """Add an audit row, run ``act(tx, trace)``, which changes a file, and add a second row.
 
-        The rows are those of ``around``. If the process crashes after the file has changed, the
-        first row remains. ``act`` may run again after a conflict. Only one ``act`` runs at a time,
-        in all metagames of the database.
+        See ``around`` for the content of the two rows. If the process crashes after the file has
+        changed, the first row remains. ``act`` may run again after a conflict. If several
+        metagames share the database, only one of them runs such an ``act`` at a time.
         """
 
         def work(tx: sa.Connection, trace: Trace) -> T:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class NotDirect(Forbidden):
-    """A 403 without a body, for a staff request that did not come directly."""
+    """A 403 without a body, for a staff request that came through a proxy."""
 
 
 @frozen
@@ -44,8 +44,9 @@ class Behalf:
     ) -> tuple[ActingPair, T]:
         """Return the two accounts of a body ``{Username, From?}``, and the result of ``act(pair)``.
 
-        Raises the documented errors. A request that names another account counts as a staff action;
-        its result is in the audit log under the name ``action``.
+        Raises Missing if an account does not exist, Forbidden if the caller may not act for the
+        account in ``From``, and the errors of ``act``. A request that names another account in
+        ``From`` counts as a staff action; its result is in the audit log under the name ``action``.
         """
         try:
             pair = await self._pair(call, sent)

@@ -72,8 +72,8 @@ class Directory:
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
         """Return the account with its ban, and a hash of its dashboard access; None if unknown.
 
-        The gate compares this hash with the hash from the session's sign-in. The ban is included
-        because a session may begin while a ban commits.
+        The gate compares this hash with the hash from the session's sign-in. The gate also checks
+        the ban: a ban ends all sessions, but it misses a session that begins while it commits.
         """
 
         def work(tx: Connection) -> tuple[Account, str] | None:
@@ -85,7 +85,7 @@ class Directory:
         return self.ledger.read(work)
 
     def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
-        """Return the account with this account key or dashboard key, and what the key may open."""
+        """Return the account with this account key or dashboard key, and the key's limits."""
         by_id = self.by_id
 
         def work(tx: Connection) -> StaffKey | None:
@@ -159,7 +159,8 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 async def id_of(ledger: Ledger, who: str) -> AccountId:
     """Return the id of an account by name or id; "" if there is none.
 
-    Use the id only to choose the account row that a write locks; the write finds the account again.
+    A rename may change the result before the caller's write runs. So use the id only to choose the
+    account row that the write locks; the write itself must look up the account once more.
     """
     account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
     return "" if account is None else account.id

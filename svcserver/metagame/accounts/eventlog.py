@@ -43,7 +43,10 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes that a write adds to its row; ``trace`` is for the audit log, if staff write."""
+    """The notes that a write adds to its row.
+
+    If a staff member makes the write, ``trace`` adds details to the row of the audit log.
+    """
 
     def __init__(self) -> None:
         super().__init__()

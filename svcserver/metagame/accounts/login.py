@@ -192,10 +192,11 @@ class LoginActs:
 
 @define
 class ConcurrentLogins:
-    """Runs ``AT_ONCE`` log-ins at once; the others wait, so that other requests run in between.
+    """Runs at most ``AT_ONCE`` log-ins at once; further log-ins wait in a queue.
 
-    The database answers many log-ins together. Without this limit, their signatures would block
-    the event loop until the last one is done.
+    Between two log-ins of the queue, the event loop handles other requests. The database may return
+    the accounts of many log-ins at the same moment. Without this limit, the process would then sign
+    all their tokens in a row, and no other request would be handled until the last token is signed.
     """
 
     clock: IReactorTime

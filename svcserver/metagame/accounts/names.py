@@ -30,12 +30,15 @@ class KnownNames:
         return TTLCache(MOST, MAX_AGE_S, self.wall_clock)
 
     def among(self, account_ids: Iterable[AccountId]) -> dict[AccountId, str]:
-        """Return the cached names of these ids; the caller must read the others."""
+        """Return the names of those ids that are cached; the caller must read the missing names."""
         names = ((account_id, self._names.get(account_id)) for account_id in account_ids)
         return {account_id: name for account_id, name in names if name is not None}
 
     def keep(self, names: Mapping[AccountId, str], changes: int) -> None:
-        """Cache names that were read; ``changes`` is the change count from before the read."""
+        """Cache names that were read, unless a name has changed since ``changes`` was taken.
+
+        ``changes`` is the value of ``self.changes`` from before the read.
+        """
         if changes == self.changes:
             self._names.update(names)
 
@@ -49,6 +52,6 @@ class KnownNames:
         self._names.pop(account_id, None)
 
     def forget_all(self) -> None:
-        """Drop all names, after notifications may have been missed."""
+        """Drop all names, because this process may have missed a notification."""
         self.changes += 1
         self._names.clear()

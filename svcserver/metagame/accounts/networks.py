@@ -54,9 +54,9 @@ _NEAR = (
 class HeldNetworks:
     """The networks to which the bans (or the mutes) of accounts extend.
 
-    A network counts only while its sanction runs. Rows without a current sanction, which an older
-    version did not delete, are ignored. Every method takes the open transaction; times are in epoch
-    seconds.
+    A network counts only while its sanction runs. An older version of the metagame may have ended a
+    sanction without deleting these rows; such rows are ignored. Every method takes the open
+    transaction; times are in epoch seconds.
     """
 
     def __init__(self, name: str, kind: str) -> None:

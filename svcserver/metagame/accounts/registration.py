@@ -1,8 +1,8 @@
 """The current registration mode. Spec: 1 §4 Accounts.
 
-The database stores the mode together with a mark. The mode is in force only while the board has the
-same mark, and a restart of the host deletes the mark from the board. So an attacker who can write
-to the board can only reset the mode to REGISTRATION_MODE.
+The database stores the mode together with a random mark. The mode is in force only while the board
+(the store of live state) has the same mark, and a restart of the host deletes the mark from the
+board. So an attacker who can write to the board can only reset the mode to REGISTRATION_MODE.
 """
 
 from collections.abc import Callable

@@ -37,8 +37,8 @@ class ServerFault(Refusal):
 class Account:
     """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` (epoch
-    seconds) is read only for log-ins and staff; elsewhere it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` is in
+    epoch seconds. Only the queries for log-ins and for staff fill it in; elsewhere it is 0.
     """
 
     id: AccountId
@@ -183,7 +183,10 @@ def check_free(accounts: StoredAccounts, name: str) -> None:
 def rename(
     accounts: StoredAccounts, account_id: AccountId | None, new: str
 ) -> tuple[Account, Account]:
-    """Rename an account, maybe only the name's case; return the account before and after."""
+    """Rename an account; return the account before and after.
+
+    The new name may differ from the old name in letter case alone.
+    """
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
         raise Missing("no such account", code="not_found")

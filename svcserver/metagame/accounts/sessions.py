@@ -1,7 +1,7 @@
 """Ends sessions of accounts, and detects sessions that another process ended. Spec: 1 §5.
 
-``svcctl`` and other metagames can end sessions in the same database. This metagame reads it twice a
-second, so those sessions end here within a second.
+``svcctl`` and other metagames can end sessions in the same database. This metagame reads the
+database twice a second, so it refuses the tokens of such sessions within a second.
 """
 
 from collections.abc import Callable

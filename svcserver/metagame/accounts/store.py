@@ -236,7 +236,8 @@ class SqlAccounts:
     def named(self, username: str) -> Account | None:
         """Return the account with this name, which is trimmed and compared ignoring ASCII case.
 
-        An old account is not found if another account has the same name in a different case.
+        In an old database, the names of two accounts may differ in letter case alone; then only one
+        of the two accounts is found.
         """
         folded = fold(username)
         if not 1 <= len(folded) <= MAX_LOOKUP_NAME or "\0" in folded:
@@ -251,7 +252,7 @@ class SqlAccounts:
     def by_key(self, key: str) -> Account | None:
         """Return the account with this key, found by hash and compared in constant time.
 
-        Of the methods here, only this one also reads ``banned_until``.
+        This method also reads ``banned_until``, unlike the other methods of this class.
         """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
@@ -332,7 +333,10 @@ class SqlAccounts:
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def newest_invites(self, now: float, count: int) -> list[InviteCode]:
-        """Return up to ``count`` invite codes: usable codes first, and the newest of them first."""
+        """Return up to ``count`` invite codes: first the usable codes, then the unusable codes.
+
+        Within both groups, the newest code comes first.
+        """
         rows = self.tx.execute(_NEWEST_INVITES, {"now": int(now), "count": count})
         return [_invite(row) for row in rows]
 
@@ -389,7 +393,7 @@ def knows_game_server(tx: sa.Connection, key: str) -> bool:
 def is_anothers(tx: sa.Connection, key: str) -> bool:
     """Return whether the database has accounts, but none with this key.
 
-    If so, it belongs to somebody else. The database may have the tables of any version.
+    Such a database belongs to somebody else. It may have the tables of any svcserver version.
     """
     if not _has_accounts(tx):
         return False
@@ -398,7 +402,10 @@ def is_anothers(tx: sa.Connection, key: str) -> bool:
 
 
 def knows_key(tx: sa.Connection, key: str) -> bool:
-    """Return whether the database (of any version) has an account with this key."""
+    """Return whether the database has an account with this key.
+
+    The database may have the tables of any svcserver version.
+    """
     mine = sa.select(ACCOUNT_KEYS.c.key_hash).where(ACCOUNT_KEYS.c.key_hash == fingerprint(key))
     return _has_accounts(tx) and tx.execute(mine).first() is not None
 

@@ -1,4 +1,4 @@
-"""The periodic deletion of expired purchases, old stored replies and old request results."""
+"""The periodic deletion of old rows: purchases, inventory log, and results of requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 
 
 def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
-    """Return the service that deletes old purchases and replies, at start-up and every hour."""
+    """Return the service that deletes old purchases and old rows of the inventories' item log.
+
+    The service runs at start-up and every hour. The rows of the item log also store replies.
+    """
 
     def work(tx: Connection) -> tuple[int, int]:
         return forget_purchases(tx, wall_clock()), forget_old(tx, wall_clock())

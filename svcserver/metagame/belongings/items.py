@@ -13,10 +13,11 @@ ROW = 32  # bytes added to the data's size for each stack or item
 
 @define(unsafe_hash=True)  # not frozen, for speed: each transaction creates several
 class Size:
-    """The number of stacks, the number of instanced items, and their bytes.
+    """The size of an inventory, or the growth of its size by a change (negative if it shrinks).
 
-    The numbers of a change may be negative. The size of an inventory is stored, because computing
-    it from the items would take too long.
+    ``items`` is the number of stacks and instanced items; ``bytes`` is about the space that they
+    take in the database. The size of an inventory is stored, because computing it from the items
+    would take too long.
     """
 
     items: int = 0

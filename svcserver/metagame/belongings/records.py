@@ -11,7 +11,7 @@ from svcserver.metagame.belongings.items import Instance
 
 
 def plain(instance_id: str, catalog_id: str) -> Instance:
-    """Return an instanced item without data, for an item that the store grants."""
+    """Return a new instanced item without data; the store grants items in this form."""
     shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
     return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 

@@ -84,7 +84,7 @@ class ChannelWish:
     reason: Reason = ""
 
     def values(self, previous: Mapping[str, str]) -> dict[str, str]:
-        """Return the values for the channel's file; ``previous`` are those that it has now."""
+        """Return the new values of the channel's file; ``previous`` are its current values."""
         private = "1" if self.private else ""
         same = not self.url and private == previous.get("PRIVATE", "")
         values = {
@@ -143,7 +143,10 @@ class BrokenChannelReply(TypedDict):
 
 
 class IncidentReply(TypedDict):
-    """A reported fault, from its first alert; ``until`` is null while it lasts."""
+    """A reported fault; ``since`` is the time of its first alert.
+
+    ``until`` is null while the fault lasts.
+    """
 
     title: str
     text: str
@@ -155,7 +158,7 @@ class AlertsReply(TypedDict):
     """The alert channels and the latest incidents, newest first.
 
     ``on`` is false if no service sends alerts. ``broken`` are the channels that get no alerts until
-    the owner corrects their files. ``wrong`` are the faults of other channels.
+    the owner corrects their files. ``wrong`` are faults in the files of channels that still work.
     """
 
     on: bool

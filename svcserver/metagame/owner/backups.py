@@ -212,7 +212,7 @@ class BackupActs:
         }
 
     async def request(self, by: str, reason: str = "") -> None:
-        """Request a backup from the stack; raises Conflict or Unavailable."""
+        """Request a backup from svc-stack; raises Conflict or Unavailable."""
 
         def act(_: Connection, __: Trace) -> None:
             if not self.has_stack():
@@ -303,7 +303,10 @@ class BackupActs:
         return config.absolute()
 
     def _environment(self) -> Mapping[str, str | None]:
-        """Return the settings that svc-stack's environment overrides; None for a secret."""
+        """Return the settings in svc-stack's environment, which override its env file.
+
+        The value of a secret is None.
+        """
         state = host_state.read(self.folder, self.wall_clock())
         return {} if state is None else state.environment
 

@@ -1,4 +1,4 @@
-"""The checklist of the first evening: what a new host still needs, and how to get it.
+"""The checklist for a new host: what it still needs before players can play, and how to get it.
 
 The host checks each item itself: in its settings files, in the database, and by a connection to its
 own public address.
@@ -130,7 +130,7 @@ def _lists_a_game(manifest: Path) -> bool:
 
 
 def private_item(bind_host: str) -> CheckItem:
-    """Return the item about a host without a gateway: can other machines reach the host?"""
+    """Return the item that says whether other machines can reach a host without a gateway."""
     done = not _is_loopback(bind_host)
     state = "Only this machine can play."
     if done:
@@ -283,7 +283,7 @@ def tcp_connect(reactor: Any) -> Connect:
 
 @frozen
 class ChecklistRoutes:
-    """The checklist, for owners."""
+    """The route of the checklist, which only owners may read."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, role=Role.OWNER)
     checklist: Checklist
@@ -291,7 +291,7 @@ class ChecklistRoutes:
 
     @routes.row("GET", "/svc/api/DashboardChecklist", reply=ChecklistReply, quiet=True)
     async def items(self, call: Call) -> Answer:
-        """List what a new host needs for its first evening; each item says whether it is done."""
+        """List what a new host needs before players can play; each item says whether it is done."""
         await self.reads.take_of(call)
         reply: ChecklistReply = {"items": await self.checklist.items()}
         return Answer(200, reply, NO_STORE)

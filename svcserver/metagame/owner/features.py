@@ -1,4 +1,4 @@
-"""The features behind the dashboard, and the services that measure and watch the host for it."""
+"""The features that the dashboard shows, and the services that collect their data."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +77,10 @@ from svcserver.web.routes import Feature
 
 @define(kw_only=True, eq=False)
 class Desk:
-    """The objects behind the dashboard's pages; some are shared with other features."""
+    """The objects from which the dashboard's pages get their data.
+
+    Other features also use some of these objects.
+    """
 
     parts: Parts
     players: OnlinePlayers
@@ -146,7 +149,7 @@ class Desk:
         yield ChecklistRoutes(self.checklist(), limit)
 
     def checklist(self) -> Checklist:
-        """Return the checklist of the first evening."""
+        """Return the checklist for a new host."""
         parts = self.parts
         return Checklist(
             parts.settings,
@@ -227,7 +230,12 @@ class Desk:
         return {*self.parts.settings.entitlements_default, *sold}
 
     def watches(self, reactor: Any) -> Iterator[IService]:
-        """Yield the services that watch the players."""
+        """Yield the services that run periodically.
+
+        They update the activity feed, the times at which players were last seen, and maintenance
+        mode; cut stalled downloads of backups; and report to the deploy server which game servers
+        have players.
+        """
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)
         yield feed_watch(reactor, Feed(self.parts.board), spots)

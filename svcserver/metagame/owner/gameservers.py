@@ -72,7 +72,10 @@ class GameServerPages:
         return {"servers": sorted(servers, key=lambda server: server["port"]), "launches": launches}
 
     async def _names(self) -> dict[str, list[str]]:
-        """Return the players on each game server; none while live state cannot be read."""
+        """Return the names of the players on each game server.
+
+        The result is empty while the server status cannot be read.
+        """
         names: dict[str, list[str]] = {}
         try:
             players = (await self.status()).players

@@ -69,8 +69,8 @@ class RequestLog:
     def _keeps(self, done: FinishedRequest) -> bool:
         """Return whether to log this refusal.
 
-        For direct requests from this machine, all refusals are logged. For another network, only
-        some are logged if there are many.
+        All refusals of direct requests from this machine are logged. If many requests from another
+        network are refused, only some of these refusals are logged.
         """
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
@@ -139,7 +139,10 @@ def _account(done: FinishedRequest) -> str:
 
 
 def _page(done: FinishedRequest) -> str:
-    """Return the mark of the request's dashboard session; "" without a session or with a key."""
+    """Return the short hash that identifies the request's dashboard session in the log.
+
+    The result is "" if the request has no session or is authorised by a key.
+    """
     request = done.request
     word = request.header(PAGE_HEADER)
     if word is None or request.has_header(ACCOUNT_KEY):

@@ -167,7 +167,10 @@ class SignInActs:
         return await self.audit.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     async def note_link(self, by: str, account: Account, *, on_machine: bool) -> None:
-        """Record in the audit log that a link is made; raises Conflict unless ``on_machine``."""
+        """Record in the audit log that a sign-in link is made.
+
+        Raises Conflict unless ``on_machine``: the request must come from svcctl on this machine.
+        """
 
         def act(tx: Connection, trace: Trace) -> None:
             if not on_machine:
@@ -199,7 +202,11 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set the second factor if the code fits the new ``factor``; remove it if that is None."""
+        """Set or remove the account's second factor.
+
+        If ``factor`` is a secret, the code must fit this secret. If ``factor`` is None, the code
+        must fit the current second factor, which is then removed.
+        """
         await self._count(account_id)
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -411,7 +418,7 @@ def check_key_sent(call: Call[Any], why: str) -> None:
 
 
 async def is_proven(call: Call[Any], ways: SignInActs) -> bool:
-    """Return whether the request has the machine's ticket or a key, not only a session.
+    """Return whether the request has more than a session: an account key, or svcctl's signature.
 
     Raises Unauthenticated if the account has a second factor and its code is missing or wrong.
     """

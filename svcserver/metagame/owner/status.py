@@ -88,7 +88,7 @@ class Schedule(TypedDict):
 
 
 class HuntPassLimits(TypedDict):
-    """The factors that determine the experience from a hunt, and the maximum."""
+    """The factors that determine the experience from a hunt, and the maximum experience."""
 
     DifficultyBias: float
     GlobalMultiplier: float
@@ -103,7 +103,7 @@ class HuntPass(TypedDict):
 
 
 class Creator(TypedDict):
-    """The content creator whom the player supports; the reply is constant and means none."""
+    """The content creator whom the player supports; the reply always says that there is none."""
 
     expirationDate: Moment
     slug: str
@@ -136,7 +136,10 @@ MOVED_ITEMS: Moved = {"code": None, "message": ""}
 
 @frozen
 class BannerRoutes:
-    """The status banner; its body changes only while there is an announcement."""
+    """The route of the status banner.
+
+    The body of the reply is constant, except while there is an announcement.
+    """
 
     routes: ClassVar[Routes] = Routes(bare)
     banner: dict[str, json.Json]
@@ -250,7 +253,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
-        """Return the content creator whom the player supports, which is always none."""
+        """Report that the player supports no content creator."""
         return Answer(200, CREATOR)
 
     @routes.row(

@@ -124,8 +124,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers; None without a reply.
 
-        The set is empty if the deploy server has no route that lists game servers. Launches then do
-        not wait until an earlier game server has ended.
+        The set is empty if the deploy server has no route that lists game servers. Every earlier
+        game server then counts as ended, so it blocks no new launch.
         """
         status, listed = await self._list()
         if listed is None:
@@ -150,7 +150,7 @@ class DeployClient:
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
         """Start, stop or restart a game server; return the id of the game server that then runs.
 
-        Raises a Refusal. It is Unanswered if the request was sent, but its result is unknown.
+        Raises a Refusal, which is an Unanswered if the request was sent but its result is unknown.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -239,7 +239,7 @@ class DeployClient:
         return []
 
     async def history(self) -> list[dict[str, Any]]:
-        """Return the last launches that have ended, the latest end first; raises Refusal."""
+        """Return the launches that ended last, newest first; raises Refusal."""
         match await self._owners("GET", "/gameservers/history", LIST_TIMEOUT_S):
             case {"launches": list(launches)}:
                 return [entry for entry in launches if isinstance(entry, dict)]

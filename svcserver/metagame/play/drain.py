@@ -29,7 +29,10 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """The condition for the action: no hunt is running, or in addition no player is online."""
+    """The condition for the action.
+
+    Either no hunt is running, or no hunt is running and no player is online.
+    """
 
     NO_HUNT = "no hunt"
     NOBODY = "nobody"

@@ -1,4 +1,4 @@
-"""The matches that players join; a match is one launch. Spec: 1 §3."""
+"""The matches that players join; each match launches one game server. Spec: 1 §3."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ class Sent:
 class StoredMatches(Protocol):
     """The state that the rules need, within one board transaction.
 
-    In one transaction, each match is a single object. Changes to it are stored at the end.
+    Within a transaction, all methods return the same object for a match. Changes to this object are
+    stored at the end of the transaction.
     """
 
     @property
@@ -177,7 +178,10 @@ class StoredMatches(Protocol):
     def set_left(self, player: AccountId, server: Server) -> None: ...
 
     def held(self, holder: str) -> list[Match]:
-        """Return the launches charged to an account or party (``launches.py``), newest last."""
+        """Return the launches that count towards the limit of an account or party, newest last.
+
+        ``launches.py`` defines this limit.
+        """
 
     def hold(self, holder: str, matches: list[Match]) -> None: ...
 

@@ -41,9 +41,9 @@ def disk_of(path: Path) -> Disk:
 def low_disks(
     config: Path, data: Path, find_disk: Callable[[Path], Disk] = disk_of
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield (owner, fault or None) for each directory the host writes to.
+    """Yield a label and the fault, or None, for each folder that the host writes to.
 
-    A disk with several of these directories is reported once, for the first one.
+    A disk with several of these folders is reported once, for the first of them.
     """
     reported: set[int] = set()
     for owner, folder in written_folders(config, data):
@@ -60,7 +60,7 @@ def low_disks(
 
 
 def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (owner, folder) for each folder that the host writes to, as its env files say."""
+    """Yield a label and the path of each folder that the host writes to, from its env files."""
     metagame, content, allowlist, stack = (
         read_or_empty(config / f"{name}.env")
         for name in ("metagame", "content", "allowlist", "stack")

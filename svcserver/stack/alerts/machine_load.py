@@ -1,4 +1,4 @@
-"""The machine's load, and the history of load and services that the overview shows."""
+"""The machine's load, and the history of load and services that the dashboard shows."""
 
 import math
 from collections import deque
@@ -31,7 +31,7 @@ class MachineLoad:
     _minute_ticks: tuple[int, int] | None = field(default=None, init=False)
 
     def load(self, samples: tuple[MachineSample, ...], now: float) -> None:
-        """Restore the samples of each minute that an earlier process measured."""
+        """Restore the samples, one per minute, that an earlier process measured."""
         self._minutes.extend(
             sample for sample in samples if 0 <= now - sample.at <= KEPT * MINUTE_S
         )
@@ -58,7 +58,7 @@ class MachineLoad:
         return (*self._minutes, current)
 
     def _cpu_ticks(self) -> tuple[int, int] | None:
-        """Return the idle and the total CPU time since the start; None if unknown."""
+        """Return the idle and the total CPU time since the machine started; None if unknown."""
         try:
             line = (self.proc / "stat").read_text("ascii").partition("\n")[0]
             ticks = [int(word) for word in line.split()[1:9]]

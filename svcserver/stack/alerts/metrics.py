@@ -51,7 +51,7 @@ def errors_in(health: Any) -> str | None:
 
 
 def refused_in(page: str) -> float:
-    """Return the number of requests refused since the start, from a metrics page."""
+    """Return the number of requests that a service has refused, from its metrics page."""
     total = 0.0
     for line in page.splitlines():
         match = _REFUSED.match(line)

@@ -75,7 +75,10 @@ class Faults:
 
 
 def note(incidents: tuple[Incident, ...], alert: Alert) -> tuple[Incident, ...]:
-    """Return the incidents, newest first, after an alert that begins, repeats or ends one."""
+    """Return the incidents, newest first, with the changes that the alert causes.
+
+    An alert begins an incident, confirms it or ends it.
+    """
     title = evolve(alert, over=False).title
     for at, incident in enumerate(incidents):
         if incident.title == title and incident.until is None:

@@ -1,4 +1,4 @@
-"""Sends alerts: through each channel one at a time, with retries."""
+"""Sends alerts, with retries; each of the owner's channels sends one alert at a time."""
 
 from __future__ import annotations
 

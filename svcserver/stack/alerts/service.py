@@ -30,11 +30,11 @@ def alerting(
 ) -> tuple[IService, HostWatch]:
     """Return the alert service, and the watch to which the caller reports crashes of components.
 
-    ``ready`` returns the names of the components that serve; ``probe`` is called before each check,
-    so that these names are up to date. ``poll_s`` is the interval for polling metrics, in seconds.
-    Set ``reports_crashes`` if the caller reports starts and crashes; otherwise the poller detects
-    them. ``backs_up`` says whether the host should have backups. ``environment`` has the settings
-    that the caller's environment overrides in ``stack.env``.
+    ``ready`` returns the names of the components that answer requests; ``probe`` is called before
+    each check, so that these names are up to date. ``poll_s`` is the interval for polling metrics,
+    in seconds. Set ``reports_crashes`` if the caller reports starts and crashes; otherwise the
+    poller detects them. ``backs_up`` says whether the host should have backups. ``environment`` has
+    the environment variables that override settings of ``stack.env``, with None for a secret.
     """
     sender = AlertSender(reactor, config, data)
     names = tuple(component.name for component in components)

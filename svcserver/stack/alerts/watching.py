@@ -99,10 +99,10 @@ def _lines(path: Path) -> Mapping[str, str] | None:
 
 @define(eq=False)
 class HostWatch:
-    """The checks of a host; ``ready`` returns the names of the components that serve.
+    """The checks of a host; ``ready`` returns the names of the components that answer requests.
 
-    ``environment`` has the settings that this process's environment overrides in ``stack.env``,
-    with None for a secret.
+    ``environment`` has the environment variables that override settings of ``stack.env``, with None
+    for a secret.
     """
 
     folder: Path

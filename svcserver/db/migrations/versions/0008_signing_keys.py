@@ -1,4 +1,4 @@
-"""The time since when each signing key is in use; a day later, the old key can be removed."""
+"""The time at which each signing key came into use; a day later, older keys can be removed."""
 
 import sqlalchemy as sa
 from alembic import op

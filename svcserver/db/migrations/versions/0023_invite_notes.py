@@ -8,7 +8,7 @@ down_revision = "0022"
 
 
 def upgrade() -> None:
-    """Add the columns, and create the table of uses."""
+    """Add columns to the table of invite codes, and create the table of their uses."""
     for name, length in (("note", 64), ("made_by", 96)):
         column = sa.Column(name, sa.String(length), nullable=False, server_default="")
         op.add_column("invite_codes", column)

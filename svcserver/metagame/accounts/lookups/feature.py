@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account, in the form in which clients expect an account of another login provider."""
+    """An account at another log-in provider; this host sends the account itself in this form."""
 
     accountId: str | None
     accountType: str
@@ -240,7 +240,10 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply, in which each known account id maps to itself with the other type."""
+    """Return the reply: each known account id maps to the same id.
+
+    The type of the mapped id is FOREIGN if ``source`` is NATIVE, and NATIVE otherwise.
+    """
     account_type = FOREIGN if source.lower() == NATIVE else NATIVE
     mappings: dict[str, MappedAccount] = {
         account_id: {"accountId": account_id, "accountType": account_type}
@@ -324,7 +327,10 @@ class LookupRoutes:
         body_log=True,
     )
     async def mapping(self, call: Call[MappingWish | tuple[str, ...]]) -> Answer:
-        """Map account ids of one type to ids of the other type; each id maps to itself."""
+        """Map account ids between the game's own type and a log-in provider's type.
+
+        On this host, an account has the same id in both types, so each id maps to itself.
+        """
         is_on = call.caller.account is not None and self.settings.account_mapping
         ids = ids_of(call.body) if is_on else []
         accounts = await self.directory.accounts(ids) if ids else {}
@@ -339,7 +345,7 @@ class LookupRoutes:
         "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[Linked]
     )
     async def linked(self, call: Call, account_id: str) -> Answer:
-        """Show the account's link to a game store; every account has one."""
+        """Show whether the account is linked to a game store; the reply is always true."""
         return enveloped({"isLinked": True})
 
     @routes.row("GET", "/accountinfo", reply=AccountInfo)

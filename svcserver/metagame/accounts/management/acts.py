@@ -98,7 +98,7 @@ class AccountActs:
             return state
 
     async def why_not_free(self, username: str) -> Refusal | None:
-        """Return the error that says why no account may take that name, or None."""
+        """Return the error that says why a new account may not have that name, or None."""
         try:
             name = rules.username(username)
             await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
@@ -107,13 +107,15 @@ class AccountActs:
         return None
 
     async def _check_wish(self, name: str, code: str | None, network: str) -> None:
-        """Raise the error that a registration would raise, if any; use up and store nothing.
+        """Raise the error that a registration would raise, if any.
 
-        If the code is wrong and the name is taken, the error is about the name. From this check,
-        strangers learn no more about codes and names than from registrations, which the gateway
-        limits to a similar rate per address. Wrong codes count towards the limit here. While no
-        code is required, every check counts. Above the limit, right and wrong codes get the same
-        answer.
+        The check stores nothing and uses up no invite. If the code is wrong and the name is taken,
+        the error is about the name.
+
+        The quota GUESSES limits these checks per network. Otherwise, a stranger could use them to
+        guess codes and names faster than with registrations, which the gateway limits to a similar
+        rate. A check counts towards the quota if its code is wrong; while no code is required,
+        every check counts. Above the quota, right and wrong codes get the same answer.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:

@@ -44,7 +44,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """Show the registration mode: OPEN, INVITECODE, or NONE; ``{}`` if the owner set none."""
+        """Show the registration mode: OPEN, INVITECODE, or NONE; ``{}`` if no mode is set."""
         return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(

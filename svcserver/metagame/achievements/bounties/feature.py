@@ -68,7 +68,10 @@ class BountyWish:
 
 @frozen
 class BountyUpdate:
-    """Bounties to add, or to replace if the id is on the board already, and maybe a new draft."""
+    """Bounties to add, and optionally a new draft.
+
+    A bounty replaces the bounty on the board that has the same id.
+    """
 
     bounties: Skipping[BountyWish] | None = ()
     draft_data: Lenient[dict[str, AsSent] | None] = None

@@ -32,8 +32,9 @@ def updated(
 ) -> dict[str, Bounty]:
     """Return the board after the sent bounties were added to it.
 
-    A sent bounty replaces the stored bounty with the same id, and a bounty in the same slot. A sent
-    bounty with an older version than the stored one is skipped, with a note.
+    A sent bounty replaces the stored bounty with the same id, and the stored bounty in the same
+    slot. If a sent bounty has an older version than the stored bounty with the same id, it is
+    skipped, and the reason is added to ``notes``.
     """
     board = dict(stored)
     for bounty in sent:

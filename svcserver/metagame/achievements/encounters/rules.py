@@ -17,9 +17,9 @@ def check_own(owner: AccountId | None, me: AccountId) -> None:
 
 
 def check_reply(kinds: Sequence[int], content: Mapping[int, Sequence[str]], most: int) -> None:
-    """Raise Malformed if the reply would exceed ``most`` ids, because types are repeated.
+    """Raise Malformed if the request repeats types and the reply would exceed ``most`` ids.
 
-    A reply without repeated types is never refused.
+    A request that names each type only once is never refused.
     """
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(content.get(kind, ())) for kind in kinds) > most:

@@ -51,17 +51,17 @@ class EntitlementWish:
 
 
 class EntitlementList(TypedDict):
-    """The entitlements in force; this reply has no envelope."""
+    """The entitlements in force, without the envelope that other replies have."""
 
     entitlements: list[EntitlementRecord]
 
 
 Listed = EntitlementList | Envelope[list[EntitlementRecord]]
-"""The list; with stub progression, the envelope with an empty list instead."""
+"""The list of entitlements, or for an account with fixed progression an empty envelope."""
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
-    """Return the reply with the entitlements in force; this reply has no envelope."""
+    """Return the reply with the entitlements in force, without the usual envelope."""
     records = [
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in listed
@@ -232,7 +232,10 @@ class EntitlementRoutes:
 
     @routes.row("GET", "/entitlementsv2", reply=Listed)
     async def read(self, call: Call) -> Answer:
-        """Return the entitlements of the token's player; game servers forward that token."""
+        """Return the entitlements of the player whose token the request has.
+
+        A game server sends the token of one of its players.
+        """
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])

@@ -196,7 +196,10 @@ class EscalationActs:
     async def save(
         self, entry: EventEntry[SeasonState], late: Late[SeasonSave], season_id: str
     ) -> SeasonState:
-        """Store the season; if it does not accept saves, the body is not even parsed."""
+        """Store the sent season and return it.
+
+        If the season does not accept saves, the body is not even parsed.
+        """
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> SeasonState:

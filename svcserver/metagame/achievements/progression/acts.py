@@ -43,7 +43,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return the progress and the confirmed free and premium rank of each track."""
+    """Return each track's progress, confirmed free rank and confirmed premium rank."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -208,7 +208,10 @@ class HuntPassActs:
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """Return the account's hunt pass; the default if its choice is no longer configured."""
+        """Return the account's hunt pass.
+
+        This is the track that the account chose if the track is still configured, else the default.
+        """
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 

@@ -184,7 +184,10 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add XP to tracks and set objectives; a grant that is repeated at once adds nothing."""
+        """Add XP to tracks and set objectives.
+
+        If the same grant is sent again within PROGRESSION_REPLAY_WINDOW_S seconds, it adds nothing.
+        """
         if not self.settings.real_progression(user_id):
             raise Malformed("this account has fixed progression")
         entry = recorded.entry(self.acting, call, user_id, recorded.as_stored)

@@ -74,7 +74,10 @@ class Objective:
 
 @frozen
 class Grant:
-    """A grant: the XP for each track; the value and completed count (or None) of objectives."""
+    """A grant: the XP to add to each track, and the new values of objectives.
+
+    ``objectives`` maps an objective's id to its value and its completed count (None if not sent).
+    """
 
     tracks: Mapping[str, int]
     objectives: Mapping[str, tuple[int, int | None]]
@@ -103,7 +106,10 @@ def grown_tracks(
     cap: int,
     notes: list[str],
 ) -> list[Track]:
-    """Return the tracks after adding the amounts; cut an amount above ``cap``, and note this."""
+    """Return the tracks after adding the amounts.
+
+    An amount above ``cap`` is reduced to ``cap``, and a sentence about this is added to ``notes``.
+    """
     return [
         _added(stored.get(name) or Track(name), amount, cap, notes)
         for name, amount in amounts.items()
@@ -186,7 +192,7 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Return the tracks to store for a seed, which replaces an account's progress.
+    """Return the tracks to store when an admin sets the whole progress of an account (a seed).
 
     If ``mode`` is ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their
     maximum, with all ranks confirmed.
@@ -236,10 +242,10 @@ class ProgressionOverview:
 
 @frozen
 class Seeding:
-    """The result of a seed, which sets all tracks of an account to their maximum or to 0.
+    """The result of a seed: an admin has set all tracks of an account to their maximum or to 0.
 
     ``real`` is false if the account has fixed (stub) progression: the game then shows fixed values
-    instead of the stored ones.
+    instead of the stored values.
     """
 
     mode: Mode

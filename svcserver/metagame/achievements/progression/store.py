@@ -144,8 +144,8 @@ class SqlProgress:
 
         The stored time may be slightly later than ``at`` if another process has stored the grant.
         If it is later by more than the window, the clock was set back. Then the grant does not
-        count as a repeat: otherwise, equal grants would have no effect until the clock reaches that
-        time again.
+        count as a repeat. Otherwise, equal grants would have no effect until the clock has caught
+        up with the stored time.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

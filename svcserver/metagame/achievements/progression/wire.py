@@ -276,7 +276,7 @@ class EntitlementsHeld(TypedDict):
 
 
 class EntitlementRevoked(EntitlementsHeld):
-    """The remaining entitlements; ``Revoked`` is true if the revoked one was in force."""
+    """The remaining entitlements; ``Revoked`` is true if the revoked entitlement was in force."""
 
     Revoked: bool
 
@@ -296,7 +296,10 @@ def show_report(account_id: AccountId, overview: ProgressionOverview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the reply to a seed; if ``RealMode`` is false, the game shows fixed values instead."""
+    """Return the reply to a seed, which sets all tracks of an account.
+
+    If ``RealMode`` is false, the game shows fixed values instead of the tracks in this reply.
+    """
     return {
         "UserId": account_id,
         "Mode": done.mode,

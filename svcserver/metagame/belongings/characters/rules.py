@@ -43,12 +43,13 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return the version of a document that the server makes the newest one.
+    """Return the version to give to an old document that the server makes the newest document.
 
-    Usually, it is one above the current version, so that a client's save at the same time is
-    refused as a conflict. If no higher version is left, it is one above the highest version in the
-    lower half of the range, so that clients can save again. ``highest`` returns the highest stored
-    version below a limit.
+    Usually, this is the version after ``current``. So if a client saves at the same time, its save
+    has the same version and is refused as a conflict. If ``current`` is so high that no version is
+    left after it, the function returns a version in the lower half of the range, so that clients
+    can save again: the version after the highest version stored there. ``highest`` returns the
+    highest stored version below a limit.
     """
     if current + 1 < MAX_VERSION:
         return current + 1

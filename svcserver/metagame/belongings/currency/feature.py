@@ -123,7 +123,10 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[sa.Connection, Accou
 
 
 def notes_alone(tx: sa.Connection, account_id: AccountId) -> Balance:
-    """Return the account's notes without reading any stacks, for BALANCE_FROM_INVENTORY=0."""
+    """Return the account's notes (its balance in the main currency), and no stacks.
+
+    This is the query for BALANCE_FROM_INVENTORY=0.
+    """
     return tx.execute(_NOTES, {"account": account_id}).scalar() or 0, []
 
 

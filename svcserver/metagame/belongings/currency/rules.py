@@ -14,9 +14,9 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 class Currencies:
     """The currency keys in order, each with its fixed value.
 
-    The fixed value is the balance of an account that has no stack of this currency. ``spellings``
-    maps the catalogue id of a currency to its keys: each currency has two. ``notes`` are the keys
-    of the main currency.
+    The fixed value of a currency is the balance of an account that has no stack of that currency.
+    ``spellings`` maps the catalogue id of a currency to the two keys that each currency has.
+    ``notes`` are the two keys of the main currency.
     """
 
     plain: Mapping[str, int]

@@ -116,7 +116,10 @@ class InventoryPlan:
     oddities: list[str] = field(factory=list)
 
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
-        """Return the stacks' totals for the reply; the policy may omit stacks that only shrank."""
+        """Return the stacks' totals for the reply.
+
+        If the policy does not report removals, the reply has only the stacks that were added to.
+        """
         if policy.report_removals:
             return self.totals
         return {catalog_id: self.totals[catalog_id] for catalog_id in deal.added}

@@ -69,7 +69,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """Return the item for the rules; its data are unchanged."""
+        """Return the ``Instance`` that the rules work on; its data are unchanged."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )
@@ -108,7 +108,10 @@ class TransactionWish:
     save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
 
     def transaction(self) -> Transaction:
-        """Return the transaction for the rules; raises Malformed if it has too many entries."""
+        """Return the ``Transaction`` that the rules work on.
+
+        Raises Malformed if the request has too many entries.
+        """
         add, save = self.add_instanced_items or (), self.save_instanced_items or ()
         add_stacked, remove_stacked = self.add_stacked_items or (), self.remove_stacked_items or ()
         remove = self.remove_instanced_items or ()
@@ -147,7 +150,7 @@ class ItemWish:
     account_id: Lenient[TextWithNul | None] = None
 
     def instance(self) -> Instance:
-        """Return the item for the rules; unknown keys are not stored."""
+        """Return the ``Instance`` that the rules work on, without unknown keys of the request."""
         members = {
             "catalogId": self.catalog_id,
             "instanceId": self.instance_id,

@@ -52,10 +52,9 @@ class SaveHistory:
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
     """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
-    The newest ``keep`` saves stay. So does the last save of each of the newest ``hourly`` hours and
-    of each of the newest ``daily`` days (in UTC, including the current hour and day). While the
-    request of a save may be repeated, the save stays, too, but at most ``MOST_REPEATABLE`` such
-    saves.
+    Some saves are never deleted: the newest ``keep`` saves; the last save of each of the newest
+    ``hourly`` hours and of each of the newest ``daily`` days (in UTC, including the current hour
+    and day); and the newest ``MOST_REPEATABLE`` saves whose request the gateway may still repeat.
     """
     if retention.keep is None:
         return []

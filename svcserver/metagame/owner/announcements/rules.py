@@ -93,9 +93,10 @@ def in_language(announcement: Announcement, language: str, now: float) -> str:
 def due(
     announcement: Announcement, last_mark: int | None, now: float
 ) -> tuple[str | None, int | None]:
-    """Return the chat line that is due now (or None), and the last countdown mark reached.
+    """Return the chat line that is due now (or None), and the last mark that the countdown reached.
 
-    ``last_mark`` is the mark of the last line sent; None if no line has been sent.
+    A mark is one of ``MARKS``, the times before the restart at which a line is sent. ``last_mark``
+    is the mark of the last line sent; None if no line has been sent.
     """
     left = announcement.left_s(now)
     if last_mark is None:

@@ -61,8 +61,8 @@ class DashboardActs:
     async def for_invites(self, codes: Sequence[str], make: Callable[[str], T]) -> list[T]:
         """Return ``make(code)`` for each code; raises Missing for a code that does not exist.
 
-        ``make`` may take some milliseconds, because it runs in a thread. Between two codes, other
-        reads may run.
+        ``make`` runs in a database thread, so it may take some milliseconds without blocking the
+        event loop. Other reads may use the thread between the calls for two codes.
         """
 
         def job(code: str, tx: Connection) -> T:

@@ -1,7 +1,8 @@
 """The activity feed: who arrives, begins a hunt or leaves, derived from the players' places.
 
-The feed and the last snapshot of players are on the board. So a change that several workers detect
-is recorded only once, and every worker shows the whole feed.
+The feed and the last snapshot of players are on the board (the store of live state, which all
+workers share). So a change that several workers detect is recorded only once, and every worker
+shows the whole feed.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class FeedLine:
 
 @frozen
 class Snapshot:
-    """The place of each online player (by user name) at the board's time ``at`` (epoch seconds)."""
+    """The place of each online player (by user name) at the time ``at`` (epoch seconds).
+
+    The time is that of the board's clock.
+    """
 
     at: float
     spots: tuple[tuple[str, Spot], ...]
@@ -137,7 +141,10 @@ def _record(
 
 @frozen
 class Spots:
-    """The source of the players' places; it does not ask the deploy server."""
+    """The source of the players' places.
+
+    It uses the last heartbeats and the game servers to which matchmaking has sent the players.
+    """
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]
     directory: Directory
@@ -145,7 +152,7 @@ class Spots:
     city_map: str
 
     async def snapshot(self) -> tuple[float, dict[str, Spot]]:
-        """Return the board's time, and each online player's user name and place."""
+        """Return the time of the board's clock, and each online player's user name and place."""
         at, players = await self.online()
         names = await self.directory.names(beat.account_id for beat, _ in players)
         spots = {}

@@ -35,7 +35,7 @@ _ACCOUNTS = sa.select(sa.func.count()).select_from(ACCOUNTS)
 
 @define(eq=False)
 class Engines:
-    """The states of the database and the live-state engine, read at most every ``CHECKED_S``."""
+    """The states of the database and of the Valkey server, read at most every ``CHECKED_S``."""
 
     ledger: Ledger
     board: Board
@@ -45,7 +45,10 @@ class Engines:
     _states: list[dict[str, Any]] = field(factory=list, init=False)
 
     async def states(self) -> list[dict[str, Any]]:
-        """Return an entry for the database, and one for the live-state server if there is one."""
+        """Return an entry for the database, and an entry for the Valkey server if the host has one.
+
+        Valkey stores the live state (who is online, parties, queues).
+        """
         if not 0 <= self.wall_clock() - self._checked_at < CHECKED_S:
             self._states = [await self._database(), *await self._engine()]
             self._checked_at = self.wall_clock()
@@ -94,7 +97,7 @@ def _service(
 
 @frozen
 class Overview:
-    """The source of the overview's data; ``folder`` has the files that the stack writes."""
+    """The source of the overview's data; ``folder`` has the state files that svc-stack writes."""
 
     engines: Engines
     feed: Feed
@@ -105,7 +108,10 @@ class Overview:
     folder: Path = field(factory=Path.cwd)  # the stack's working directory
 
     async def read(self) -> dict[str, Any]:
-        """Return the data; live state is null while the live-state engine does not answer."""
+        """Return the data of the overview.
+
+        ``status``, ``feed`` and ``maintenance`` are None while Valkey does not answer.
+        """
         now = self.wall_clock()
         state = host_state.read(self.folder, now)
         engines = await self.engines.states()
@@ -170,7 +176,7 @@ def _faults(
 ) -> Iterator[dict[str, Any]]:
     """Yield each fault with the kind of its alert.
 
-    The fault of the backups is taken from ``backup``, because ``state`` may have an older one.
+    A fault of the backups is taken from ``backup``, because ``state`` may be older than ``backup``.
     """
     for engine in engines:
         if engine["state"] == DOWN:

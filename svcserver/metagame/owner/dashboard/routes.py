@@ -115,10 +115,11 @@ def read_files() -> PageFiles:
 
 
 def _join(name: str, sources: Mapping[str, bytes], modules: dict[str, bytes]) -> None:
-    """Add a module, and before it the modules that it imports, to ``modules``.
+    """Add a JavaScript module to ``modules``, after the modules that it imports.
 
-    Each becomes the call of a function that returns the exports. A browser loads this one script
-    much faster than dozens of modules.
+    The source of each module becomes the body of a function, which is called at once and returns
+    the module's exports. So all modules fit into one script, which a browser loads much faster than
+    dozens of modules.
     """
     if name in modules:
         return

@@ -19,8 +19,8 @@ LONGEST = 2_000  # characters of a line
 class LogTail:
     """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
 
-    Secrets are never logged. But these lines leave the machine, so text that looks like a secret
-    is also replaced here.
+    The services never log secrets. As a second protection, any text that looks like a secret is
+    replaced here, because these lines leave the machine.
     """
 
     out: LogDestination | None = None
@@ -80,7 +80,7 @@ class DashboardState:
     folder: Path | None = None
 
     def attach(self, lines: LogLines, env_file: str | None) -> None:
-        """Store the env file's folder, and keep the last of these log lines."""
+        """Store the folder of the env file, and let ``log`` keep the last lines of ``lines``."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
         lines.out = self.log  # the log tail passes each line on to the log

@@ -126,9 +126,9 @@ class SaveDiffReply(TypedDict):
 class JoinString(TypedDict):
     """A join string and its QR code; without a join string, ``why`` gives the reason.
 
-    ``qr`` has rows of 0 and 1 (1 is dark). ``letter`` has three sentences that the owner sends
-    together with the join string. ``words`` are the words in the letter that the friend compares
-    with those in the launcher; empty in a private network.
+    ``qr`` has rows of 0 and 1 (1 is dark). ``letter`` has three sentences that the owner sends to
+    the invited player together with the join string. ``words`` are words in the letter; the player
+    checks that the launcher shows the same words. In a private network, ``words`` is empty.
     """
 
     join: str | None

@@ -39,7 +39,7 @@ class FiguresOverTime(TypedDict):
     """Figures over time; each list has one value for each span of ``stepSeconds``.
 
     ``at`` has the start times of the spans (epoch seconds). Spans in which no metagame ran are
-    missing. Event-loop and memory values are those of the worst process.
+    missing. Event-loop and memory values are those of the process with the highest value.
     """
 
     range: str

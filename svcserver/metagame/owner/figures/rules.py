@@ -93,7 +93,10 @@ class Gathering:
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return a span of each stored length for each collected minute, and forget the minutes."""
+        """Return the collected figures as spans to add to the stored spans, and forget them.
+
+        The result has one span per collected minute and stored length (``KEPT_S``).
+        """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
             StoredSpan(step, start(minute, step), span)

@@ -50,7 +50,7 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """The field for bans, which is always empty, because this route does not support bans."""
+    """The field for bans, which is constant, because this route does not report bans."""
 
     supported: bool
     count: int | None
@@ -150,8 +150,8 @@ def loop_watch(clock: Any, delays: LoopDelays) -> Every:
 class PlayersOnline:
     """The number of players online, for callers that cannot wait.
 
-    The board may be in another process, so its reply takes time. Each call returns the number that
-    the board reported last, and asks the board for the current number.
+    The board (the store of live state) may be on a Valkey server, so its reply takes time. Each
+    call returns the number that the board reported last, and asks the board for the current number.
     """
 
     online: Online

@@ -1,6 +1,6 @@
 """Counts and percentiles of the last minute. Spec: 2 §4 BackendHealth.
 
-``now`` is in epoch seconds. The memory in use does not depend on the number of requests.
+``now`` is in epoch seconds. These classes use a fixed amount of memory, however many requests come.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest latency bound (ms) that the given ``share`` of requests stays within.
+    """Return the lowest latency bound (ms) below which at least the ``share`` of requests stays.
 
-    Return None if there are no requests, and BEYOND if no bound suffices.
+    The result is None if there are no requests, and BEYOND if no bound is high enough.
     """
     count = sum(latencies)
     if count == 0:
@@ -148,5 +148,5 @@ def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
 
 
 def rank(count: int, share: float) -> int:
-    """Return which of ``count`` sorted values, counted from 1, is the quantile ``share``."""
+    """Return the position, from 1 on, of the quantile ``share`` among ``count`` sorted values."""
     return max(1, math.ceil(round(count * share, 9)))

@@ -37,10 +37,10 @@ STARTED_S = 600.0  # the longest time between the stack's start and ours
 
 @define(eq=False)
 class Maintenance:
-    """The maintenance mode of the whole server; requests to the stack are files in ``folder``.
+    """The maintenance mode of the whole server; requests to svc-stack are files in ``folder``.
 
-    The mode is stored in the database. The board has a copy for the matchmaking, which needs the
-    mode whenever a player joins a hunt.
+    The mode is stored in the database. A copy is on the board (the store of live state), because
+    matchmaking needs the mode whenever a player joins a hunt.
     """
 
     board: Board
@@ -108,7 +108,7 @@ class Maintenance:
         return listed
 
     async def machines(self) -> tuple[list[dict[str, Any]], dict[str, AgentSeen | None]]:
-        """Return the machines of the fleet, and the last poll of each machine's agent.
+        """Return the machines of the fleet, and when and what the agent of each last reported.
 
         Raises Conflict if the deploy server does not answer.
         """
@@ -126,7 +126,8 @@ class Maintenance:
     ) -> str | None:
         """Change a game server or drain a machine; return the id of the server that then runs.
 
-        Raises a Refusal. It is Unanswered if the operation may have succeeded nevertheless.
+        Raises a Refusal if the deploy server refuses or does not answer. If the operation may have
+        succeeded nevertheless, the Refusal is an Unanswered.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -179,7 +180,10 @@ class Maintenance:
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """Return the mode stored in the database, and restore it on the board after a crash."""
+        """Return the mode stored in the database.
+
+        If the board has another mode, for example none after a crash, copy the stored mode to it.
+        """
         shown = await self.current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
 
@@ -237,9 +241,9 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Replace the stored mode ``drain`` by ``then``, which is None for off.
+        """Store the mode ``then`` (None: off), but only if the stored mode is ``drain``.
 
-        Returns False, and changes nothing, if a mode other than ``drain`` is stored.
+        Returns whether the mode was stored.
         """
 
         def work(tx: Connection) -> bool:

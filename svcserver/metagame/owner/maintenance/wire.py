@@ -48,8 +48,9 @@ class DrainWish:
 class DrainEntry(TypedDict):
     """The author, start time and next step of maintenance mode.
 
-    ``then`` is what happens when the server is empty: stop, restart, or an empty text for nothing.
-    Once the stack has been asked to act, it is stopping or restarting.
+    ``then`` says what happens when the server is empty: stop, restart, or an empty text for
+    nothing. Once svc-stack has been ordered to stop or restart the server, ``then`` is stopping or
+    restarting.
     """
 
     by: str
@@ -78,8 +79,9 @@ class DrainReply(TypedDict):
 class GameServerWish:
     """The game server to start, stop or restart, or the machine to drain.
 
-    To start a game server, ``Kind`` is ``city`` or ``dojo``. To stop or restart one, ``Id`` is its
-    id. To drain a machine or undo this, ``Id`` is the id of the machine.
+    To start a game server, ``Kind`` is ``city`` or ``dojo``. To stop or restart a game server,
+    ``Id`` is the id of the game server. To drain a machine or to end its draining, ``Id`` is the id
+    of the machine.
     """
 
     act: Annotated[str, text_where(ACTS.__contains__, "start, stop, restart, drain or undrain")]
@@ -168,7 +170,10 @@ def show_servers(records: list[dict[str, Any]]) -> GameServerList:
 def show_machine(
     record: Mapping[str, Any], agent: AgentSeen | None, *, has_helper: bool
 ) -> MachineEntry:
-    """Return the entry of a machine; ``has_helper`` is true if the host has an allowlist helper."""
+    """Return the entry of a machine.
+
+    ``has_helper`` is true if the host has an allowlist helper, which opens UDP ports to players.
+    """
     own, reached = record["own"], record["reached"]
     entry: MachineEntry = {
         "id": record["id"],

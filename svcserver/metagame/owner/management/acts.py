@@ -141,14 +141,18 @@ class OnlinePlayers:
         return players
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
-        """Return the board's time (epoch seconds), and the same list as ``all``."""
+        """Return the time of the board's clock (epoch seconds), and the result of ``all``."""
         at, online = await self.online.snapshot()
         beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """Return ``sent`` if it is a hunt and the last heartbeat came from a hunt, else None."""
+        """Return ``sent`` if the player is in a hunt, else None.
+
+        This is the case if the last heartbeat came from a hunt, and if the game server to which
+        the player was sent runs a hunt.
+        """
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None
         if sent is None or is_world(LaunchRequest(ISLAND, "", sent.hunt_id)):

@@ -128,7 +128,7 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return other players whose sessions may come from the banned networks."""
+        """Return the players, without the banned player, whose sessions may use banned networks."""
         if done.after is None or not done.after.networks:
             return []
         # a token is valid for LIFETIME_S; its log-in may have been recorded AGAIN_S earlier

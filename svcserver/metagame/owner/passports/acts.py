@@ -55,7 +55,10 @@ class PassportActs:
         sessions: Sessions,
         wall_clock: Callable[[], float],
     ) -> PassportActs:
-        """Return the operations; the key for passports is derived from the token key."""
+        """Return the operations.
+
+        ``private`` is the key that signs tokens; the key that signs passports is derived from it.
+        """
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
         key = None if private is None else rules.signing_key(private)
         return cls(data, paths, Titles.load(), wall_clock, settings.server_name, sessions, key)

@@ -190,9 +190,10 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
 def new_tracks(
     passport: Passport, stored: Mapping[str, Track], paths: Mapping[str, Path]
 ) -> tuple[list[Track], list[str]]:
-    """Return the tracks that the passport raises, and descriptions of what is not imported.
+    """Return the tracks that gain progress from the passport, with their new progress.
 
-    The progress is limited to what the track's last rank requires.
+    The second result describes what is not imported. The progress in a track is limited to the XP
+    that the track's last rank requires.
     """
     raised, left_out = [], []
     for name, progress in sorted(passport.tracks.items()):

@@ -121,7 +121,7 @@ class PersonWork:
         return act
 
     def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
-        """Return the action that moves all notes to the account ``to``.
+        """Return the action that moves all notes (the main currency) to the account ``to``.
 
         The action returns both accounts, and how many notes were moved.
         """

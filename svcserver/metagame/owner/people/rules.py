@@ -67,7 +67,7 @@ def check_new_key(*, proven: bool) -> None:
 
 
 def check_merge(source: Account, target: Account) -> None:
-    """Raise Conflict if both accounts are the same, or if the source has no notes."""
+    """Raise Conflict if both accounts are the same, or if ``source`` has no notes (currency)."""
     if source.id == target.id:
         raise Conflict("these are the same account", code="same_account")
     if source.notes <= 0:

@@ -106,7 +106,7 @@ class SqlPeople:
             )
 
     def add_notes(self, account_id: AccountId, more: int) -> None:
-        """Add ``more`` to an account's notes; a negative number subtracts."""
+        """Add ``more`` to an account's notes (the main currency); ``more`` may be negative."""
         self.tx.execute(_ADD_NOTES, {"wanted": account_id, "more": more})
 
     def listed(

@@ -24,9 +24,9 @@ class SettingEntry(TypedDict):
     """A setting; ``value`` is null for a secret, and if the default applies.
 
     ``source`` is default, file, environment, page (changed at run time), or command (by
-    svcctl registration). A ``live`` setting may be changed at run time; if there are ``options``,
-    it must be one of them. ``restart`` means that the file has a new value, which takes effect
-    after a restart.
+    svcctl registration). A ``live`` setting may be changed at run time. If ``options`` is not
+    empty, the new value must be one of these options. ``restart`` means that the file has a new
+    value, which takes effect after a restart.
     """
 
     name: str

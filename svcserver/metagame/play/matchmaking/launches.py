@@ -5,8 +5,9 @@ last player has left. So every running game server is charged to at least one ac
 hour. An account that is charged with a game server cannot start another one. So N accounts have at
 most N game servers.
 
-A launch is charged to those of its players who are charged with no other launch. A player who asks
-for the city or the dojo has left the hunt, which is then charged only to the remaining players. The
+A launch is charged to all its players, except players to whom another launch is charged already. A
+player who asks for the city or the dojo has left the hunt, which is then charged only to the
+remaining players. The
 last of these players stays charged until the game server has ended. So a client that falsely claims
 to have left cannot start another game server.
 
@@ -95,7 +96,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of these launches if another launch is not allowed yet, else None."""
+        """Return the newest of these launches if they forbid a new launch now, else None."""
         if not live:
             return None
         newest = live[-1]

@@ -125,7 +125,10 @@ def matchmaking(
     deploy: DeployClient,
     before_address: Callable[[HttpRequest, Server], Awaitable[None]],
 ) -> Iterator[Feature]:
-    """Yield the matchmaking routes; they await ``before_address`` before they return an address."""
+    """Yield the matchmaking routes.
+
+    Before a route returns the address of a game server, it awaits ``before_address``.
+    """
     launching, news = Launching(matches, deploy, parts.clock), parts.news
     acts = MatchmakingActs(matches, launching, parties, news.active, news.sent_to_hunt)
     yield MatchmakingRoutes(parts.settings, acts, before_address)

@@ -114,7 +114,8 @@ class Matchmaker:
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
         """Return a new entry of the player in the same match.
 
-        If the player was already sent to the match's game server, the player now waits for a while.
+        If the player was already sent to the match's game server, the player gets its address again
+        only after SENT_AGAIN_S seconds.
         """
         if not self._is_in(player, match):
             self._leave(player)
@@ -199,7 +200,10 @@ class Matchmaker:
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
-        """Return whether to request a game server now; close a queue that has waited enough."""
+        """Return whether to request a game server now.
+
+        If players have waited in the match's queue for GROUP_WAIT_S, close the queue.
+        """
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
             return False
@@ -314,9 +318,10 @@ class Matchmaker:
     ) -> frozenset[AccountId]:
         """Return those of the players who were sent to the game server.
 
-        For a hunt or tutorial, these are the players of the match for which it was started, for at
-        most a day, because a hostile machine might never end it. For a city or dojo (no
-        ``match_id``), a player counts until ``LEFT_S`` seconds after being sent elsewhere.
+        For a hunt or tutorial, these are the players of the match for which the game server was
+        started. After a day, nobody counts any more, because a hostile machine might never end the
+        game server. For a city or dojo (no ``match_id``), a player counts until ``LEFT_S`` seconds
+        after being sent elsewhere.
         """
         if match_id:
             match = self.stored.match(match_id)

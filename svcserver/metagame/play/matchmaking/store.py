@@ -68,7 +68,7 @@ class KeptMatch:
         return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:
-        """Return a mutable match for the rules."""
+        """Return the match as a mutable ``Match``, which the rules need."""
         return Match(**_converted(self, {tuple: list, frozenset: set, dict: dict}))
 
 

@@ -1,7 +1,7 @@
 """Orders to the agents of nodes: open or close the game ports for a player's address.
 
-An agent polls for its orders, because nothing listens on a node. The orders are on the board, so
-any worker may answer the poll.
+An agent polls for its orders, because no service on a node accepts connections from the host. The
+orders are on the board (the live state that all workers share), so any worker may answer the poll.
 """
 
 from __future__ import annotations

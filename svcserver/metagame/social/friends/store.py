@@ -160,7 +160,7 @@ class SqlFriends:
 
 @frozen
 class Blocks:
-    """Access to the blocks for features that store their own data on the board."""
+    """Access to the blocks, for features whose own data are not in the database."""
 
     ledger: Ledger
 

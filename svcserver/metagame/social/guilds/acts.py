@@ -65,7 +65,7 @@ def validate(
 
 @frozen
 class NewGuild:
-    """A request to found a guild, and what the board says about the future leader.
+    """A request to found a guild, and two facts about the future leader, read from the board.
 
     ``validated`` says whether the leader has recently validated this name and nameplate.
     ``may_found`` says whether the leader has founded no other guild in the last ten minutes.
@@ -275,7 +275,10 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check whether the account could found this guild; remember a valid name for ``found``."""
+        """Check whether the account could found this guild; store the name if it is valid.
+
+        The method ``found`` later requires a stored name.
+        """
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )

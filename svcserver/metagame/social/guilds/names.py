@@ -97,7 +97,10 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 
 
 def name_of(words: Words, name: str) -> str:
-    """Return ``name`` if it is allowed; raises Malformed or Conflict. It may still be taken."""
+    """Return ``name`` if it is allowed; raises Malformed or Conflict.
+
+    Another guild may have an allowed name already.
+    """
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)
     if sum(char.isdigit() for char in name) > MAX_DIGITS:

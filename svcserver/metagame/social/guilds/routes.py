@@ -137,7 +137,7 @@ class GuildRoutes:
 
 @frozen
 class GuildStubRoutes:
-    """The only two guild routes if GUILDS=0; all others then answer 404 without a body."""
+    """The only two guild routes if GUILDS=0; every other guild route then answers 404, no body."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN

@@ -1,6 +1,6 @@
 """The tables of guilds, members and invites, and the board entries of guild founders.
 
-Unique indexes also ensure that names differ in more than letter case. Spec: 1 §4 Guilds, Create.
+Unique indexes ensure that two names never differ in letter case alone. Spec: 1 §4 Guilds, Create.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
 Parties are stored on the board. Accounts and blocks are in the database, which is read before the
-board transaction. If a block is added in between, an invite is still stored, but it cannot be
-accepted and expires.
+board transaction. If a block is added between this read and the transaction, an invite is still
+stored, but it cannot be accepted and expires.
 """
 
 from __future__ import annotations
@@ -108,9 +108,10 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline an invite that the caller received; ``texts`` names its party or its sender.
+        """Decline an invite to the caller, or else withdraw the caller's invite to ``recipient``.
 
-        Without such an invite, withdraw the caller's own invite to ``recipient``, if there is any.
+        ``texts`` are ids of the party or the sender of the invite to decline. An invite is
+        withdrawn only if there is no such invite.
         """
         names = [name for name in texts if name is not None]
 

@@ -92,7 +92,10 @@ class StoredParties(Protocol):
 
 @define
 class Parties:
-    """The operations on parties and invites; if one is refused, all its writes are undone."""
+    """The operations on parties and invites.
+
+    If an operation raises a refusal, none of its writes take effect.
+    """
 
     stored: StoredParties
 
@@ -129,7 +132,7 @@ class Parties:
         return list({party.id: party for party in parties if party is not None}.values())
 
     def standing(self, party: Party) -> PartyState:
-        """Return the party with its hunt."""
+        """Return the party, with the hunt that it waits for or was sent to."""
         return PartyState(party, None if party.is_solo else self.stored.candidate(party.id))
 
     def get(self, party_id: str) -> Party | None:

@@ -107,7 +107,8 @@ def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exist
 def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: bool) -> None:
     """Raise Forbidden unless the two are friends, and Conflict if they already have a link.
 
-    Players who blocked each other are no friends. ``running`` are the caller's links.
+    If one player has blocked the other, ``are_friends`` is false. ``running`` are the caller's
+    links.
     """
     if not are_friends:
         raise Forbidden("only friends link")
@@ -144,9 +145,11 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 
 @frozen
 class InviteAnswer:
-    """An answer to an invite; one of ``ids``, or else the other account, names the invite.
+    """An answer to an invite.
 
-    ``slot`` is the slot that the accepting account wants to use.
+    An id in ``ids`` names the invite. If no invite has such an id, the answer is for the newest
+    invite between the caller and ``account_id``. ``slot`` is the slot that the accepting account
+    wants to use.
     """
 
     action: InviteAction | None
