@@ -15,10 +15,7 @@ from twisted.internet.error import (
     ConnectionRefusedError,
     TimeoutError,
 )
-from twisted.internet.interfaces import (
-    IConnector,
-    IListeningPort,
-)
+from twisted.internet.interfaces import IConnector, IListeningPort
 from twisted.python.failure import Failure
 from zope.interface import implementer
 

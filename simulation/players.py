@@ -22,13 +22,7 @@ from simulation.guilds import guild
 from simulation.history import MATCH_S
 from simulation.hunting import bounty, choose_pass, earned, granted, loot, unlock
 from simulation.links import link
-from simulation.player import (
-    ACTS,
-    POLL_S,
-    Act,
-    SimPlayer,
-    Stopped,
-)
+from simulation.player import ACTS, POLL_S, Act, SimPlayer, Stopped
 from simulation.social import (
     accept,
     befriend,

@@ -14,10 +14,7 @@ from svcserver.ctl import database
 from svcserver.ctl.database_commands import db, migrate
 from svcserver.ctl.host import Host, as_owner_of
 from svcserver.ctl.output import Out, fail
-from svcserver.db.engine import (
-    database_url,
-    make_engine,
-)
+from svcserver.db.engine import database_url, make_engine
 
 ROWS = 200  # rows in memory at a time; a save can have hundreds of kilobytes
 REVISION = "alembic_version"

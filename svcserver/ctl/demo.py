@@ -17,13 +17,7 @@ from svcserver.ctl.output import Out, config_of, fail, program
 from svcserver.ctl.play.evening import Wishes
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.ctl.play_command import (
-    findings,
-    live,
-    relay_port_of,
-    session_options,
-    tell_times,
-)
+from svcserver.ctl.play_command import findings, live, relay_port_of, session_options, tell_times
 from svcserver.ctl.stack_process import Stack
 from svcserver.edge.invite import decode
 from svcserver.edge.joining import NoJoinString, join_address, join_string, offered

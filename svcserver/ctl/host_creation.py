@@ -27,13 +27,7 @@ from svcserver.ctl.keys import new_signing_keys
 from svcserver.ctl.output import fail, warn
 from svcserver.ctl.stopping import stoppable
 from svcserver.db import migrations
-from svcserver.db.engine import (
-    BadDatabase,
-    SQLAlchemyError,
-    database_url,
-    make_engine,
-    sqlite_url,
-)
+from svcserver.db.engine import BadDatabase, SQLAlchemyError, database_url, make_engine, sqlite_url
 from svcserver.db.suitable import refuse_unsuitable
 from svcserver.edge.certificate import CERT_FILE, KEY_FILE, BadCertificate, Pair, make_pair
 from svcserver.kernel.ids import new_account_id
@@ -42,11 +36,7 @@ from svcserver.kernel.secrets import Secret, hex_token
 from svcserver.kernel.settings import parse_env_file
 from svcserver.metagame.accounts import rules
 from svcserver.metagame.accounts.rules import Account
-from svcserver.metagame.accounts.store import (
-    SqlAccounts,
-    add_game_server_key,
-    is_anothers,
-)
+from svcserver.metagame.accounts.store import SqlAccounts, add_game_server_key, is_anothers
 
 DATABASE = "svc.db"
 LIVE_CONFIG = "live.conf"  # for the server of LIVE_URL, if init created its password

@@ -25,11 +25,7 @@ from svcserver.kernel.roles import Role
 from svcserver.kernel.secrets import fingerprint, hex_token
 from svcserver.metagame.access.acting import Staff
 from svcserver.metagame.accounts.audit import AuditEntry, Trace
-from svcserver.metagame.accounts.dashboard_access import (
-    SqlDashboardAccess,
-    address_of,
-    new_factor,
-)
+from svcserver.metagame.accounts.dashboard_access import SqlDashboardAccess, address_of, new_factor
 from svcserver.metagame.accounts.rules import Account, new_account_key
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.belongings.savehistory.feature import (

@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
-from twisted.internet.defer import (
-    Deferred,
-    DeferredLock,
-    TimeoutError,
-    gatherResults,
-    succeed,
-)
+from twisted.internet.defer import Deferred, DeferredLock, TimeoutError, gatherResults, succeed
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure

@@ -19,14 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Generic,
-    TypeVar,
-    get_args,
-)
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
 from attrs import Attribute, define, field, fields, resolve_types
 

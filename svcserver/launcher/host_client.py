@@ -12,13 +12,7 @@ from twisted.python.failure import Failure
 from svcserver.edge.upstream import Pool
 from svcserver.edge.verdicts import Unreachable
 from svcserver.http.bodies import Body, body_of
-from svcserver.http.heads import (
-    MAX_RESPONSE_HEAD,
-    Fault,
-    ResponseHead,
-    find_end,
-    read_response,
-)
+from svcserver.http.heads import MAX_RESPONSE_HEAD, Fault, ResponseHead, find_end, read_response
 from svcserver.kernel import json
 from svcserver.kernel.digits import whole_in
 from svcserver.kernel.secrets import Secret

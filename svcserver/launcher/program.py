@@ -19,13 +19,7 @@ from svcserver.launcher.host_client import HostClient
 from svcserver.launcher.host_list import HostList, HostRecord, TooManyHosts, id_of, joined
 from svcserver.launcher.key_files import BadKeyFile, KeyFile, read_key_file, write_key_file
 from svcserver.launcher.keystore import KeyStore
-from svcserver.launcher.membership import (
-    CannotPlay,
-    Membership,
-    invite_name,
-    new_key_name,
-    way_to,
-)
+from svcserver.launcher.membership import CannotPlay, Membership, invite_name, new_key_name, way_to
 from svcserver.launcher.runners import Runner
 from svcserver.launcher.stages import BUSY, Stage
 from svcserver.relay.relaying import DEFAULT_PORT, PortBusy, RelayService, Target, make_pool

@@ -30,9 +30,7 @@ from svcserver.kernel.settings import (
     whole,
     zero_or_one,
 )
-from svcserver.kernel.settings import (
-    port as port_number,
-)
+from svcserver.kernel.settings import port as port_number
 from svcserver.web.logs import level_word
 
 DEFAULT_ENTITLEMENTS = ("season09b_premium", "season_premium_any", "season_free_any")

@@ -5,11 +5,7 @@ from typing import Any
 
 from attrs import define
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from twisted.web.resource import Resource

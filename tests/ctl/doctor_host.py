@@ -8,13 +8,7 @@ from attrs import define, field
 from svcserver.board.address import EngineAddress
 from svcserver.ctl.doctor.case import Finding, Level
 from svcserver.ctl.doctor.command import examine
-from svcserver.ctl.doctor.machine import (
-    DiskSpace,
-    EngineFacts,
-    FileLimits,
-    Machine,
-    PortState,
-)
+from svcserver.ctl.doctor.machine import DiskSpace, EngineFacts, FileLimits, Machine, PortState
 from svcserver.ctl.host import Host
 from svcserver.kernel.port_holders import PortHolder
 from tests.ctl.hosts import change

@@ -9,14 +9,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.chat.stanza import child, content, element, parse, serialize
-from svcserver.ctl.play.chat import (
-    BACK_S,
-    LATE_S,
-    LINE,
-    LOOK_S,
-    RECONNECTION,
-    Chat,
-)
+from svcserver.ctl.play.chat import BACK_S, LATE_S, LINE, LOOK_S, RECONNECTION, Chat
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PROGRESS_S, PlayFailed, Story
 from svcserver.ctl.play.timings import Timings

@@ -4,17 +4,7 @@ import sqlite3
 import tempfile
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Connection, Engine, Integer, MetaData, String, Table, insert, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase

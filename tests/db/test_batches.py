@@ -4,9 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-)
+from sqlalchemy import Connection
 
 from svcserver.db.space import Reserve
 from svcserver.kernel.refusals import Conflict, Unavailable

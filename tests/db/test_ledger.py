@@ -9,11 +9,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from sqlalchemy import (
-    Connection,
-    Engine,
-    text,
-)
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from svcserver.db import postgres

@@ -19,14 +19,7 @@ from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import VARIABLE, Readiness
 from svcserver.deploy.service import HandOver, Watch
 from svcserver.deploy.supervisor import EXEC_S, KILL_AFTER_S, MAX_QUEUED, Supervisor
-from tests.deploy.supervised import (
-    CITY,
-    DOJO,
-    HUNT,
-    TUTORIAL,
-    FakeSpawner,
-    SupervisorCase,
-)
+from tests.deploy.supervised import CITY, DOJO, HUNT, TUTORIAL, FakeSpawner, SupervisorCase
 from tests.support.proves import proves
 
 

@@ -7,14 +7,7 @@ processes.
 
 import pytest
 
-from tests.live.two_processes import (
-    ROUNDS,
-    Both,
-    Player,
-    at_once,
-    on_two_metagames,
-    statuses,
-)
+from tests.live.two_processes import ROUNDS, Both, Player, at_once, on_two_metagames, statuses
 from tests.support.isolates import isolates
 
 pytestmark = pytest.mark.live

@@ -23,14 +23,7 @@ from svcserver.metagame.owner.people.acts import LastSeen
 from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Beat
 from tests.live.test_belongings_durability import BUNDLE, ITEM, SIZE
-from tests.live.two_processes import (
-    ROUNDS,
-    Both,
-    Player,
-    at_once,
-    on_two_metagames,
-    statuses,
-)
+from tests.live.two_processes import ROUNDS, Both, Player, at_once, on_two_metagames, statuses
 from tests.support.isolates import isolates
 
 pytestmark = pytest.mark.live

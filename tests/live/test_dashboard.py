@@ -22,13 +22,7 @@ from svcserver.kernel import backups, host_history, host_state
 from svcserver.kernel.alert_settings import AlertKind
 from svcserver.kernel.backups import Backup, Backups
 from svcserver.kernel.host_history import KEPT_S, STEP_S, HostHistory
-from svcserver.kernel.host_state import (
-    HostFault,
-    HostState,
-    Incident,
-    MachineSample,
-    ServiceState,
-)
+from svcserver.kernel.host_state import HostFault, HostState, Incident, MachineSample, ServiceState
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.settings import parse_env_file
 from tests.live.dashboard_page import (

@@ -16,15 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from svcserver.web.eventstream import BEAT, FULL, SHARE
-from tests.live.dashboard_page import (
-    NAMES,
-    Host,
-    Visit,
-    comes_online,
-    here,
-    open_account,
-    visit,
-)
+from tests.live.dashboard_page import NAMES, Host, Visit, comes_online, here, open_account, visit
 from tests.live.real_browser import browser
 from tests.support.processes import SELDOM_S, eventually, register
 from tests.support.proves import proves

@@ -17,16 +17,7 @@ import pytest
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.metagame.accounts.store import add_game_server_key
-from tests.live.deploying import (
-    CITY,
-    HUNT,
-    PATH,
-    SIMULATOR,
-    deploy,
-    hand_out,
-    is_bound,
-    servers,
-)
+from tests.live.deploying import CITY, HUNT, PATH, SIMULATOR, deploy, hand_out, is_bound, servers
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.processes import (
     Service,

@@ -19,15 +19,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.live.edge_host import (
-    DEADLINE_S,
-    ROOT,
-    SECRET,
-    Host,
-    fingerprint_of,
-    memory_of,
-    running,
-)
+from tests.live.edge_host import DEADLINE_S, ROOT, SECRET, Host, fingerprint_of, memory_of, running
 from tests.support.processes import eventually
 from tests.support.proves import proves
 from tests.support.requirements import skip

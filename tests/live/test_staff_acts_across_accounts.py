@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.two_processes import (
-    ROUNDS,
-    Both,
-    Said,
-    at_once,
-    on_two_metagames,
-    statuses,
-)
+from tests.live.two_processes import ROUNDS, Both, Said, at_once, on_two_metagames, statuses
 from tests.support.isolates import isolates
 
 pytestmark = pytest.mark.live

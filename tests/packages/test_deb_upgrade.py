@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.ctl.units import KEEPERS, SERVICES, unit
-from tests.packages.support import (
-    LONGEST_BUILD_S,
-    STACK_IS_READY,
-    Alone,
-    System,
-    clean_system,
-    run,
-)
+from tests.packages.support import LONGEST_BUILD_S, STACK_IS_READY, Alone, System, clean_system, run
 from tests.support.packaging import recipe
 
 pytestmark = pytest.mark.packages

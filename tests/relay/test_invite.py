@@ -9,15 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.invite import (
-    LONGEST,
-    BadInvite,
-    Invite,
-    decode,
-    encode,
-    is_server_name,
-    read,
-)
+from svcserver.edge.invite import LONGEST, BadInvite, Invite, decode, encode, is_server_name, read
 from tests.support.proves import proves
 
 FP = "0a" * 32

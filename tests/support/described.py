@@ -21,13 +21,7 @@ from openapi_schema_validator import OAS31Validator, oas31_format_checker
 from svcserver.kernel.headers import ATTEMPT, GATEWAY, MACHINE, REQUEST_ID
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.web.front import FinishedRequest
-from svcserver.web.openapi import (
-    has_page,
-    operation,
-    refusal_responses,
-    schema,
-    shared_responses,
-)
+from svcserver.web.openapi import has_page, operation, refusal_responses, schema, shared_responses
 from svcserver.web.request import HttpRequest
 from svcserver.web.response import encode_body
 from svcserver.web.routes import Answer, WebRow

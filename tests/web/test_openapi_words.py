@@ -7,12 +7,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.policy import PUBLIC_MANAGEMENT
-from svcserver.metagame.owner.dashboard.document import (
-    EVERY_ROUTE,
-    MEANINGS,
-    PASSED,
-    describe,
-)
+from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, MEANINGS, PASSED, describe
 from svcserver.metagame.rows import Access
 from tests.support.game import Game
 

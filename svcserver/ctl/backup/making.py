@@ -19,11 +19,7 @@ from svcserver.ctl.backup import archive
 from svcserver.ctl.backup.archive import Contents, DatabaseCounts
 from svcserver.ctl.backup.sealing import SUFFIX, BackupLock, CannotSeal
 from svcserver.ctl.bundle import is_secret, secrets_of
-from svcserver.ctl.database_commands import (
-    copy_sqlite,
-    make_one_file,
-    sqlite_faults,
-)
+from svcserver.ctl.database_commands import copy_sqlite, make_one_file, sqlite_faults
 from svcserver.ctl.host import Host
 from svcserver.ctl.output import fail
 from svcserver.ctl.postgres import needs, pg_dump

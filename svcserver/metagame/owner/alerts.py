@@ -8,13 +8,7 @@ from attrs import define, field, frozen
 from sqlalchemy import Connection
 
 from svcserver.kernel import alert_channels, host_state
-from svcserver.kernel.alert_channels import (
-    MOST,
-    AlertChannel,
-    AlertChannels,
-    Delivery,
-    is_name,
-)
+from svcserver.kernel.alert_channels import MOST, AlertChannel, AlertChannels, Delivery, is_name
 from svcserver.kernel.alert_settings import (
     MAIL,
     PATTERN,

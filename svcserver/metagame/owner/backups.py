@@ -28,13 +28,7 @@ from svcserver.metagame.access.acting import staff_of
 from svcserver.metagame.accounts.audit import Act, AuditEntry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
-from svcserver.metagame.owner.signin import (
-    CODE,
-    CODE_HEADER,
-    SignInActs,
-    check_key_sent,
-    is_proven,
-)
+from svcserver.metagame.owner.signin import CODE, CODE_HEADER, SignInActs, check_key_sent, is_proven
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.files import Transfer, Transfers

@@ -14,14 +14,7 @@ import orjson
 import pytest
 
 from tests.live.deploying import deploy, servers
-from tests.support.processes import (
-    Service,
-    bearer,
-    eventually,
-    free_port,
-    metagame,
-    register,
-)
+from tests.support.processes import Service, bearer, eventually, free_port, metagame, register
 
 pytestmark = pytest.mark.live
 

@@ -10,14 +10,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from tests.live.attacks.support import (
-    arrive,
-    figures,
-    median_s,
-    newcomer_s,
-    over_tls,
-    until_over,
-)
+from tests.live.attacks.support import arrive, figures, median_s, newcomer_s, over_tls, until_over
 from tests.live.edge_host import Host, running
 from tests.support.processes import free_port
 

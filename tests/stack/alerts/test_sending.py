@@ -32,12 +32,7 @@ from svcserver.stack.alerts.delivering import NotDelivered
 from svcserver.stack.alerts.disks import Disk
 from svcserver.stack.alerts.machine_load import MachineLoad
 from svcserver.stack.alerts.rules import REPEAT_S, Alert
-from svcserver.stack.alerts.sending import (
-    AGAIN_S,
-    MOST_WAITING,
-    AlertSender,
-    requested_tests,
-)
+from svcserver.stack.alerts.sending import AGAIN_S, MOST_WAITING, AlertSender, requested_tests
 from svcserver.stack.alerts.watching import DOWN_S, LOOP_S, LOOPS, HostWatch
 from tests.support.proves import proves
 

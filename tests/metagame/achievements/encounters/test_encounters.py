@@ -6,11 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.achievements.encounters.feature import (
-    ContentTypes,
-    Encounter,
-    type_in_path,
-)
+from svcserver.metagame.achievements.encounters.feature import ContentTypes, Encounter, type_in_path
 from svcserver.metagame.achievements.encounters.rules import check_reply
 from tests.metagame.achievements.encounters.base import WithCharacter
 from tests.support.proves import proves
