@@ -14,15 +14,7 @@ from attrs import frozen
 from svcserver.db.tables import METADATA, ROW_ID
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.refusals import Conflict
-from svcserver.metagame.belongings.characters.rules import (
-    BASELINE,
-    MAX_CHARACTERS,
-    MAX_NAME,
-    Character,
-    Head,
-    new_character,
-    next_version,
-)
+from svcserver.metagame.belongings.characters import rules
 from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import of_requests
 
@@ -121,44 +113,44 @@ class SqlCharacters:
     tx: sa.Connection
     request_id: str = ""
 
-    def of_account(self, account_id: AccountId) -> list[Character]:
+    def of_account(self, account_id: AccountId) -> list[rules.Character]:
         """Return the account's characters with their data, oldest first."""
         rows = self.tx.execute(_OF_ACCOUNT, {"account": account_id})
-        return [Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
+        return [rules.Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
-    def saved_by(self, request_id: str) -> Character | None:
+    def saved_by(self, request_id: str) -> rules.Character | None:
         """Return the character in the state that this request saved; None if nothing was saved."""
         row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
         if row is None:
             return None
-        before = Head(*row[:5], row.saved_at)
+        before = rules.Head(*row[:5], row.saved_at)
         return before.saved(
             Document(row.data, row.size), before.update_version, row.saved_at // 1000
         )
 
-    def find(self, character_id: CharacterId) -> Head | None:
+    def find(self, character_id: CharacterId) -> rules.Head | None:
         if "\0" in character_id:
             return None
         row = self.tx.execute(_HEAD, {"wanted": character_id}).first()
-        return None if row is None else Head(*row)
+        return None if row is None else rules.Head(*row)
 
-    def all_of(self, account_id: AccountId, username: str, now: float) -> list[Character]:
+    def all_of(self, account_id: AccountId, username: str, now: float) -> list[rules.Character]:
         """Return the account's characters; if none exists, create one named after the user."""
         characters = self.of_account(account_id)
         if not characters:
-            characters = [new_character(account_id, username[:MAX_NAME], now)]
+            characters = [rules.new_character(account_id, username[: rules.MAX_NAME], now)]
             self.add(characters[0])
         return characters
 
-    def create(self, account_id: AccountId, name: str, now: float) -> Character:
+    def create(self, account_id: AccountId, name: str, now: float) -> rules.Character:
         """Create a character; raises Conflict if the account has ``MAX_CHARACTERS`` already."""
-        if self.tx.execute(_COUNT, {"account": account_id}).scalar_one() >= MAX_CHARACTERS:
+        if self.tx.execute(_COUNT, {"account": account_id}).scalar_one() >= rules.MAX_CHARACTERS:
             raise Conflict("this account has the maximum number of characters")
-        character = new_character(account_id, name, now)
+        character = rules.new_character(account_id, name, now)
         self.add(character)
         return character
 
-    def add(self, character: Character) -> None:
+    def add(self, character: rules.Character) -> None:
         """Insert a character and its first history row."""
         self.tx.execute(
             _ADD,
@@ -169,11 +161,11 @@ class SqlCharacters:
                 "update_version": character.update_version,
                 "created_at": int(character.created_at),
                 "modified_at": int(character.modified_at),
-                "save_id": self._add_save(character, BASELINE),
+                "save_id": self._add_save(character, rules.BASELINE),
             },
         )
 
-    def save(self, character: Character, reason: str) -> None:
+    def save(self, character: rules.Character, reason: str) -> None:
         """Insert a history row and make the character's row refer to it."""
         self.tx.execute(
             _POINT,
@@ -185,18 +177,20 @@ class SqlCharacters:
             },
         )
 
-    def make_newest(self, before: Head, data: Document, now: float, reason: str) -> Character:
+    def make_newest(
+        self, before: rules.Head, data: Document, now: float, reason: str
+    ) -> rules.Character:
         """Save ``data`` under a new version, which becomes the newest."""
 
         def highest(below: int) -> int:
             values = {"character": before.id, "below": below}
             return int(self.tx.execute(_HIGHEST, values).scalar_one() or 0)
 
-        after = before.saved(data, next_version(before.update_version, highest), now)
+        after = before.saved(data, rules.next_version(before.update_version, highest), now)
         self.save(after, reason)
         return after
 
-    def _add_save(self, character: Character, reason: str) -> Any:
+    def _add_save(self, character: rules.Character, reason: str) -> Any:
         row = {
             "character_id": character.id,
             "version": character.update_version,

@@ -15,16 +15,7 @@ from svcserver.db.upsert import Upsert
 from svcserver.kernel.ids import AccountId, CharacterId
 from svcserver.kernel.system import system
 from svcserver.metagame.belongings.characters.store import CHARACTERS
-from svcserver.metagame.belongings.inventory.rules import (
-    LOG_BYTES,
-    By,
-    Done,
-    InventoryHolder,
-    Note,
-    Policy,
-    check_owner,
-    plan,
-)
+from svcserver.metagame.belongings.inventory import rules
 from svcserver.metagame.belongings.items import NOTHING, Instance, Size, Stacked, Transaction
 
 ITEM_STACKS = sa.Table(
@@ -174,17 +165,17 @@ class SqlInventory:
     """
 
     tx: sa.Connection
-    log_bytes: int = LOG_BYTES
+    log_bytes: int = rules.LOG_BYTES
 
     def transact(
         self,
         account_id: AccountId,
         character_id: CharacterId | None,
         deal: Transaction,
-        by: By,
-        policy: Policy,
+        by: rules.By,
+        policy: rules.Policy,
         now: float,
-    ) -> Done:
+    ) -> rules.Done:
         """Apply ``deal`` completely, or raise an error. ``now`` is in epoch seconds.
 
         If the transaction id is a repeat, the stored reply is returned and nothing changes, even if
@@ -192,15 +183,15 @@ class SqlInventory:
         Conflict if the character would hold more than allowed, and the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
-        holder = check_owner(self.holder(character_id, transaction_id), account_id)
+        holder = rules.check_owner(self.holder(character_id, transaction_id), account_id)
         if holder.answer is not None:
-            return Done(holder.answer)
+            return rules.Done(holder.answer)
         owned, stack_ids, instance_ids = holder.character_id, deal.catalog_ids, deal.instance_ids
         stacks = self.stacks(owned, stack_ids) if stack_ids else {}
-        result = plan(deal, stacks, self.instances(owned, instance_ids), policy)
+        result = rules.plan(deal, stacks, self.instances(owned, instance_ids), policy)
         answer = deal.answer(result.report(deal, policy))
         if not stack_ids and not instance_ids:
-            return Done(answer)
+            return rules.Done(answer)
         self.grow(owned, holder.size, result.growth, policy)
         if result.stacks:
             self.put_stacks(owned, result.stacks)
@@ -210,12 +201,12 @@ class SqlInventory:
             self.put_instances(owned, list(result.instances.values()))
         stored = None if transaction_id is None else answer  # without an id there are no repeats
         at_ms = int(now * 1000)
-        self.note(Note(owned, transaction_id, at_ms, by, deal.source, result.changes, stored))
-        return Done(answer, result.oddities)
+        self.note(rules.Note(owned, transaction_id, at_ms, by, deal.source, result.changes, stored))
+        return rules.Done(answer, result.oddities)
 
     def holder(
         self, character_id: CharacterId | None, transaction_id: str | None
-    ) -> InventoryHolder | None:
+    ) -> rules.InventoryHolder | None:
         """Return the character's account and inventory size; None if the character does not exist.
 
         If the transaction is a repeat, the result has the stored reply.
@@ -230,11 +221,13 @@ class SqlInventory:
         if row is None:
             return None
         owner, answer, items, size = row
-        return InventoryHolder(
+        return rules.InventoryHolder(
             character_id, owner, answer, NOTHING if items is None else Size(items, size)
         )
 
-    def grow(self, character_id: CharacterId, held: Size, growth: Size, policy: Policy) -> None:
+    def grow(
+        self, character_id: CharacterId, held: Size, growth: Size, policy: rules.Policy
+    ) -> None:
         """Update the stored size of an inventory, before all other writes; raises Conflict."""
         if growth.items or growth.bytes:
             size = policy.grown(held, growth)
@@ -291,7 +284,7 @@ class SqlInventory:
         if ids:
             self.tx.execute(statement, [{"character": character_id, "id": name} for name in ids])
 
-    def note(self, note: Note) -> None:
+    def note(self, note: rules.Note) -> None:
         """Insert a row into the item log; now and then, delete the log's oldest rows."""
         changes = orjson.dumps(note.changes)
         self.tx.execute(

@@ -9,12 +9,7 @@ from svcserver.kernel import json
 from svcserver.kernel.envelope import envelope
 from svcserver.kernel.shapes import AsSent, TextWithNul
 from svcserver.metagame.belongings.documents import shallow_object
-from svcserver.metagame.belongings.loadouts.rules import (
-    ACCOUNT_SLOTS,
-    MAX_CHARACTER_SLOTS,
-    PERSISTENT,
-    Loadout,
-)
+from svcserver.metagame.belongings.loadouts import rules
 
 
 class SlotCounts(TypedDict):
@@ -47,7 +42,7 @@ class LoadoutSave:
         If the ``slot_index`` in a slot differs from the slot's name, the index is corrected.
         """
         value = shallow_object(self.data)
-        if name == PERSISTENT or value.get("slot_index") == int(name):
+        if name == rules.PERSISTENT or value.get("slot_index") == int(name):
             return self.data.encode()
         return json.dump({**value, "slot_index": int(name)})
 
@@ -59,26 +54,26 @@ class Activated(TypedDict):
     message: str
 
 
-def counts(loadout: Loadout, *, real: bool) -> SlotCounts:
+def counts(loadout: rules.Loadout, *, real: bool) -> SlotCounts:
     """Return the slot counts.
 
     With fixed (stub) progression, the account and the character have one slot each.
     """
     return {
-        "num_account_slots": ACCOUNT_SLOTS,
-        "max_account_slots": ACCOUNT_SLOTS,
+        "num_account_slots": rules.ACCOUNT_SLOTS,
+        "max_account_slots": rules.ACCOUNT_SLOTS,
         "num_character_slots": loadout.character_slots if real else 1,
-        "max_character_slots": MAX_CHARACTER_SLOTS if real else 1,
+        "max_character_slots": rules.MAX_CHARACTER_SLOTS if real else 1,
     }
 
 
-def show(loadout: Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
+def show(loadout: rules.Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
     """Return the reply with all saved loadouts and the slot counts."""
-    slots = sorted(name for name in elements if name != PERSISTENT)
+    slots = sorted(name for name in elements if name != rules.PERSISTENT)
     return envelope(
         {
             "loadouts": [json.Fragment(elements[name]) for name in slots],
-            "persistent": json.Fragment(elements[PERSISTENT]),
+            "persistent": json.Fragment(elements[rules.PERSISTENT]),
             **counts(loadout, real=real),
             "active_index": loadout.active_index if real else 0,
             "needs_migration": False,

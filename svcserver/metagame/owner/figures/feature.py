@@ -17,18 +17,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Malformed
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
-from svcserver.metagame.owner.figures.rules import (
-    DAY_S,
-    HOUR_S,
-    KEPT_S,
-    MINUTE_S,
-    FigureSpan,
-    Gathering,
-    Range,
-    StoredSpan,
-    columns,
-    start,
-)
+from svcserver.metagame.owner.figures import rules
 from svcserver.metagame.owner.health.rules import Counts, upper_bound
 from svcserver.metagame.replies import worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -60,7 +49,7 @@ class FiguresOverTime(TypedDict):
     playersMost: list[int]
 
 
-def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverTime:
+def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
     """Return the figures as lists; the current span's rates use only the seconds passed so far."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
@@ -84,7 +73,7 @@ def show(scope: Range, stored: Sequence[StoredSpan], now: float) -> FiguresOverT
     }
 
 
-def _rate(stored: StoredSpan, now: float) -> float:
+def _rate(stored: rules.StoredSpan, now: float) -> float:
     seconds = min(stored.step_s, max(1.0, now - stored.at))
     return round(stored.span.counts.completed / seconds, 3)
 
@@ -95,7 +84,7 @@ class Figures:
 
     ledger: Ledger
     wall_clock: Callable[[], float]
-    gathering: Gathering = field(factory=Gathering, init=False)
+    gathering: rules.Gathering = field(factory=rules.Gathering, init=False)
     _tidied: int = field(default=0, init=False)  # the hour of the last cleanup
 
     def write(self) -> Deferred[None]:
@@ -104,7 +93,7 @@ class Figures:
         If that fails, the figures are dropped. They are not stored again, because the commit may
         have succeeded, and no minute may be counted twice.
         """
-        gathered, hour = self.gathering.taken(), start(self.wall_clock(), HOUR_S)
+        gathered, hour = self.gathering.taken(), rules.start(self.wall_clock(), rules.HOUR_S)
         if not gathered:
             return succeed(None)
         tidies, self._tidied = hour != self._tidied, hour
@@ -117,12 +106,12 @@ class Figures:
 
         return self.ledger.write(work, ACROSS)
 
-    async def read(self, scope: Range) -> list[StoredSpan]:
+    async def read(self, scope: rules.Range) -> list[rules.StoredSpan]:
         """Return the spans of a range, including the current span."""
 
-        def work(tx: sa.Connection) -> list[StoredSpan]:
+        def work(tx: sa.Connection) -> list[rules.StoredSpan]:
             now = int(self.wall_clock())
-            since = start(now - scope.seconds, scope.step_s)
+            since = rules.start(now - scope.seconds, scope.step_s)
             return SqlFigures(tx).since(scope.step_s, since, now)
 
         return await self.ledger.read(work)
@@ -130,7 +119,9 @@ class Figures:
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
     """Return the service that stores the figures every minute and when the service stops."""
-    return Every(clock, MINUTE_S, figures.write, "writing the figures of a minute", at_end=True)
+    return Every(
+        clock, rules.MINUTE_S, figures.write, "writing the figures of a minute", at_end=True
+    )
 
 
 ADDED = (
@@ -138,7 +129,7 @@ ADDED = (
     "client_errors",
     "server_errors",
     "aborted",
-    *columns(),
+    *rules.columns(),
     "samples",
     "players_sum",
 )
@@ -175,22 +166,24 @@ class SqlFigures:
 
     tx: sa.Connection
 
-    def add(self, gathered: Sequence[StoredSpan]) -> None:
+    def add(self, gathered: Sequence[rules.StoredSpan]) -> None:
         """Add the figures to the stored spans, which contain the figures of all processes."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
         """Delete expired spans, and spans in the future, which a wrong clock has caused."""
-        for step, kept_s in KEPT_S.items():
-            self.tx.execute(_OLD, {"step": step, "before": now - kept_s, "later": now + DAY_S})
+        for step, kept_s in rules.KEPT_S.items():
+            self.tx.execute(
+                _OLD, {"step": step, "before": now - kept_s, "later": now + rules.DAY_S}
+            )
 
-    def since(self, step_s: int, at: int, now: int) -> list[StoredSpan]:
+    def since(self, step_s: int, at: int, now: int) -> list[rules.StoredSpan]:
         """Return the spans of this length that began at ``at`` or later, the oldest first."""
         values = {"step": step_s, "since": at, "until": now}
         return [_kept(row) for row in self.tx.execute(_SINCE, values)]
 
 
-def _row(stored: StoredSpan) -> dict[str, int | float]:
+def _row(stored: rules.StoredSpan) -> dict[str, int | float]:
     span = stored.span
     counts = span.counts
     return {
@@ -200,7 +193,7 @@ def _row(stored: StoredSpan) -> dict[str, int | float]:
         "client_errors": counts.client_errors,
         "server_errors": counts.server_errors,
         "aborted": counts.aborted,
-        **dict(zip(columns(), counts.latencies, strict=True)),
+        **dict(zip(rules.columns(), counts.latencies, strict=True)),
         "samples": span.samples,
         "players_sum": span.players_sum,
         "players_most": span.players_most,
@@ -210,11 +203,13 @@ def _row(stored: StoredSpan) -> dict[str, int | float]:
     }
 
 
-def _kept(row: sa.Row[Any]) -> StoredSpan:
-    latencies = [getattr(row, name) for name in columns()]
+def _kept(row: sa.Row[Any]) -> rules.StoredSpan:
+    latencies = [getattr(row, name) for name in rules.columns()]
     counts = Counts(row.completed, row.client_errors, row.server_errors, row.aborted, latencies)
     worst = row.players_most, row.loop_p95_ms, row.loop_longest_ms, row.rss_mb
-    return StoredSpan(row.step_s, row.at, FigureSpan(counts, row.samples, row.players_sum, *worst))
+    return rules.StoredSpan(
+        row.step_s, row.at, rules.FigureSpan(counts, row.samples, row.players_sum, *worst)
+    )
 
 
 @frozen
@@ -232,7 +227,7 @@ class FigureRoutes:
         role=Role.HELPER,
         when=lambda settings: settings.backend_health,
         reply=FiguresOverTime,
-        query={"range": Range},
+        query={"range": rules.Range},
         quiet=True,
     )
     async def over_time(self, call: Call) -> Answer:
@@ -243,7 +238,7 @@ class FigureRoutes:
         """
         await self.reads.take_of(call)
         try:
-            scope = Range(call.request.argument("range") or Range.HOUR)
+            scope = rules.Range(call.request.argument("range") or rules.Range.HOUR)
         except ValueError:
             raise Malformed("range is hour, day, week or weeks", code="bad_request") from None
         stored = await self.figures.read(scope)

@@ -10,16 +10,7 @@ from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
 from svcserver.kernel.roles import Role
 from svcserver.metagame.access.readlimit import ReadLimit
-from svcserver.metagame.owner.health.rules import (
-    SAMPLE_S,
-    WINDOW_S,
-    Counts,
-    Health,
-    LoopDelays,
-    LoopFigures,
-    Requests,
-    upper_bound,
-)
+from svcserver.metagame.owner.health import rules
 from svcserver.metagame.owner.memory import memory_mb
 from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.rows import Access, Call, Routes
@@ -77,23 +68,23 @@ class BriefReply(TypedDict):
     eventLoop: LoopReply | None
 
 
-def show_requests(counts: Counts) -> RequestReply:
+def show_requests(counts: rules.Counts) -> RequestReply:
     """Return the request figures of the last minute."""
     failed = 100 * counts.server_errors / counts.completed if counts.completed else 0.0
     return {
-        "windowSeconds": WINDOW_S,
+        "windowSeconds": rules.WINDOW_S,
         "completed": counts.completed,
         "clientErrors": counts.client_errors,
         "serverErrors": counts.server_errors,
         "aborted": counts.aborted,
-        "requestsPerSecond": round(counts.completed / WINDOW_S, 3),
+        "requestsPerSecond": round(counts.completed / rules.WINDOW_S, 3),
         "serverErrorPercent": round(failed, 1),
-        "latencyP50UpperMs": upper_bound(counts.latencies, 0.50),
-        "latencyP95UpperMs": upper_bound(counts.latencies, 0.95),
+        "latencyP50UpperMs": rules.upper_bound(counts.latencies, 0.50),
+        "latencyP95UpperMs": rules.upper_bound(counts.latencies, 0.95),
     }
 
 
-def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
+def show_brief(health: rules.Health, rss_mb: float | None, now: float) -> BriefReply:
     """Return the current health figures; ``rss_mb`` is None if the memory use is unknown."""
     return {
         "memoryMB": {"rss": None if rss_mb is None else round(rss_mb)},
@@ -102,7 +93,7 @@ def show_brief(health: Health, rss_mb: float | None, now: float) -> BriefReply:
     }
 
 
-def show_loop(loop: LoopFigures | None) -> LoopReply | None:
+def show_loop(loop: rules.LoopFigures | None) -> LoopReply | None:
     """Return the reply with the event loop's delays; None without samples."""
     if loop is None:
         return None
@@ -113,7 +104,7 @@ def show_loop(loop: LoopFigures | None) -> LoopReply | None:
 class Counting:
     """An observer that counts requests, except requests to routes marked ``quiet``."""
 
-    requests: Requests
+    requests: rules.Requests
     wall_clock: Callable[[], float]
 
     def __call__(self, done: FinishedRequest) -> None:
@@ -130,7 +121,7 @@ class Lateness:
     """A recorder of the intervals at which the reactor calls ``note``."""
 
     clock: Any
-    delays: LoopDelays
+    delays: rules.LoopDelays
     _last: float | None = field(default=None, init=False)
 
     def note(self) -> None:
@@ -140,10 +131,10 @@ class Lateness:
         self._last = now
 
 
-def loop_watch(clock: Any, delays: LoopDelays) -> Every:
+def loop_watch(clock: Any, delays: rules.LoopDelays) -> Every:
     """Return the service that measures the event loop's delays every 20 ms."""
     late = Lateness(clock, delays)
-    return Every(clock, SAMPLE_S, late.note, "measuring the event loop", at_once=True)
+    return Every(clock, rules.SAMPLE_S, late.note, "measuring the event loop", at_once=True)
 
 
 @define
@@ -165,7 +156,7 @@ class PlayersOnline:
         self._count = count
 
 
-def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
+def metric_figures(online: Online, health: rules.Health | None) -> dict[str, Figure]:
     """Return the metrics: players online; with ``health`` also requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
@@ -175,7 +166,7 @@ def metric_figures(online: Online, health: Health | None) -> dict[str, Figure]:
     return known | _health(health) if health is not None else known
 
 
-def _health(health: Health) -> dict[str, Figure]:
+def _health(health: rules.Health) -> dict[str, Figure]:
     counts = health.requests.since_start
     return {
         "svc_metagame_requests_total": Figure(
@@ -196,7 +187,7 @@ def _health(health: Health) -> dict[str, Figure]:
     }
 
 
-def _p95(health: Health) -> float:
+def _p95(health: rules.Health) -> float:
     report = health.loop.report()
     return 0.0 if report is None else report.p95
 
@@ -206,7 +197,7 @@ class HealthRoutes:
     """The route ``BackendHealth``, which exists only with BACKEND_HEALTH=1."""
 
     routes: ClassVar[Routes] = Routes(bare)
-    health: Health
+    health: rules.Health
     reads: ReadLimit
     wall_clock: Callable[[], float]
     started_at: float

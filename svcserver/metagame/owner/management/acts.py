@@ -17,13 +17,8 @@ from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.registration import Registration
 from svcserver.metagame.accounts.rules import MODES
 from svcserver.metagame.owner.build import Build
+from svcserver.metagame.owner.management import rules
 from svcserver.metagame.owner.management.instances import DeployedInstances
-from svcserver.metagame.owner.management.rules import (
-    PlayerStatus,
-    RunningGameServer,
-    Status,
-    Whereabouts,
-)
 from svcserver.metagame.play.matches import Sent, is_world
 from svcserver.metagame.play.matchmaking.store import LiveMatches
 from svcserver.metagame.play.presence.feature import Online
@@ -38,7 +33,7 @@ class _Variant:
     """A variant of the status; requests at the same time share one computation."""
 
     made_at: float = float("-inf")
-    status: Status | None = None
+    status: rules.Status | None = None
     waiting: list[Deferred[Any]] | None = None
 
 
@@ -57,11 +52,11 @@ class StatusReports:
     _full: _Variant = field(factory=_Variant, init=False)
     _limited: _Variant = field(factory=_Variant, init=False)
 
-    def full(self) -> Deferred[Status]:
+    def full(self) -> Deferred[rules.Status]:
         """Return the status with the players, for registered callers."""
         return self._cached(self._full, self._everybody)
 
-    def limited(self) -> Deferred[Status]:
+    def limited(self) -> Deferred[rules.Status]:
         """Return the status without players and instances, for unregistered callers."""
         return self._cached(self._limited, self._nobody)
 
@@ -78,24 +73,24 @@ class StatusReports:
         building.addBoth(self._made, variant)
         return mine
 
-    def _made(self, made: Status | Failure, variant: _Variant) -> None:
+    def _made(self, made: rules.Status | Failure, variant: _Variant) -> None:
         waiting, variant.waiting = variant.waiting or [], None
-        if isinstance(made, Status):
+        if isinstance(made, rules.Status):
             variant.made_at, variant.status = self.wall_clock(), made
         for waiter in waiting:
             if not waiter.called:
                 waiter.callback(made)
 
-    async def _nobody(self) -> Status:
+    async def _nobody(self) -> rules.Status:
         return await self._status([], [], limited=True)
 
-    async def _everybody(self) -> Status:
+    async def _everybody(self) -> rules.Status:
         beats = await self.online.all()
         names = await self.directory.names(beat.account_id for beat in beats)
         known = [self._whereabouts(beat) for beat in beats if beat.account_id in names]
         placed = await self.instances.place(known)
         players = [
-            PlayerStatus(
+            rules.PlayerStatus(
                 names[player.account_id], player.where, placed.of_player.get(player.account_id)
             )
             for player in known
@@ -103,19 +98,19 @@ class StatusReports:
         players.sort(key=lambda listed: listed.name.lower())
         return await self._status(players, placed.instances, limited=False)
 
-    def _whereabouts(self, beat: Beat) -> Whereabouts:
+    def _whereabouts(self, beat: Beat) -> rules.Whereabouts:
         where = place(beat.map, beat.state, self.settings.city_map)
-        return Whereabouts(beat.account_id, where, beat.map)
+        return rules.Whereabouts(beat.account_id, where, beat.map)
 
     async def _status(
         self,
-        players: Sequence[PlayerStatus],
-        instances: Sequence[RunningGameServer],
+        players: Sequence[rules.PlayerStatus],
+        instances: Sequence[rules.RunningGameServer],
         *,
         limited: bool,
-    ) -> Status:
+    ) -> rules.Status:
         mode = await self.registration.mode()
-        return Status(
+        return rules.Status(
             self.settings.server_name,
             self.build,
             mode if mode is not None and mode in MODES else "NONE",
@@ -182,7 +177,7 @@ class SeenPlayers:
     async def _report(self) -> None:
         since, self._looked = self._looked, self.wall_clock()
         fresh = [
-            Whereabouts(beat.account_id, place(beat.map, beat.state, self.city_map), beat.map)
+            rules.Whereabouts(beat.account_id, place(beat.map, beat.state, self.city_map), beat.map)
             for beat in await self.online.all()
             if beat.at >= since
         ]

@@ -20,14 +20,7 @@ from svcserver.metagame.belongings.inventory.store import SqlInventory, inventor
 from svcserver.metagame.belongings.items import Stacked, Transaction
 from svcserver.metagame.belongings.loadouts import rules as loadouts
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
-from svcserver.metagame.owner.passports.rules import (
-    Carried,
-    CarriedItems,
-    CarriedLoadout,
-    Taken,
-    Terms,
-    Unreadable,
-)
+from svcserver.metagame.owner.passports import rules
 
 REASON = "passport"
 
@@ -53,14 +46,14 @@ class Import:
 
     tx: Connection
     account_id: AccountId
-    terms: Terms
-    taken: Taken
+    terms: rules.Terms
+    taken: rules.Taken
     at: float
 
-    def take(self, character_id: CharacterId, name: str, carried_by: Carried) -> None:
+    def take(self, character_id: CharacterId, name: str, carried_by: rules.Carried) -> None:
         """Import items, currency and loadout; ``name`` is the character's name in messages."""
         items, loadout = carried_by.items, carried_by.loadout
-        if isinstance(items, Unreadable):
+        if isinstance(items, rules.Unreadable):
             self._leave(f"the items of {name}: {items.why}")
         elif items is not None:
             self._take_items(character_id, name, items)
@@ -68,7 +61,7 @@ class Import:
             self._take_loadout(character_id, name, loadout)
 
     def _take_items(
-        self, character_id: CharacterId, name: str, carried_items: CarriedItems
+        self, character_id: CharacterId, name: str, carried_items: rules.CarriedItems
     ) -> None:
         store = SqlInventory(self.tx, self.terms.policy.log_bytes)
         items = self._missing(store, character_id, self._allowed(carried_items, name))
@@ -90,7 +83,7 @@ class Import:
         self.taken.currencies += currencies
         self.taken.items += len(items.stacks) - currencies + len(items.instances)
 
-    def _allowed(self, items: CarriedItems, name: str) -> CarriedItems:
+    def _allowed(self, items: rules.CarriedItems, name: str) -> rules.CarriedItems:
         """Return the items that the import terms allow."""
         stacks, instances = items.stacks, items.instances
         money = [stack for stack in stacks if is_currency(stack)]
@@ -102,11 +95,11 @@ class Import:
             count = len(goods) + len(instances)
             self._leave(f"{count} items of {name}, which this host takes from nobody")
             goods, instances = [], []
-        return CarriedItems([*money, *goods], instances)
+        return rules.CarriedItems([*money, *goods], instances)
 
     def _missing(
-        self, store: SqlInventory, character_id: CharacterId, items: CarriedItems
-    ) -> CarriedItems:
+        self, store: SqlInventory, character_id: CharacterId, items: rules.CarriedItems
+    ) -> rules.CarriedItems:
         """Return the items that the character lacks, with the missing quantity for stacks."""
         held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
         own = store.instances(character_id, _names(item.instance_id for item in items.instances))
@@ -119,9 +112,11 @@ class Import:
         instances = {
             item.instance_id: item for item in items.instances if item.instance_id not in own
         }
-        return CarriedItems(list(stacks.values()), list(instances.values()))
+        return rules.CarriedItems(list(stacks.values()), list(instances.values()))
 
-    def _take_loadout(self, character_id: CharacterId, name: str, loadout: CarriedLoadout) -> None:
+    def _take_loadout(
+        self, character_id: CharacterId, name: str, loadout: rules.CarriedLoadout
+    ) -> None:
         if not self.terms.takes("loadouts"):
             self._leave(f"the loadout of {name}, which this host takes from nobody")
             return
@@ -145,9 +140,9 @@ class Import:
         store.save(after, taken, int(self.at * 1000), REASON)
         self.taken.loadouts += 1
 
-    def _element(self, read: bytes | Unreadable) -> bytes:
+    def _element(self, read: bytes | rules.Unreadable) -> bytes:
         """Return a loadout element in the form in which it is stored; raises Malformed."""
-        if isinstance(read, Unreadable):
+        if isinstance(read, rules.Unreadable):
             raise Malformed(read.why)
         if len(read) > self.terms.loadout_bytes:
             raise Malformed("data is too large")

@@ -23,17 +23,8 @@ from svcserver.metagame.accounts.rules import Account, EndedSessions, end_sessio
 from svcserver.metagame.accounts.sessions import Sessions
 from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.moderation.rules import person
+from svcserver.metagame.owner.people import rules
 from svcserver.metagame.owner.people.data import exported
-from svcserver.metagame.owner.people.rules import (
-    AccountDetails,
-    AccountFilter,
-    ListedAccount,
-    SortOrder,
-    check_deletable,
-    check_merge,
-    check_new_key,
-    check_owner,
-)
 from svcserver.metagame.owner.people.store import SqlPeople, remove
 from svcserver.metagame.owner.wire import AccountExport
 from svcserver.metagame.play.presence.feature import Online
@@ -56,8 +47,8 @@ class PeopleActs:
     wall_clock: Callable[[], float]
 
     async def listed(
-        self, order: SortOrder, only: AccountFilter, text: str, skip: int, count: int
-    ) -> list[ListedAccount]:
+        self, order: rules.SortOrder, only: rules.AccountFilter, text: str, skip: int, count: int
+    ) -> list[rules.ListedAccount]:
         """Return the accounts that pass the filter ``only`` and whose name or id contains ``text``.
 
         The first ``skip`` accounts are left out; at most ``count`` are returned.
@@ -72,7 +63,7 @@ class PeopleActs:
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
-    async def person(self, who: str) -> AccountDetails:
+    async def person(self, who: str) -> rules.AccountDetails:
         """Return the details of the account with this name or id; raises Missing."""
         return await self.ledger.read(
             lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
@@ -113,7 +104,7 @@ class PersonWork:
 
         def act(tx: Connection, trace: Trace) -> Keyed:
             account, accounts = self._owned(tx, trace), SqlAccounts(tx)
-            check_new_key(proven=proven)
+            rules.check_new_key(proven=proven)
             key = new_account_key()
             accounts.replace_key(account.id, key)
             return Keyed(account, key, self._end(tx, account))
@@ -128,7 +119,7 @@ class PersonWork:
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
             source, target = self._owned(tx, trace), person(SqlAccounts(tx), to)
-            check_merge(source, target)
+            rules.check_merge(source, target)
             trace.before = {source.username: source.notes, target.username: target.notes}
             moved = source.notes
             for account, more in ((source, -moved), (target, moved)):
@@ -155,7 +146,7 @@ class PersonWork:
             member = guilds.member(account.id)
             guild = None if member is None else guilds.guild(member.guild_id)
             leads = guild is not None and guild.leader == account.id
-            check_deletable(account, guild.name if guild is not None and leads else "")
+            rules.check_deletable(account, guild.name if guild is not None and leads else "")
             export, ended = self._exported(tx, account), self._end(tx, account)
             trace.before, trace.after = {"id": account.id}, {"rows": remove(tx, ended)}
             return Removed(account, export, ended)
@@ -163,7 +154,7 @@ class PersonWork:
         return act
 
     def _owned(self, tx: Connection, trace: Trace) -> Account:
-        check_owner(self.staff)
+        rules.check_owner(self.staff)
         account = person(SqlAccounts(tx), self.who)
         trace.target = account.username
         return account

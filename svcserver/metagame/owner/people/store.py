@@ -11,13 +11,8 @@ from svcserver.kernel.ids import AccountId
 from svcserver.metagame.accounts.rules import Account, EndedSessions
 from svcserver.metagame.accounts.sanctions import SANCTIONS, SanctionKind, SqlSanctions
 from svcserver.metagame.accounts.store import ACCOUNT_KEYS, ACCOUNTS, SqlAccounts, bury, fold
+from svcserver.metagame.owner.people import rules
 from svcserver.metagame.owner.people.data import erase
-from svcserver.metagame.owner.people.rules import (
-    AccountDetails,
-    AccountFilter,
-    ListedAccount,
-    SortOrder,
-)
 
 ACCOUNT_SEEN = sa.Table(
     "account_seen",
@@ -36,9 +31,9 @@ _ROLE = sa.case(
 )
 _NAME = sa.func.lower(_A.username)
 _ORDERS = {
-    SortOrder.NAME: (_NAME, _A.id),
-    SortOrder.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
-    SortOrder.ROLE: (_ROLE, _NAME, _A.id),
+    rules.SortOrder.NAME: (_NAME, _A.id),
+    rules.SortOrder.SEEN: (_SEEN.is_(None), _SEEN.desc(), _NAME, _A.id),
+    rules.SortOrder.ROLE: (_ROLE, _NAME, _A.id),
 }
 
 
@@ -47,15 +42,15 @@ def _sanctioned_with(kind: SanctionKind) -> sa.ColumnElement[bool]:
     return _A.id.in_(sa.select(SANCTIONS.c.account_id).where(*held))
 
 
-_FILTERS: Mapping[AccountFilter, sa.ColumnElement[bool]] = {
-    AccountFilter.ALL: sa.true(),
-    AccountFilter.STAFF: _ROLE < 3,
-    AccountFilter.BANNED: _sanctioned_with(SanctionKind.BAN),
-    AccountFilter.MUTED: _sanctioned_with(SanctionKind.MUTE),
+_FILTERS: Mapping[rules.AccountFilter, sa.ColumnElement[bool]] = {
+    rules.AccountFilter.ALL: sa.true(),
+    rules.AccountFilter.STAFF: _ROLE < 3,
+    rules.AccountFilter.BANNED: _sanctioned_with(SanctionKind.BAN),
+    rules.AccountFilter.MUTED: _sanctioned_with(SanctionKind.MUTE),
 }
 
 
-def _list(order: SortOrder, only: AccountFilter) -> sa.Select[tuple[str, int | None]]:
+def _list(order: rules.SortOrder, only: rules.AccountFilter) -> sa.Select[tuple[str, int | None]]:
     accounts = sa.select(_A.id, _SEEN).outerjoin(ACCOUNT_SEEN, ACCOUNT_SEEN.c.account_id == _A.id)
     like = {"escape": "\\"}
     wanted = sa.or_(
@@ -71,7 +66,9 @@ def _list(order: SortOrder, only: AccountFilter) -> sa.Select[tuple[str, int | N
     )
 
 
-_LISTS = {(order, only): _list(order, only) for order in SortOrder for only in AccountFilter}
+_LISTS = {
+    (order, only): _list(order, only) for order in rules.SortOrder for only in rules.AccountFilter
+}
 _SANCTIONED = sa.select(SANCTIONS.c.account_id, SANCTIONS.c.kind).where(
     SANCTIONS.c.account_id.in_(sa.bindparam("ids", expanding=True)),
     SANCTIONS.c.ends_at > sa.bindparam("now"),
@@ -111,13 +108,13 @@ class SqlPeople:
 
     def listed(
         self,
-        order: SortOrder,
-        only: AccountFilter,
+        order: rules.SortOrder,
+        only: rules.AccountFilter,
         text: str,
         skip: int,
         count: int,
         now: float,
-    ) -> list[ListedAccount]:
+    ) -> list[rules.ListedAccount]:
         """Return the accounts that pass the filter ``only`` and whose name or id contains ``text``.
 
         The first ``skip`` accounts are left out; at most ``count`` are returned.
@@ -130,18 +127,18 @@ class SqlPeople:
             _SKIP: skip,
             _COUNT: count,
         }
-        if only in (AccountFilter.BANNED, AccountFilter.MUTED):
+        if only in (rules.AccountFilter.BANNED, rules.AccountFilter.MUTED):
             sent["now"] = int(now)
         times = {row.id: row.at for row in self.tx.execute(_LISTS[order, only], sent)}
         accounts = SqlAccounts(self.tx).find_all(times)
         held = self._sanctioned(times, now)
         return [
-            ListedAccount(accounts[account_id], at, held.get(account_id, frozenset()))
+            rules.ListedAccount(accounts[account_id], at, held.get(account_id, frozenset()))
             for account_id, at in times.items()
             if account_id in accounts
         ]
 
-    def person(self, account: Account, now: float) -> AccountDetails:
+    def person(self, account: Account, now: float) -> rules.AccountDetails:
         """Return the details of an account."""
         row = self.tx.execute(_ONE, {"wanted": account.id}).one()
         sanctions = {kind: SqlSanctions(self.tx).find(account.id, kind) for kind in SanctionKind}
@@ -150,7 +147,7 @@ class SqlPeople:
             for kind, sanction in sanctions.items()
             if sanction is not None and sanction.holds(now)
         }
-        return AccountDetails(account, row.created_at, row.at, row.key_hash, held)
+        return rules.AccountDetails(account, row.created_at, row.at, row.key_hash, held)
 
     def _sanctioned(
         self, ids: Iterable[AccountId], now: float

@@ -11,12 +11,7 @@ from svcserver.kernel.shapes import Moment, pascal_case, spelled
 from svcserver.kernel.times import iso
 from svcserver.metagame.accounts.sanctions import SanctionKind
 from svcserver.metagame.accounts.wire import FINGERPRINT, Reason
-from svcserver.metagame.owner.people.rules import (
-    AccountDetails,
-    AccountFilter,
-    ListedAccount,
-    SortOrder,
-)
+from svcserver.metagame.owner.people import rules
 from svcserver.metagame.owner.wire import AccountExport, SanctionEntry, Who, described
 from svcserver.metagame.play.presence.rules import Place
 
@@ -117,24 +112,24 @@ def read_text(argument: str | None) -> str:
     return text
 
 
-def read_order(text: str | None) -> SortOrder:
+def read_order(text: str | None) -> rules.SortOrder:
     """Return the sort order from the query (by name if absent); raises Malformed."""
     try:
-        return SortOrder(text or SortOrder.NAME)
+        return rules.SortOrder(text or rules.SortOrder.NAME)
     except ValueError:
         raise Malformed("Sort must be name, seen or role", code="bad_request") from None
 
 
-def read_filter(text: str | None) -> AccountFilter:
+def read_filter(text: str | None) -> rules.AccountFilter:
     """Return the accounts to list from the query (all if absent); raises Malformed."""
     try:
-        return AccountFilter(text or AccountFilter.ALL)
+        return rules.AccountFilter(text or rules.AccountFilter.ALL)
     except ValueError:
         raise Malformed("Only must be all, staff, banned or muted", code="bad_request") from None
 
 
 def show_list(
-    accounts: Sequence[ListedAccount], where: Mapping[AccountId, Place], offset: int
+    accounts: Sequence[rules.ListedAccount], where: Mapping[AccountId, Place], offset: int
 ) -> PeopleReply:
     """Return the reply with a page of accounts.
 
@@ -157,7 +152,7 @@ def show_list(
     }
 
 
-def show_person(details: AccountDetails, where: Mapping[AccountId, Place]) -> PersonView:
+def show_person(details: rules.AccountDetails, where: Mapping[AccountId, Place]) -> PersonView:
     """Return the reply with one account."""
     return {
         "id": details.account.id,

@@ -13,32 +13,22 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.signals import PartyChanged
 from svcserver.kernel.times import DAY_S
 from svcserver.metagame.once import ONLY, Attempt, results
-from svcserver.metagame.social.parties.rules import (
-    DECLINE_PAUSE_S,
-    INVITE_S,
-    MAX_SENT,
-    SENT_S,
-    Parties,
-    Party,
-    PartyCandidate,
-    PartyInvitation,
-    PartyState,
-)
+from svcserver.metagame.social.parties import rules
 
 T = TypeVar("T")
 Left = Callable[[BoardTransaction, PartyChanged], None]
-Candidate = Callable[[BoardTransaction, str], PartyCandidate | None]
+Candidate = Callable[[BoardTransaction, str], rules.PartyCandidate | None]
 
 # a day is enough: members poll every few seconds, and the rules remove silent ones much earlier
-PARTIES = Kind("parties", Party, lives_s=DAY_S, kept_by_reading=True)
+PARTIES = Kind("parties", rules.Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 # not sealed: a forged entry only keeps a silent member in the party
 HEARD = Kind("party_heard", float, lives_s=DAY_S, compared=False, sealed=False)
-RECEIVED = Kind("party_invites_to", tuple[PartyInvitation, ...], lives_s=INVITE_S)
-PENDING = Kind("party_invites_of", tuple[PartyInvitation, ...], lives_s=INVITE_S)
-SENT = Quota.named("party_invites_sent", MAX_SENT, SENT_S)
-DECLINED = Kind("party_declined", float, lives_s=DECLINE_PAUSE_S, most=MOST)
-RESULTS = results("party_results", PartyState)
+RECEIVED = Kind("party_invites_to", tuple[rules.PartyInvitation, ...], lives_s=rules.INVITE_S)
+PENDING = Kind("party_invites_of", tuple[rules.PartyInvitation, ...], lives_s=rules.INVITE_S)
+SENT = Quota.named("party_invites_sent", rules.MAX_SENT, rules.SENT_S)
+DECLINED = Kind("party_declined", float, lives_s=rules.DECLINE_PAUSE_S, most=MOST)
+RESULTS = results("party_results", rules.PartyState)
 
 
 @define
@@ -56,10 +46,10 @@ class BoardParties:
     def new_id(self) -> str:
         return self.transaction.new_id()
 
-    def party(self, party_id: str) -> Party | None:
+    def party(self, party_id: str) -> rules.Party | None:
         return self.transaction.get(PARTIES, party_id)
 
-    def keep(self, party: Party) -> None:
+    def keep(self, party: rules.Party) -> None:
         self.transaction.put(PARTIES, party.id, party)
 
     def end(self, party_id: str) -> None:
@@ -80,25 +70,27 @@ class BoardParties:
     def mark_seen(self, account_id: AccountId) -> None:
         mark_seen(self.transaction, account_id)
 
-    def received(self, recipient: AccountId) -> tuple[PartyInvitation, ...]:
+    def received(self, recipient: AccountId) -> tuple[rules.PartyInvitation, ...]:
         """Return the invites to a recipient, oldest first; some may have expired."""
         return self.transaction.get(RECEIVED, recipient) or ()
 
-    def keep_received(self, recipient: AccountId, invites: tuple[PartyInvitation, ...]) -> None:
+    def keep_received(
+        self, recipient: AccountId, invites: tuple[rules.PartyInvitation, ...]
+    ) -> None:
         self._keep(RECEIVED, recipient, invites)
 
-    def pending(self, party_id: str) -> tuple[PartyInvitation, ...]:
+    def pending(self, party_id: str) -> tuple[rules.PartyInvitation, ...]:
         """Return the party's unanswered invites."""
         return self.transaction.get(PENDING, party_id) or ()
 
-    def keep_pending(self, party_id: str, invites: tuple[PartyInvitation, ...]) -> None:
+    def keep_pending(self, party_id: str, invites: tuple[rules.PartyInvitation, ...]) -> None:
         self._keep(PENDING, party_id, invites)
 
     def _keep(
         self,
-        kind: Kind[tuple[PartyInvitation, ...]],
+        kind: Kind[tuple[rules.PartyInvitation, ...]],
         key: str,
-        invites: tuple[PartyInvitation, ...],
+        invites: tuple[rules.PartyInvitation, ...],
     ) -> None:
         if invites:
             self.transaction.put(kind, key, invites)
@@ -122,11 +114,11 @@ class BoardParties:
         for follow in self.also_left:
             follow(self.transaction, news)
 
-    def candidate(self, party_id: str) -> PartyCandidate | None:
+    def candidate(self, party_id: str) -> rules.PartyCandidate | None:
         return self.candidate_of(self.transaction, party_id)
 
 
-def _no_candidate(transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
+def _no_candidate(transaction: BoardTransaction, party_id: str) -> rules.PartyCandidate | None:
     return None
 
 
@@ -142,19 +134,19 @@ class LiveParties:
     also_left: tuple[Left, ...] = ()
     candidate: Candidate = _no_candidate
 
-    def rules_on(self, transaction: BoardTransaction) -> Parties:
+    def rules_on(self, transaction: BoardTransaction) -> rules.Parties:
         """Return the party rules for an open board transaction."""
-        return Parties(BoardParties(transaction, self.also_left, self.candidate))
+        return rules.Parties(BoardParties(transaction, self.also_left, self.candidate))
 
     def act(
-        self, work: Callable[[Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
+        self, work: Callable[[rules.Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
         """Run ``work`` with the party rules in a new board transaction."""
         return attempt.transact(
             self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )
 
-    def party_of(self, account_id: AccountId) -> Deferred[Party | None]:
+    def party_of(self, account_id: AccountId) -> Deferred[rules.Party | None]:
         """Return the player's current party, or None."""
         return self.act(lambda parties: parties.party_of(account_id), near(account_id))
 

@@ -11,34 +11,24 @@ from svcserver.kernel.json import Json
 from svcserver.kernel.readers import reader
 from svcserver.kernel.shapes import As, First, Ignored, Lenient, Moment, Skipping, whole
 from svcserver.kernel.times import iso
-from svcserver.metagame.social.slayerlinks.rules import (
-    INVITE_HOURS,
-    LINK_HOURS,
-    NO_SLOT,
-    NOBODY,
-    SLOTS,
-    InviteAction,
-    InviteAnswer,
-    Link,
-    LinkInvite,
-)
+from svcserver.metagame.social.slayerlinks import rules
 
 MAX_ASKED = 50
-CONFIG = {"link_duration_hours": LINK_HOURS, "invite_expiry_hours": INVITE_HOURS}
-Slot = Annotated[int, whole(SLOTS[0], SLOTS[-1], digits=3)]
+CONFIG = {"link_duration_hours": rules.LINK_HOURS, "invite_expiry_hours": rules.INVITE_HOURS}
+Slot = Annotated[int, whole(rules.SLOTS[0], rules.SLOTS[-1], digits=3)]
 _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
     """Return the slot; None for null or an empty string; NO_SLOT for an invalid value."""
-    return None if sent in (None, "") else _slot_of(sent) or NO_SLOT
+    return None if sent in (None, "") else _slot_of(sent) or rules.NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
     """Return the account id; None for null or an empty string; NOBODY for any other type."""
     if sent in (None, ""):
         return None
-    return sent if isinstance(sent, str) else NOBODY
+    return sent if isinstance(sent, str) else rules.NOBODY
 
 
 AnySlot = Annotated[int | None, As(read_slot, {"type": ["integer", "string", "null"]})]
@@ -52,7 +42,7 @@ class SlayerInviteAnswer:
     ``slot`` is the slot that the caller wants to use, if the answer accepts the invite.
     """
 
-    action: Lenient[InviteAction | None]
+    action: Lenient[rules.InviteAction | None]
     account_id: Lenient[str | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
@@ -66,16 +56,16 @@ class SlayerInviteWish:
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
-    action: Lenient[InviteAction | None] = None
+    action: Lenient[rules.InviteAction | None] = None
     link_id: Lenient[str | None] = None
     invite_id: Lenient[str | None] = None
     action_source: Ignored = None
 
 
-def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> InviteAnswer:
+def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> rules.InviteAnswer:
     """Return the answer to an invite in the form that the rules need."""
     ids = [text for text in (sent.link_id, sent.invite_id) if text]
-    return InviteAnswer(sent.action, sent.account_id, ids, sent.slot)
+    return rules.InviteAnswer(sent.action, sent.account_id, ids, sent.slot)
 
 
 @frozen
@@ -164,7 +154,7 @@ class AvailabilityReply(TypedDict):
     availability: list[SlayerAvailability]
 
 
-def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
+def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
     """Return the wire form of an invite, as seen by ``me``."""
     is_mine = invite.sender == me
     return {
@@ -177,7 +167,7 @@ def show_invite(invite: LinkInvite, me: AccountId) -> SlayerInvite:
     }
 
 
-def show_link(link: Link) -> SlayerLink:
+def show_link(link: rules.Link) -> SlayerLink:
     """Return the wire form of a link, as seen by the player on this side."""
     return {
         "account_id": link.partner,
@@ -189,18 +179,18 @@ def show_link(link: Link) -> SlayerLink:
     }
 
 
-def show_invites(invites: Iterable[LinkInvite], me: AccountId) -> list[SlayerInvite]:
+def show_invites(invites: Iterable[rules.LinkInvite], me: AccountId) -> list[SlayerInvite]:
     """Return the wire form of invites, as seen by ``me``."""
     return [show_invite(invite, me) for invite in invites]
 
 
-def show_links(links: Iterable[Link]) -> list[SlayerLink]:
+def show_links(links: Iterable[rules.Link]) -> list[SlayerLink]:
     """Return the wire form of one player's links."""
     return [show_link(link) for link in links]
 
 
 def show_status(
-    invites: Iterable[LinkInvite], links: Iterable[Link], me: AccountId
+    invites: Iterable[rules.LinkInvite], links: Iterable[rules.Link], me: AccountId
 ) -> SlayerStatus:
     """Return the wire form of invites and links in one reply."""
     return {"invites": show_invites(invites, me), "links": show_links(links), "config": CONFIG}
