@@ -49,7 +49,7 @@ class Containers:
             self._warn(error)
 
     async def has_image(self, name: str) -> bool | None:
-        """Return whether the node has an image; None if its engine does not answer."""
+        """Return whether the node has an image, or None if the node's engine does not answer."""
         try:
             await self.api.call("GET", f"/images/{quote(name, safe='/:')}/json")
         except EngineError as error:

@@ -198,7 +198,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 @define(eq=False)
 class Changes:
-    """Reports to the host that game servers have started or ended, one report at a time."""
+    """The reports to the host that game servers have started or ended, sent one at a time."""
 
     clock: Any
     link: HostLink

@@ -1,6 +1,6 @@
-"""The scheduler of firewall runs: one at a time, rate-limited, retried on failure.
+"""The scheduler of firewall runs, which limits their rate and repeats failed runs.
 
-Changes that arrive during the wait are combined into one run.
+Only one run is in progress at a time. Changes that arrive before the next run are combined in it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ class Applier:
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
         """Open exactly these addresses, now or ``interval_s`` seconds after the last run.
 
-        With ``at_once``, wait only for a run in progress; used when an address is removed.
+        With ``at_once``, wait only for a run in progress. Use this when an address is removed.
         """
         self._wanted = ips
         if at_once:

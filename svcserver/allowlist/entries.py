@@ -26,7 +26,7 @@ _LONGEST = 45  # characters of any address
 
 
 class InvalidIp(ValueError):
-    """The ports are not opened for this address; ``reason`` is the reason code in the answer."""
+    """The error for an address that cannot be opened; ``reason`` is the code in the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,7 +34,7 @@ class InvalidIp(ValueError):
 
 
 class Full(Exception):
-    """The maximum number of open addresses is reached."""
+    """The error when the maximum number of addresses is open."""
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
@@ -117,7 +117,10 @@ class Entries:
     _until: dict[str, float] = field(factory=dict, init=False)
 
     def displace_for(self, ip: str) -> list[str]:
-        """Remove the oldest addresses of a full network to make room for ``ip``; return them."""
+        """Remove the oldest addresses of a full network to make room for ``ip``.
+
+        Return the removed addresses.
+        """
         gone: list[str] = []
         if ip in self._until or ":" not in ip:
             return gone
@@ -136,7 +139,7 @@ class Entries:
         return min(self.limit, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """Open ``ip`` (canonical) from ``now`` on; return whether it is new. Raises Full."""
+        """Open ``ip`` (canonical) from ``now`` on; return whether ``ip`` is new. Raises Full."""
         self.displace_for(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.limit:
@@ -161,7 +164,8 @@ class Entries:
     def restore(self, saved: Iterable[OpenAddress], now: float, *, allow_private: bool) -> int:
         """Restore saved entries that are still valid; return the number of open addresses.
 
-        An entry never lasts longer than ``ttl_s`` from now, whatever the file says.
+        An entry expires ``ttl_s`` seconds from now at the latest, even if the file has a later
+        time.
         """
         for entry in sorted(saved, key=lambda saved_entry: saved_entry.expires_at):
             try:

@@ -1,6 +1,6 @@
 """The supported firewalls behind one interface.
 
-``apply`` applies a Rule, ``describe`` returns the exact text that would run. A Rule without
+``apply`` applies a Rule, and ``describe`` returns the exact text that would run. A Rule without
 addresses closes the ports. Spec: 2 §4 Allowlist helper.
 """
 
@@ -223,7 +223,7 @@ class Paths:
 
 
 class NoFirewall(Exception):
-    """No usable firewall was found; ``str()`` is the message to print."""
+    """The error when no usable firewall is found; ``str()`` is the message to print."""
 
 
 def choose(

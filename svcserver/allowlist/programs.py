@@ -21,12 +21,12 @@ _WINDOWS = ("SYSTEMROOT", "SYSTEMDRIVE", "PATH", "PATHEXT", "PSMODULEPATH", "TEM
 
 
 class FirewallError(Exception):
-    """A firewall program failed; ``str()`` is one short line."""
+    """The error of a failed firewall program; ``str()`` is one short line."""
 
 
 @frozen
 class ProgramOutput:
-    """A program's exit code (-1: killed) and output."""
+    """A program's output and exit code, which is -1 if the program was killed."""
 
     code: int
     out: str

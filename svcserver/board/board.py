@@ -25,8 +25,9 @@ Key = tuple[Kind[Any], str]
 class BoardTransaction(ABC):
     """The board's unit of work, which collects writes, ids and events until the commit.
 
-    ``now`` is the time in epoch seconds by the engine's clock, the same in every run of the work.
-    ``ids`` has the ids that earlier runs of the work created; a repeated run gets the same ids.
+    ``now`` is the time in epoch seconds by the engine's clock; it is the same in every run of the
+    work. ``ids`` has the ids that earlier runs of the work created; a repeated run gets the same
+    ids.
     """
 
     __slots__ = ("_drawn", "_ids", "news", "now", "written")
@@ -97,7 +98,9 @@ class Board(Protocol):
         """True if other processes use the same live state."""
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        """Run ``work``; the Deferred fires with its result after commit and delivery of events.
+        """Run ``work`` and commit; the Deferred fires with the result of ``work``.
+
+        The Deferred fires when this process has delivered the events that ``work`` published.
 
         ``near`` names entries that ``work`` always reads, so that an external engine loads them
         together. ``near`` must not affect the result.

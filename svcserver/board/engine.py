@@ -190,7 +190,7 @@ def _cut(connection: EngineConnection) -> None:
 
 @define(eq=False, slots=False)
 class EngineConnection:
-    """A connection that reconnects automatically; ``wire`` is set while it is usable.
+    """A connection that reconnects automatically; ``wire`` is None while disconnected.
 
     ``prepare`` sends the first commands. A PING every ``BEAT_S`` detects a dead connection.
     """

@@ -67,7 +67,7 @@ class Loaded:
 
 @define
 class MissingData:
-    """The keys, lists and counts that a run needed but that were not loaded yet."""
+    """The keys, lists and counts that a run of the work needed but that were not loaded yet."""
 
     entries: dict[Key, None] = field(factory=dict)
     lists: dict[Kind[Any], None] = field(factory=dict)

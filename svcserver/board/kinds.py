@@ -18,7 +18,7 @@ class Kind(Generic[T]):
     """A kind of entries with one value type; create each kind once, in a module or a service.
 
     Values are immutable: frozen attrs classes, tuples, frozensets, strings and numbers. ``shape``
-    is their type, which an external engine needs to store them as JSON.
+    is the type of the values; an external engine needs it to store values as JSON.
 
     ``lives_s`` is an entry's time to live in seconds. The time restarts with each write or, with
     ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a memory

@@ -155,11 +155,11 @@ class MemoryBoard:
         return saved
 
     def restore(self, saved: dict[str, list[Any]]) -> None:
-        """Load entries that ``saved`` returned into a board that is not yet in use."""
+        """Load the result of ``saved`` into this board, which must not be in use yet."""
         self._tables.saved = saved
 
     def held(self, kind: Kind[Any]) -> int:
-        """Return how many entries of a kind are in memory, including expired ones."""
+        """Return how many entries of a kind are in memory, including expired entries."""
         return len(self._tables[kind])
 
     def _run(self, work: Work[T], now: float) -> tuple[T, MemoryTransaction]:
@@ -193,7 +193,7 @@ class MemoryBoard:
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:
-        """Remove some expired entries of one kind, so that even unused kinds shrink."""
+        """Remove some expired entries of one kind; reads remove only those of their own kind."""
         tables = list(self._tables.values())
         _reclaim(tables[self._commits // SWEEP_EVERY % len(tables)], now, SWEPT)
 

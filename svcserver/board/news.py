@@ -144,7 +144,7 @@ class NewsFeed:
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """Return the messages after the last known one, or None if these cannot be determined."""
+        """Return the messages after the last known message, or None if it cannot be found."""
         last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
@@ -154,7 +154,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the engine has restarted since the last connection, else none."""
+        """Return all messages if the engine has restarted since the last connection, or else []."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

@@ -245,7 +245,7 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle ``PORTION`` bytes per reactor turn, and pause reading until all are handled.
+        """Handle ``PORTION`` bytes per reactor turn, and pause reading until all bytes are handled.
 
         The bytes wait if the chat has used its share of the turn. A client that exceeds the stanza
         rate waits after each portion. An upgrade request that is too long closes the connection.

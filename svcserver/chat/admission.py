@@ -37,8 +37,8 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 class Lockout:
     """The counts of failed log-ins: for each pair of account and address, and for each address.
 
-    The address is the one that the gateway forwards; IPv6 addresses are counted by /64 network. A
-    direct caller has the address "", which is counted only together with an account.
+    The gateway forwards the address; IPv6 addresses are counted by /64 network. A client that
+    bypasses the gateway has the address "", which is counted only together with an account.
     """
 
     transaction: BoardTransaction
@@ -170,7 +170,7 @@ class Admission:
         return is_logged
 
     def omitted_text(self) -> str:
-        """Return the end of a log line: how many lines were omitted since the previous call."""
+        """Return the end of a log line, which says how many lines were omitted before this line."""
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 

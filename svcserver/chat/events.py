@@ -34,7 +34,7 @@ class Hello:
 
 @frozen
 class Seat:
-    """The data about a bound session that other processes need."""
+    """The seat of a bound session: the data about the session that other processes need."""
 
     session: int
     account: AccountId

@@ -59,13 +59,13 @@ def split_address(text: str) -> tuple[str, str, str]:
 
 
 def is_room_host(host: str, domain: str) -> bool:
-    """Return whether ``host`` is ``muc.`` or ``conference.`` plus the domain, in any case."""
+    """Return whether ``host`` is ``muc.`` or ``conference.`` and the domain, in any letter case."""
     wanted = domain.lower()
     return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
 
 
 def room_of(local: str, host: str, domain: str) -> Room | None:
-    """Return the room at an address; None if the game client never builds such an address."""
+    """Return the room at an address, or None if the game client never builds such an address."""
     if not is_room_host(host, domain):
         return None
     match = _ROOM.match(local)
@@ -79,7 +79,7 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
 def nickname_fault(
     nickname: str, account: AccountId, resource: str, names: frozenset[str]
 ) -> str | None:
-    """Return what is wrong with a player's nickname, as a word for the log; None if it is valid.
+    """Return the fault of a player's nickname, as a word for the log, or None if it is valid.
 
     A nickname is ``<name>:<account>:<resource>``. It is split at the first two colons, because a
     resource contains colons itself. ``names`` are the names that the account may use.

@@ -66,7 +66,7 @@ class Pending:
         return publish(line).addCallback(sent)
 
     def resolve(self, line: Said, *, is_delivered: bool) -> None:
-        """Resolve a pending line, unless the session has sent another one since."""
+        """Resolve a pending line, unless the session has sent a newer line."""
         _, waiting, happened = self._saying.get(line.session, (0.0, None, None))
         if happened is not None and waiting == line:
             del self._saying[line.session]

@@ -49,7 +49,7 @@ class Person:
 
 @define
 class People:
-    """Everyone online. ``find`` ignores case, because client libraries lower-case account ids."""
+    """Everyone online; ``find`` ignores letter case, because clients may lower-case account ids."""
 
     memberships: Memberships
     _people: dict[AccountId, Person] = field(factory=dict, init=False)
@@ -60,7 +60,7 @@ class People:
         return self._people.get(account)
 
     def find(self, account: str) -> Person | None:
-        """Return the person with this account id in any case, or None if they are offline."""
+        """Return the person with this account id in any letter case, or None if offline."""
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:

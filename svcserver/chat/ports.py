@@ -76,7 +76,7 @@ class Wire(Protocol):
     def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame after the frames that other connections already have to write.
+        """Write a frame after all frames that already wait on other connections.
 
         Frames that are sent on this connection later are written after this frame.
         """

@@ -59,7 +59,7 @@ class ServedGameFiles:
                 )
 
     def open(self, entry: ManifestEntry) -> BinaryIO:
-        """Return the open file; raises Unavailable if the file has changed since the start."""
+        """Return the open file; raises Unavailable if it has changed since the server started."""
         known = self._mtimes.get(entry.path)
         if known is None:
             raise Unavailable(code="file_unavailable")

@@ -42,7 +42,7 @@ class KeyOwner:
 
 
 class UnusableAnswer(Exception):
-    """The metagame gave no usable answer; ``str()`` is the reason."""
+    """The error when the metagame gives no usable answer; ``str()`` is the reason."""
 
 
 @define(eq=False)

@@ -1,6 +1,6 @@
 """The launcher's files with their checksums, for players who do not have the launcher yet.
 
-The files are hashed once, at the start. A file that changes later is not served.
+The files are hashed once, when the server starts. A file that changes later is not served.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = re.compile(r"svc[-_]launcher[A-Za-z0-9_.+-]{0,80}\.(?:whl|pyz|zip|exe|ms
 
 @frozen
 class LauncherFile:
-    """A launcher file; it is served only if it has not changed since it was hashed at the start."""
+    """A launcher file, which is served only if it has not changed since it was hashed."""
 
     path: Path
     size: int
@@ -58,7 +58,7 @@ class LauncherFile:
 
 @frozen
 class LauncherFiles:
-    """The served launcher files by name; empty if no folder is set."""
+    """The served launcher files by name; there are none if no folder is set."""
 
     files: Mapping[str, LauncherFile] = field(factory=dict)
 

@@ -20,7 +20,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class BadManifest(ValueError):
-    """A manifest breaks a rule; ``str()`` is one line with the file entry and the fault."""
+    """The error for a manifest that breaks a rule; ``str()`` names the file entry and the fault."""
 
 
 @frozen

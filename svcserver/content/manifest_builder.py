@@ -51,7 +51,7 @@ Report = Callable[[HashingProgress], None]
 
 
 class BuildFailed(Exception):
-    """The manifest cannot be built; ``str()`` is a one-line message with the remedy."""
+    """The error when no manifest can be built; ``str()`` is one line with the remedy."""
 
 
 @frozen
@@ -287,7 +287,7 @@ def _partial(output: Path) -> Path:
 
 
 def _load_partial(path: Path, build: str) -> dict[FoundFile, str]:
-    """Return the finished hashes of an interrupted run; empty if the file is unreadable."""
+    """Return the finished hashes of an interrupted run, or none if the file is unreadable."""
     try:
         value = json.parse(path.read_bytes())
         if value["build"] != build:

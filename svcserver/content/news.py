@@ -23,7 +23,7 @@ MAX_BODY = 10_000
 
 
 class BadNews(ValueError):
-    """The file is neither a list of items nor an object that contains such a list."""
+    """The error for a news file that is neither a list of items nor an object with such a list."""
 
 
 def parse(text: bytes) -> list[dict[str, str]]:

@@ -1,7 +1,6 @@
 """Safe file paths, for requests below ``/content/v1/files/`` and for the manifest.
 
-An unsafe path is rejected before any look-up.
-Spec: 2 §7.
+An unsafe path is rejected before any file is looked up. Spec: 2 §7.
 """
 
 import re
@@ -15,7 +14,7 @@ MAX_PATH = 4096  # bytes of a raw path
 
 
 class UnsafePath(ValueError):
-    """The path is not safe; ``str()`` is the reason, for the log."""
+    """The error for a path that is not safe; ``str()`` is the reason, for the log."""
 
 
 def decode(raw: bytes) -> str:

@@ -143,7 +143,7 @@ def refuse(status: int, code: str, headers: dict[str, str] | None = None) -> Ans
 
 @define
 class Totals:
-    """The numbers of downloads since the start, for the metrics."""
+    """The numbers of downloads since the server started, for the metrics."""
 
     complete: int = 0
     cut: int = 0

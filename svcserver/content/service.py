@@ -133,7 +133,7 @@ def open_game_files(settings: Settings) -> ServedGameFiles:
 
 @define(eq=False, slots=False)
 class ContentService(Service):
-    """The service that checks the game files at the start and closes connections at the stop."""
+    """The service that checks the game files when it starts, and closes connections on stop."""
 
     game_files: ServedGameFiles
     pool: HTTPConnectionPool

@@ -29,7 +29,7 @@ MAX_ANSWER = 16 * 1024 * 1024
 
 
 class NobodyListens(Failed):
-    """The error for a refused connection, after which the request can safely be repeated."""
+    """The error for a refused connection: no request was sent, so it can safely be repeated."""
 
 
 def get_json(
@@ -50,7 +50,7 @@ def get_json(
 
 
 def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: str) -> Any:
-    """Post ``body`` and return the JSON of the reply; raises Failed."""
+    """Post ``body`` and return the JSON of the reply; raises Failed unless the request succeeds."""
     sent = {**headers, "Content-Type": "application/json"}
     status, reply = _exchange(base, "POST", path, sent, what, ACT_S, json.dump(body))
     if status != 200:

@@ -249,7 +249,7 @@ def registration(reply: Reply, _: Arguments) -> str:
 
 @click.group()
 def guild() -> None:
-    """List guilds, or disband one."""
+    """List and disband guilds."""
 
 
 @host_command(guild, "list")
@@ -273,7 +273,7 @@ def disband(reply: Reply, _: Arguments) -> str:
 
 
 def _game_server(owner: Owner, wanted: str) -> Reply:
-    """Return the running game server that ``_called`` finds; raises Failed unless it finds one."""
+    """Return the game server that ``_called`` finds; raises Failed if there is not exactly one."""
     servers = _called(wanted, owner.get(SERVERS)["servers"])
     if len(servers) != 1:
         many = "several game servers are" if servers else "no game server is"

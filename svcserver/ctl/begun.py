@@ -46,10 +46,10 @@ class Begun:
 
 
 def read(folder: Path) -> Begun | None:
-    """Return the marker of an unfinished command; remove the marker of a finished one.
+    """Return the marker of an unfinished command; remove the marker of a finished command.
 
-    A marker without any other file is treated as finished. Raises Failed if the marker cannot be
-    read.
+    If the folder has no other file than the marker, the command counts as finished. Raises Failed
+    if the marker cannot be read.
     """
     try:
         note = Begun(**json.read((folder / NOTE).read_bytes()))
@@ -64,7 +64,7 @@ def read(folder: Path) -> Begun | None:
 
 
 def others(folder: Path) -> list[str]:
-    """Return the names of files in the folder that were not written by this module."""
+    """Return the names in the folder, except those of this module's own files."""
     return sorted({path.name for path in folder.iterdir()} - {NOTE, WORK, PART})
 
 
@@ -85,7 +85,7 @@ def put(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def place(source: Path, folder: Path) -> None:
-    """Move all files below ``source`` into the folder, replacing those of an earlier attempt."""
+    """Move all files below ``source`` into the folder; replace the files of an earlier attempt."""
     sync_tree(source)
     for path in sorted(source.rglob("*"), key=_turn):
         target = folder / path.relative_to(source)
@@ -122,7 +122,7 @@ def clear(folder: Path, *, note: bool = True) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create the private folder and lock it; raises OSError."""
+    """Create the folder with mode 0700, and lock it during the ``with`` block; raises OSError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:

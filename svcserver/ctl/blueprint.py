@@ -22,7 +22,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def own_address() -> str | None:
-    """Return this machine's address in 100.64.0.0/10, or None if it has none."""
+    """Return this machine's address in 100.64.0.0/10, or None if it has no such address."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
         try:
             probe.connect((PROBE, 9))
@@ -53,7 +53,10 @@ LAUNCHER = "launcher"  # the folder from which a host offers the launcher
 
 @frozen
 class Ports:
-    """The ports of a host's components; ``hunts`` is the first UDP game port, ``city`` the last."""
+    """The ports of a host's components.
+
+    The UDP ports of game servers are ``hunts`` to ``city``.
+    """
 
     metagame: int = 61000
     deploy: int = 61001
@@ -73,7 +76,7 @@ class Ports:
 
     @classmethod
     def from_base(cls, base: int) -> Ports:
-        """Return ports with the metagame on ``base``, and all other ports just above it.
+        """Return the ports of a host whose metagame listens on ``base``; the others are just above.
 
         The UDP ports are ``base + 70`` to ``base + 77``. With workers, the last port is ``base +
         291``.
@@ -157,9 +160,9 @@ def program() -> str:
 def address_of(host: str) -> str:
     """Return the IPv4 address of ``host`` for MY_IP; empty if it cannot be resolved here.
 
-    Loopback addresses are left out: with one in MY_IP, players' games would connect to their own
-    PCs. Debian maps a machine's own name to 127.0.1.1 in /etc/hosts, and podman copies that file
-    into containers.
+    Loopback addresses are left out: if MY_IP were a loopback address, players' games would connect
+    to their own PCs. Debian maps a machine's own name to 127.0.1.1 in /etc/hosts, and podman copies
+    that file into containers.
     """
     try:
         return str(ipaddress.IPv4Address(host))
@@ -288,7 +291,7 @@ CITY_MAP={CITY_MAP}
     if plan.demo:
         text += "GAMESERVER_MEMORY_GUARD=0\n"
     if plan.demo or plan.private:
-        # the stand-in finds the metagame here; a real game server has its own setting
+        # for the game-server simulator; a real game server has its own setting
         text += f"SVC_METAGAME_URL=http://{plan.metagame_host}:{plan.ports.metagame}\n"
     return text
 

@@ -1,7 +1,7 @@
 """The command ``svcctl bundle``: one file with all diagnostics of a host, without secrets.
 
-A setting is shown if a component knows its name and it cannot hold a secret. In addition, the
-host's secrets are masked in every text.
+A setting is shown if a component knows the setting's name, and if the setting cannot hold a secret.
+In addition, the host's secrets are masked in every text.
 """
 
 import base64
@@ -187,7 +187,7 @@ def lines_of(pem: bytes) -> set[str]:
 
 
 def password_of(url: str) -> str:
-    """Return the password in a URL, still percent-encoded; empty if there is none."""
+    """Return the password in a URL, still percent-encoded; empty if the URL has no password."""
     user = url.partition("://")[2].rpartition("@")[0]
     return user.partition(":")[2]
 

@@ -1,4 +1,4 @@
-"""The command ``svcctl capacity``: the resources a hunt uses, and which runs out first."""
+"""The command ``svcctl capacity``: how many more hunts fit, and which resource limits them."""
 
 import math
 import os
@@ -85,7 +85,7 @@ class ResourceUsage:
 
 
 def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, ResourceUsage]:
-    """Return the usage of these process groups with their children, except ended processes."""
+    """Return the total usage of the running processes in each of these process groups."""
     wanted = set(groups)
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     usages: dict[int, ResourceUsage] = {}
@@ -153,7 +153,7 @@ def capacity(host: Host, out: Out) -> None:
 
 
 def _of_fleet(fleet: Sequence[FleetMachine], settings: Settings) -> tuple[Cost, Left, int]:
-    """Return what a hunt reserves, what the fleet's machines have left, and the running hunts."""
+    """Return what a hunt reserves, what the machines have left, and the number of running hunts."""
     cost = Cost(_assumed(settings), settings.cpus * RESERVED_CORES, 0)
     usable = [machine for machine in fleet if machine.status == "ready"]
     memory = sum(
@@ -173,7 +173,7 @@ def _ports(settings: Settings) -> int:
 
 
 def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
-    """Return what a hunt uses, what this machine has left, and the running hunts."""
+    """Return what a hunt uses, what this machine has left, and the number of running hunts."""
     hunts, worlds = _running(folder)
     measured = hunts or worlds
     begun, before, idle = time.monotonic(), usage(measured), idle_ticks()
@@ -255,7 +255,7 @@ def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _running(folder: Path) -> tuple[list[int], list[int]]:
-    """Return the process ids of hunts, and those of the city and the dojo."""
+    """Return the process ids of all hunts, and the process ids of the city and the dojo."""
     servers = [
         entry
         for entry in SavedServers(folder / STATE).load_all()

@@ -87,7 +87,7 @@ def make(
 def switch(host: Host, out: Out, reason: str) -> None:
     """Use the certificate prepared by "svcctl cert make".
 
-    Invites that name the new certificate keep working; older ones stop working. The old
+    Invites that name the new certificate keep working; older invites stop working. The old
     certificate is kept with -previous in its name.
     """
     paths = pair_of(host, None)
@@ -123,7 +123,7 @@ def show(host: Host, out: Out, file: Path | None) -> None:
 
 
 def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
-    """Return the certificate and key files in ``folder``, or those of the host."""
+    """Return the certificate and key files in ``folder``; without ``folder``, the host's files."""
     pair = host.gateway_pair() if folder is None else None
     if pair is not None:
         return pair

@@ -70,7 +70,7 @@ def migrate(url: URL) -> None:
 def bring_up(url: URL, previous: Path | None) -> None:
     """Upgrade a database that was just restored.
 
-    ``previous`` is the file that the previous database was saved to, if there is one.
+    ``previous`` is the file with the previous database; None if there was no previous database.
     """
     so_far = "the backup's data is in place, but not upgraded to this version"
     if previous is not None:
@@ -162,7 +162,7 @@ def _begins_otherwise(file: Path) -> bool:
 
 
 def has_foreign_code(file: Path) -> bool:
-    """Return whether an SQLite file has views, virtual tables or triggers that are not ours."""
+    """Return whether an SQLite file has a view, virtual table or trigger that no host creates."""
     query = (
         "SELECT sql FROM sqlite_master "
         "WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
@@ -256,7 +256,7 @@ def _has_accounts(source: Path) -> bool:
 
 
 def put_back(source: Path, file: Path) -> Path | None:
-    """Replace ``file`` with a valid backup; return a file with the previous contents."""
+    """Replace ``file`` with a valid backup; return the file with the previous contents, if any."""
     previous = None
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")

@@ -39,8 +39,8 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 class Filling:
     """The size in bytes of one kind of data, and its growth.
 
-    The data grow by ``a_day`` bytes a day without end. A temporary growth is added to that: it is
-    ``soon_a_day`` bytes a day, and ends after ``soon`` bytes in total.
+    The data always grow by ``a_day`` bytes a day. At first, they grow by another ``soon_a_day``
+    bytes a day, until this additional growth has reached ``soon`` bytes.
     """
 
     name: str

@@ -40,7 +40,7 @@ from svcserver.stack.alerts.watching import installed_version
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
 POLL_S = 1.0
-FLEET_PORT = 61040  # beyond those of svcctl init
+FLEET_PORT = 61040  # a port that svcctl init does not use
 IMAGE = "svc-game"
 GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"
@@ -77,7 +77,7 @@ class FleetMachine:
 
     @property
     def status(self) -> str:
-        """The state in one or two words."""
+        """The state of the machine, in one word."""
         if self.state != "ready":
             return self.state
         return {"active": "ready", "pause": "draining"}.get(self.availability, "drained")
@@ -101,7 +101,7 @@ class Docker:
         return cls(program, {**os.environ, "DOCKER_HOST": settings.docker, **tls})
 
     def run(self, *words: str, sent: bytes | None = None) -> str:
-        """Return what a command prints; raises Failed with its error."""
+        """Return what a ``docker`` command prints; raises Failed with the command's error."""
         try:
             done = subprocess.run(
                 [self.program, *words],
@@ -119,7 +119,7 @@ class Docker:
         return done.stdout.decode(errors="replace")
 
     def read(self, *words: str) -> Any:
-        """Return the JSON that a command prints."""
+        """Return the parsed JSON that a ``docker`` command prints."""
         try:
             return json.parse(self.run(*words).encode())
         except json.BadJson:
@@ -372,7 +372,7 @@ def allow(host: Host, address: str, *, allowed: bool) -> None:
 
 
 def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
-    """Remove a machine's address from GAMESERVER_ALLOW_FROM if no remaining machine has it."""
+    """Remove an address from GAMESERVER_ALLOW_FROM if no remaining machine has this address."""
     if address and address not in [machine.engine_address for machine in remaining]:
         allow(host, address, allowed=False)
 
@@ -580,7 +580,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
             _remove_agent(docker, agent)
         out.data({"id": node})
         out.text(f"The certificate of {node} is revoked.")
-        if gone is not None and not gone.engine_address:  # an older list does not have it
+        if gone is not None and not gone.engine_address:  # lists of older versions lack the address
             out.text(f"Remove its address from {ALLOW_FROM} in the dashboard's settings.")
         return
     machine = _named(listed, node)

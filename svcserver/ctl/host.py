@@ -143,7 +143,7 @@ def find(config: str | None, env_file: str | None) -> Host:
 
 @contextmanager
 def as_owner_of(folder: Path | None) -> Iterator[None]:
-    """If run by root, switch to the user that owns ``folder``; raises Failed.
+    """If root runs this program, switch to the user that owns ``folder``; raises Failed.
 
     If that user may not access a file, such as one in root's home folder, the error names the file
     and the reason.

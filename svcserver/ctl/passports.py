@@ -70,7 +70,7 @@ def trust(host: Host, out: Out, key: str, name: str, reason: str) -> None:
 def distrust(host: Host, out: Out, key: str, reason: str) -> None:
     """Stop accepting passports of the host with KEY.
 
-    Imported passports stay.
+    The data of imported passports stays in the accounts.
     """
     entry = AuditEntry(actor(), "passport distrust", "", reason)
     text = _key(host, entry, key)
@@ -115,10 +115,10 @@ def _day(milliseconds: int) -> str:
 
 
 def _key(host: Host, entry: AuditEntry, text: str) -> str:
-    """Return a host's key in its stored form.
+    """Return a host's key in its stored form; raises Failed for an invalid key.
 
-    A bad key is recorded without its text, because the text may be a secret key that was entered by
-    mistake.
+    The audit row about an invalid key does not contain the text, because the text may be a secret
+    key that was entered by mistake.
     """
     key = text.strip().lower()
     if not rules.is_public_text(key):

@@ -47,7 +47,7 @@ from svcserver.metagame.owner.wire import AccountExport
 class NewFile:
     """A file that is written inside a transaction, so that it is on disk before the commit.
 
-    ``is_there`` is true after this command has created the file. Only then does ``drop`` remove it.
+    ``is_there`` is true after this command has created the file; before, ``drop`` removes nothing.
     """
 
     path: Path

@@ -214,7 +214,7 @@ def private_url(host: Host) -> str | None:
 
 
 def make_invite(host: Host, uses: int) -> str:
-    """Create an invite code for the session; a host that needs none ignores it."""
+    """Create an invite code for the session; a host that needs no invites ignores the code."""
     code = rules.new_invite_code()
     invite = rules.InviteCode(code, uses, False)
     database.transact(host, lambda tx: SqlAccounts(tx).put_invite(invite))

@@ -109,7 +109,8 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     """Replace the database with a dump of a host, completely or not at all.
 
     Returns the file in ``beside`` with the previous contents, or None if the database was empty.
-    Any failure leaves the database unchanged. ``say`` is called before a second attempt.
+    A failure leaves the database unchanged, except for HalfDone: then the dump may be restored.
+    ``say`` is called before each further attempt.
     """
     try:
         needs(*PROGRAMS)

@@ -25,7 +25,10 @@ MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
-    """Return the component that ended before it was ready, and its last output or exit status."""
+    """Return the failure that a line reports: a component ended before it was ready.
+
+    The failure contains the component's last output or its exit status.
+    """
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
     message = last.removesuffix("; the stack ends").partition("; again in ")[0]

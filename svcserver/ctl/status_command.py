@@ -33,9 +33,10 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
 
 
 def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the server status, and the health if BACKEND_HEALTH is on and the key is an admin's.
+    """Return the server status and the health.
 
-    Without ``key``, the request is made as owner.
+    The health is None if BACKEND_HEALTH is off or if the key's role does not allow it. Without
+    ``key``, the requests are made as the host's owner.
     """
     owner = owner_of(host) if key is None else by_key(host, key)
     state = owner.get("ServerStatus")

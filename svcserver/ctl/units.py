@@ -48,7 +48,7 @@ class UnitPaths:
 
 @frozen
 class Service:
-    """The lines in which one component's unit differs from the units of the others."""
+    """The lines in which a component's unit differs from the units of other components."""
 
     meaning: str
     after: tuple[str, ...] = ()

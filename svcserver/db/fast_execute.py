@@ -92,7 +92,7 @@ class Plans:
     def plan_for(
         self, statement: Any, parameters: Mapping[str, Any], dialect: Any
     ) -> ExecutionPlan | None:
-        """Return the statement's plan; None on its first run, or if no plan is possible.
+        """Return the statement's plan, or None on its first run or if no plan is possible.
 
         The first run creates no plan, because many statements are built for a single run.
         """

@@ -74,7 +74,7 @@ def is_full(why: BaseException | None) -> bool:
 
 @define
 class DatabaseFaults:
-    """Turns database errors that are not bugs into ``Unavailable``.
+    """The translator of database errors that are not bugs into ``Unavailable``.
 
     It logs each kind of error at most once a minute.
     """

@@ -37,7 +37,7 @@ class Unsure(ConnectionGone):
 
 
 class CommandFailed(Exception):
-    """The error of a failed command, which aborted the transaction; ``at`` is its index."""
+    """The error of the command with the index ``at``, which failed and aborted the transaction."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))
@@ -144,7 +144,7 @@ class Pipeline:
             self.close()
 
     def rows(self, result: Any, make: Callable[[Any], Any] | None) -> list[Any]:
-        """Return the result's rows, each created by ``make``; empty if there are no rows."""
+        """Return a list of the result's rows, each created by ``make``."""
         if make is None or not result.ntuples:
             return []
         self._loader.set_pgresult(result)

@@ -60,7 +60,7 @@ def refuse_restored(engine: Engine) -> None:
 
 
 def _lock_file(url: URL) -> Path | None:
-    """Return the lock file of an SQLite database; None for PostgreSQL, or without flock."""
+    """Return the lock file of an SQLite database, or None on PostgreSQL or without flock."""
     if os.name != "posix" or url.get_backend_name() != "sqlite" or not url.database:
         return None
     return Path(f"{url.database}.restoring") if url.database != ":memory:" else None

@@ -24,7 +24,7 @@ def free_bytes(folder: Path) -> int:
 
 @define
 class Reserve:
-    """Checks, at most once a second, whether the disk has ``bytes`` free; 0 means no check."""
+    """The check that the disk has ``bytes`` free, at most once a second; 0 means no check."""
 
     folder: Path
     bytes: int

@@ -1,4 +1,4 @@
-"""Prepares the process of a game server, and then replaces itself with the server's program.
+"""Prepares a game server's process, and then executes the server's program in it.
 
 The process gets its own process group. It also opens the read ends of its own output pipes, because
 a program that writes to a pipe without a reader is killed. So the game server survives a crash of

@@ -46,7 +46,7 @@ class OutputPart(TypedDict):
 
 @frozen
 class OutputFile:
-    """The current output file of a game server, or the last output of one that has ended.
+    """The current output file of a game server, or the last output of an ended game server.
 
     ``start`` is the position of the file's first byte in the whole output of the server. ``series``
     names the output in which positions are counted: a cursor from another series is not valid here.

@@ -43,7 +43,10 @@ Json = Mapping[str, Any]
 
 
 class EngineError(Exception):
-    """The engine refused a call, or did not answer (status 0); ``str()`` is the reason."""
+    """The error when the engine refuses a call or does not answer (status 0).
+
+    ``str()`` is the reason.
+    """
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -199,7 +202,7 @@ def _no_answer(error: Exception) -> EngineError:
 
 
 def _negotiated(reply: Any) -> str:
-    """Return the version of the API to use: 1.41, or the engine's oldest if that is newer."""
+    """Return the version of the API to use: 1.41, or the engine's oldest version if newer."""
     try:
         newest = _numbers(reply["ApiVersion"])
         version = max(OLDEST, _numbers(reply.get("MinAPIVersion", "1.0")))

@@ -225,7 +225,7 @@ def udp_sockets(texts: Iterable[str]) -> list[UdpSocket]:
 
 
 def udp_tables(folder: Path = PROCESSES) -> list[str]:
-    """Return the kernel's UDP tables as text; empty if there are none, as on Windows."""
+    """Return the kernel's UDP tables as text; on Windows there are none."""
     texts = []
     for name in TABLES:
         with suppress(OSError), (folder / name).open("rb") as file:
@@ -324,7 +324,7 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return orphans without the variable ``TAG`` that use our port or were started for it."""
+        """Return orphans without ``TAG`` that use the game server's port or were started for it."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()
@@ -336,7 +336,7 @@ class Family:
         }
 
     def _names_port(self, process: Process) -> bool:
-        """Return whether the process's command line is that of a launch on our port."""
+        """Return whether the process's command line launches a game server on this port."""
         try:
             with (self.folder / str(process.pid) / "cmdline").open("rb") as file:
                 words = file.read(LARGEST).split(b"\0")
@@ -350,7 +350,7 @@ class Family:
         return {row.inode for row in rows if row.port == self.port}
 
     def _sockets_of(self, process: Process) -> set[int] | None:
-        """Return the inodes of a process's sockets; None if the kernel hides them."""
+        """Return the inodes of a process's sockets, or None if the kernel hides them."""
         folder, inodes = self.folder / str(process.pid) / "fd", set()
         try:
             names = os.listdir(folder)
@@ -366,7 +366,7 @@ class Family:
         return inodes
 
     def sockets(self) -> set[int] | None:
-        """Return the inodes of all the processes' sockets; None if the kernel hides some."""
+        """Return the inodes of the sockets of all processes, or None if the kernel hides some."""
         inodes: set[int] = set()
         for process in self.members(LOOK_AGE_S):
             theirs = self._sockets_of(process)

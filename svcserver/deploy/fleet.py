@@ -13,7 +13,10 @@ PERSISTENT = (Kind.CITY, Kind.DOJO)
 
 
 class NoCapacity(Exception):
-    """No game server can start: 503 ``capacity_unavailable``; ``reason`` says why."""
+    """The error when no game server can start now; ``reason`` says why.
+
+    The answer is 503 ``capacity_unavailable``.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -39,11 +42,11 @@ class GameServerRecord(TypedDict):
 class MachineRecord(TypedDict):
     """A machine that runs game servers.
 
-    ``state`` is ready, draining, drained, down or unknown. ``players`` are those expected in its
-    hunts.
-    ``room`` is the number of hunts for which the machine has memory and CPU cores. ``own`` is true
-    for the machine of the deploy server. ``reached`` says whether a datagram from another machine
-    has reached its game ports; it is null if that is unknown.
+    ``state`` is ready, draining, drained, down or unknown. ``players`` are the players who are
+    expected in the machine's hunts. ``room`` is the number of hunts for which the machine has
+    memory and CPU cores. ``own`` is true for the machine of the deploy server. ``reached`` says
+    whether a datagram from another machine has reached its game ports; it is null if that is
+    unknown.
     """
 
     id: str

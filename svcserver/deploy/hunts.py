@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 
 class Unlaunchable(Exception):
-    """No game server can be launched for this request: 500 ``no_game_server``."""
+    """The error when a request cannot be launched; the answer is 500 ``no_game_server``."""
 
 
 @frozen

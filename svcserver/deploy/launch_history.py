@@ -142,7 +142,7 @@ class EndedMatches:
 
 
 def _lines(path: Path, most: int) -> list[bytes]:
-    """Return the lines of a ``Bounded`` file of ``most`` bytes; none if there is no file."""
+    """Return the lines of a ``Bounded`` file of ``most`` bytes, or none if there is no file."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 2 * most))

@@ -118,7 +118,7 @@ def _name(folder: Path) -> str:
 
 
 def _network(folder: Path) -> str | None:
-    """Return the network namespace of a process; None if it cannot be determined."""
+    """Return the network namespace of a process, or None if it cannot be determined."""
     try:
         return os.readlink(folder / "ns" / "net")
     except OSError:

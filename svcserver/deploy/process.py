@@ -128,10 +128,10 @@ class UnknownExit(Exception):
 class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    When the watched process has ended and another one is watched instead, ``moved`` is called with
-    the new pid. ``placed`` is called with the address and the id of the machine that an engine has
-    chosen. When an engine starts the program again, ``restarted`` is called with two texts: how and
-    why the program ended.
+    When the watched process has ended and another process is watched instead, ``moved`` is called
+    with the new pid. ``placed`` is called with the address and the id of the machine that an engine
+    has chosen. When an engine starts the program again, ``restarted`` is called with two texts: how
+    and why the program ended.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:

@@ -106,7 +106,10 @@ class GameServers(TypedDict):
 
 
 class UsageEntry(TypedDict):
-    """The usage of a game server: memory, and CPU time in percent of one core, null if unknown."""
+    """The memory and the CPU time that a game server uses.
+
+    CPU time is in percent of one core; it is null if it is unknown.
+    """
 
     id: str
     memoryBytes: int
@@ -116,7 +119,7 @@ class UsageEntry(TypedDict):
 class GameServersInUse(TypedDict):
     """The running game servers with their usage.
 
-    ``launches`` is a number that changes whenever the launch history does.
+    ``launches`` is a number that changes whenever the launch history changes.
     """
 
     servers: list[GameServerRecord]
@@ -131,7 +134,10 @@ class ListedLaunch(PastLaunch):
 
 
 class MachineList(TypedDict):
-    """The machines that run game servers; empty if only the deploy server's own machine does."""
+    """The machines that run game servers.
+
+    The list is empty if only the deploy server's own machine runs game servers.
+    """
 
     machines: list[MachineRecord]
 
@@ -145,14 +151,14 @@ class AgentCheckBody:
 
 
 class AgentCheck(TypedDict):
-    """The image that the machine needs, and the trial of its game ports; null without a trial."""
+    """The image that the machine needs, and the trial of its game ports (null: no trial)."""
 
     image: str
     trial: DatagramTrial | None
 
 
 class Launches(TypedDict):
-    """The last launches that have ended, the latest end first."""
+    """The last launches that have ended; the launch that ended last comes first."""
 
     launches: list[ListedLaunch]
 

@@ -28,7 +28,11 @@ MOST = 4096  # maximum number of files that are read
 
 @frozen
 class SavedServer:
-    """A saved game server; its process started ``started`` kernel ticks after ``boot``."""
+    """A saved game server.
+
+    ``started`` is when its process started, in kernel ticks after the start of the machine.
+    ``boot`` is the id of that start.
+    """
 
     server: GameServer
     started: int

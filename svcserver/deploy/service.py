@@ -262,7 +262,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return the memory guard if it is on and its settings are valid, and a fault in its settings.
+    """Return the memory guard, or None if it is off; and the fault in its settings, or "".
 
     The deploy server starts in spite of a fault, but each launch then fails.
     """
@@ -285,7 +285,7 @@ def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
 
 
 def free_mb() -> float:
-    """Return the system's MemAvailable in MB; infinite if it cannot be read."""
+    """Return the system's MemAvailable in MB, or infinity if it cannot be read."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

@@ -59,7 +59,7 @@ class CommandLine:
         return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
 
     def number(self, name: str) -> float | None:
-        """Return the number of a switch ``-sim-NAME=NUMBER``; None if it was not given."""
+        """Return the number of a switch ``-sim-NAME=NUMBER``, or None if it was not given."""
         start = f"-sim-{name}="
         values = [word.removeprefix(start) for word in self.extra if word.startswith(start)]
         return float(values[0]) if values else None

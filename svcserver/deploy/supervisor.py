@@ -83,7 +83,7 @@ class Supervisor:
     """The supervisor of the fleet's processes.
 
     ``wall_clock`` returns epoch seconds; ``is_bound`` returns whether another program uses a UDP
-    port. ``host`` is MY_IP; None if the engine chooses each game server's machine. If the memory
+    port. ``host`` is MY_IP, or None if the engine chooses each game server's machine. If the memory
     guard has a bad setting, ``broken_guard`` names it, and launches fail.
     """
 
@@ -392,7 +392,7 @@ class Supervisor:
         return folder and folder / f"{kind.value}-{port}.log"
 
     def usage(self) -> Mapping[str, ServerUsage]:
-        """Return the memory and CPU usage by server id; empty if the system shows no processes."""
+        """Return the memory and CPU usage by server id, or {} if the system shows no processes."""
         if self._usage.is_due():
             self._usage.read(
                 {
@@ -407,7 +407,7 @@ class Supervisor:
         return self._processes.get(server_id)
 
     def sockets_of(self, server: GameServer) -> set[int] | None:
-        """Return the inodes of the game server's sockets; None if the system hides some."""
+        """Return the inodes of the game server's sockets, or None if the system hides some."""
         process = self._processes.get(server.id)
         if process is None or process.family is None:
             return None

@@ -87,7 +87,7 @@ class State(Enum):
 
 @frozen
 class Task:
-    """A task of a service: one attempt to run its container."""
+    """A task of a service, which is one attempt to run the service's container."""
 
     state: str
     desired: str
@@ -128,7 +128,7 @@ class Task:
 
 @frozen
 class Machines:
-    """The machines of the swarm: the addresses of all machines, and the ids of the lost ones."""
+    """The machines of the swarm: the addresses of all machines, and the ids of lost machines."""
 
     addresses: Mapping[str, str] = field(factory=dict)
     down: frozenset[str] = frozenset()
@@ -284,7 +284,7 @@ class SwarmService:
         self.wake()
 
     def run(self, node: str, address: str) -> None:
-        """Record the machine on which the game server runs; "" if it runs on none at present."""
+        """Record the machine on which the game server runs, or "" if no machine runs it now."""
         self.launching = self.launching and not node
         if self.process is None or node == self.node:
             return

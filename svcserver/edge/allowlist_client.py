@@ -14,7 +14,7 @@ CACHED_S = 30  # shorter than a service's keep-alive; otherwise a POST could be 
 
 
 class HelperRefused(ConnectionError):
-    """The allowlist helper answered with a status other than 200."""
+    """The error when the allowlist helper answers with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")

@@ -1,8 +1,9 @@
 """The functions that make, store and check the gateway's certificate.
 
 Players pin the fingerprint in their invite, so nothing here overwrites a certificate without
-``force``. A renewal has two steps. First the next certificate is made and stored beside the
-current one, so that invites name both. Later it replaces the current one. Spec: 2 §4 Gateway.
+``force``. A renewal has two steps. First the next certificate is made and stored beside the current
+one, so that invites name both certificates. Later the next certificate replaces the current one.
+Spec: 2 §4 Gateway.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ _LONGEST_NAME = 64  # maximum length of a common name
 
 
 class BadCertificate(Exception):
-    """The certificate or key cannot be used; ``str()`` gives the cause and the remedy."""
+    """The error for an unusable certificate or key; ``str()`` gives the cause and the remedy."""
 
     def __init__(self, what: str, fault: str) -> None:
         super().__init__(fault)

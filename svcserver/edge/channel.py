@@ -21,7 +21,7 @@ MAX_DISCARD = 64 * 1024  # bytes; a larger refused body closes the connection
 
 @frozen
 class Idle:
-    """The state of a connection whose server waits for the client.
+    """The state of a connection on which the proxy waits for the client.
 
     ``since`` is the time of the reactor's clock at which the wait began.
     """
@@ -179,7 +179,7 @@ class EdgeChannel(Client):
             self._report(exchange.record)
 
     def idle(self) -> Idle | None:
-        """Return an ``Idle`` if the server waits for the client, or None if the client waits."""
+        """Return an ``Idle`` if the proxy waits for the client, or None if the client waits."""
         exchange = self.exchange
         if exchange is None:
             return Idle(self.since, in_request=False)

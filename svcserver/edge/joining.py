@@ -18,7 +18,7 @@ _CHECKSUM = re.compile(r"([0-9a-f]{64})  (\S+)\n?\Z")
 
 
 class NoJoinString(Exception):
-    """The folder does not describe a host that players can join; ``str()`` gives the cause."""
+    """The error for a folder without a host that players can join; ``str()`` gives the cause."""
 
 
 def join_string(folder: Path, code: str) -> str | None:
@@ -57,9 +57,9 @@ def letter(folder: Path, text: str) -> list[str]:
 
 
 def launcher_address(folder: Path, invite: Invite) -> str:
-    """Return where players get the launcher, or "" if the host offers none.
+    """Return where players get the launcher, or "" if the host offers no launcher.
 
-    This is the page /join or, if that page is off, the address of each file.
+    The result is the URL of the page /join, or the URLs of the files if that page is off.
     """
     names = offered(folder)
     if not names:

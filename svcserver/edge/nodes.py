@@ -39,7 +39,7 @@ _NODE = re.compile(r"[a-z0-9]{1,63}\Z")
 
 
 class BadFleet(Exception):
-    """A file of the fleet, or a value for such a file, cannot be used.
+    """The error for an unusable file of the fleet, or for a bad value in such a file.
 
     ``str()`` gives the cause and the remedy.
     """

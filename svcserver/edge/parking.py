@@ -1,7 +1,8 @@
 """Requests that wait while their upstream restarts, instead of being refused.
 
 If an upstream accepted connections before and now refuses them, the upstream counts as restarting.
-A request may wait for some seconds. After ``RESTARTS`` times as long, the upstream counts as down.
+A request may wait for ``park_s`` seconds. After ``RESTARTS`` times this period, the upstream counts
+as down.
 """
 
 from collections.abc import Callable

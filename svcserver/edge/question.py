@@ -1,6 +1,6 @@
 """A single request that the proxy itself sends, such as a health check.
 
-The request uses a connection of the pool, which is closed afterwards.
+The request uses a connection of the pool; the connection is closed afterwards.
 """
 
 from __future__ import annotations

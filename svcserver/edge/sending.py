@@ -21,7 +21,7 @@ def certificate_words(fingerprint: str, upcoming: str) -> str:
 
 
 def host_words(invite: Invite) -> str:
-    """Return the words that the launcher shows for the host; "" in a private network."""
+    """Return the words that the launcher shows for the host, or "" in a private network."""
     if not invite.public:
         return ""
     return certificate_words(invite.fingerprint, invite.next_fingerprint)

@@ -173,7 +173,7 @@ class PinnedCreator(Pinning):
 
 
 class Mismatch(Unreachable):
-    """The peer's certificate is not pinned; ``presented`` is its fingerprint."""
+    """The error when the peer's certificate is not pinned; ``presented`` is its fingerprint."""
 
     def __init__(self, presented: str) -> None:
         super().__init__(502, "certificate_mismatch")

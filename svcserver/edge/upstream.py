@@ -78,8 +78,9 @@ class UpstreamConnection(protocol.Protocol):
 class Pool:
     """The connections to one upstream.
 
-    ``connect(factory)`` opens a connection. Its Deferred fires with an UpstreamConnection that is
-    ready for bytes, or fails; the caller of ``take`` gets the failure as Unreachable.
+    ``connect`` opens a connection and returns a Deferred. The Deferred fires with an
+    UpstreamConnection that is ready for bytes, or fails; the caller of ``take`` gets the failure as
+    Unreachable.
     """
 
     clock: IReactorTime

@@ -131,7 +131,10 @@ def figures(policy: Gateway) -> dict[str, Figure]:
 def sharing(
     settings: Settings, policy: Gateway, reactor: Any
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
-    """Return the services that let several gateways share limits; none without LIVE_URL."""
+    """Return the services that share limits with other gateways, and their metrics.
+
+    Both are empty without LIVE_URL.
+    """
     if settings.live_url.in_memory:
         return (), {}
     from svcserver.gateway.sharing import Sharing  # most hosts have one gateway

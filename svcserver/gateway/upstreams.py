@@ -254,7 +254,7 @@ def _out(spread: Spread, number: int) -> Callable[[], None]:
 
 
 def _reach(pools: Sequence[Pool]) -> Callable[[], Deferred[Any]]:
-    """Return a function that tries to connect to a process, each time to the next one in turn."""
+    """Return a function that tries to connect to a process; each call tries the next process."""
     turn = itertools.cycle(pools)
 
     def reach() -> Deferred[Any]:

@@ -130,7 +130,7 @@ class Connection(protocol.Protocol, ABC):
         self.advance()
 
     def await_answer(self) -> None:
-        """Stop the deadline while the client waits for its answer."""
+        """Set no deadline while the client waits for its answer."""
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:

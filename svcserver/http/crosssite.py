@@ -62,8 +62,8 @@ def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
     The name of a foreign page may point to this machine, but the browser then sends this name as
-    Host. So every IP address is accepted. The only accepted names are those that nobody else can
-    have: localhost, this machine's host name, and the aliases of that name in /etc/hosts.
+    Host. So a Host that is an IP address is accepted. A name is accepted only if nobody else can
+    have this name: localhost, this machine's host name, or an alias of it in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:
@@ -85,7 +85,7 @@ def own_names() -> frozenset[str]:
 
 
 def aliases(name: str, hosts_file: str) -> frozenset[str]:
-    """Return the other names that a hosts file gives this machine, such as ``name.example.org``.
+    """Return all names that a hosts file gives this machine, including ``name``.
 
     Only lines with this machine's own name are used, because the file may also point foreign names
     at 127.0.0.1 in order to block them.

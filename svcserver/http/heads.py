@@ -215,7 +215,7 @@ def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
 
 
 def _usual(first: bytes) -> RequestLine | None:
-    """Parse an HTTP/1.1 request line with its CRLF, if it has the form of nearly all requests."""
+    """Parse an HTTP/1.1 request line with its CRLF; return None if it has an unusual form."""
     start = _USUAL_LINE.fullmatch(first)
     return None if start is None else RequestLine(_METHOD[start[1]], start[2])
 

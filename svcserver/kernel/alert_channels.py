@@ -17,8 +17,8 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 
 STATE_FILE = "alert-channels.json"
-FORM = 2  # version of that file; other versions are ignored
-FRESH_S = 90.0  # it is touched every 15 s while a program sends alerts
+FORM = 2  # version of the state file; other versions are ignored
+FRESH_S = 90.0  # the program that sends alerts touches the file every 15 s
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}\Z")
 MOST = 16  # channels
 TEST = "alert-test-"  # the channel's name is appended: one file for each requested test

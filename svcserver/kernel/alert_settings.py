@@ -183,7 +183,7 @@ class Channel:
 
     @property
     def hours(self) -> str:
-        """The quiet hours as written in ``QUIET``; empty if there are none."""
+        """The quiet hours as written in ``QUIET``; empty if the channel has no quiet hours."""
         quiet = self.quiet
         return f"{quiet.begin:%H:%M}-{quiet.end:%H:%M}" if quiet is not None else ""
 

@@ -25,7 +25,7 @@ REQUEST_S = 60.0  # older requests are ignored
 TAKEN_S = 15.0  # svc-stack checks for requests every two seconds
 FORM = 1  # version of the file; other versions are ignored
 MOST = 400  # maximum backups in the file
-STALE_S = 50 * 3600.0  # two nights without a backup, or a proven one, are a fault
+STALE_S = 50 * 3600.0  # two nights without a backup, or without a successful test, are a fault
 LONGEST_S = 4 * 3600.0  # a nightly backup that takes longer is killed
 MAX_FAULT = 500  # characters
 
@@ -45,8 +45,8 @@ class BackupStep(StrEnum):
 class Backup:
     """One backup file.
 
-    ``proven`` is the time of the file's successful test restore. ``fault`` says why that restore
-    failed.
+    ``proven`` is the time of the file's successful test restore. ``fault`` says why a test restore
+    failed, or why the file cannot be used any more.
     """
 
     file: str
@@ -85,7 +85,7 @@ class Backups:
 
     @property
     def running_since(self) -> float | None:
-        """The start of the run in progress, in epoch seconds, or None if there is none."""
+        """The start of the run in progress, in epoch seconds, or None if no run is in progress."""
         return None if self.cut_off else self.begun
 
     def wrong(self, now: float) -> str | None:
@@ -184,7 +184,7 @@ def is_requested(folder: Path, now: float) -> bool:
 
 
 def take_request(folder: Path, now: float) -> bool:
-    """Delete the request; return whether there was a recent one. Raises OSError."""
+    """Delete the request; return whether it was recent. Raises OSError."""
     is_fresh = is_requested(folder, now)
     (folder / REQUEST_FILE).unlink(missing_ok=True)  # else it would be acted on repeatedly
     return is_fresh

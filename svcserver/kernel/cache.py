@@ -19,9 +19,9 @@ class BoundedCache(Generic[K, V]):
     """A cache of recently used entries; a full cache has between half of ``most`` and ``most``.
 
     The entries are in two generations. An entry that is used moves to the younger generation. When
-    this generation has half of ``most`` entries, the older generation is dropped, and the younger
-    one becomes the older one. A subclass may give entries other weights than 1; ``most`` then
-    limits the sum of the weights. A value must not be None.
+    this generation has half of ``most`` entries, the older generation is dropped, the younger
+    generation becomes the older, and a new younger generation begins. A subclass may give entries
+    other weights than 1; ``most`` then limits the sum of the weights. A value must not be None.
     """
 
     most: int

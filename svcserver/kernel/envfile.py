@@ -11,9 +11,9 @@ from svcserver.kernel.settings import parse_env_file
 def change(path: Path, settings: Mapping[str, str]) -> None:
     """Set these variables in the file; raises OSError.
 
-    A variable is changed in its line; a new one is added at the end. The file is replaced
-    atomically, because a service may be reading it. The file's mode and owner are kept, because it
-    may contain secrets.
+    A variable that is in the file is changed in its line; a new variable is added at the end. The
+    file is replaced atomically, because a service may be reading it. The file's mode and owner are
+    kept, because it may contain secrets.
     """
     path = path.resolve()
     lines = path.read_text(encoding="utf-8-sig").splitlines()

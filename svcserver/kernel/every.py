@@ -24,7 +24,7 @@ class Every(Service):
 
     A failed call is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
     in one line without a traceback. If ``work`` returns a Deferred, the next call waits for it.
-    Calls that would be late are skipped; the next ones keep the original schedule.
+    Calls that would be late are skipped; the later calls keep the original schedule.
     """
 
     clock: Any

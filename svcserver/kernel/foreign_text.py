@@ -57,7 +57,7 @@ def cell(text: str) -> str:
 def visible(text: str, longest: int = LINE) -> str:
     """Escape like ``shown``, but keep escapes that are in the text already.
 
-    So a second call changes nothing.
+    So a second call with the result changes nothing.
     """
     return _bounded(text, longest, len(text))
 

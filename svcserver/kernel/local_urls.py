@@ -24,7 +24,7 @@ class Address:
 
 
 def local_url(text: str) -> Address:
-    """Read an ``http://`` URL with a loopback address or localhost, a port, and no path."""
+    """Read an ``http://`` URL that has a loopback address or localhost, a port, and no path."""
     wrong = ValueError("must be http:// with a loopback address and a port, and no path")
     try:
         parts = urlsplit(text.strip())

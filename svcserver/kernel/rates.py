@@ -49,7 +49,7 @@ class TokenBuckets:
     def take(self, key: str, now: float, amount: float = 1) -> float:
         """Take ``amount`` tokens: return 0.0, or the seconds until enough tokens are available.
 
-        For an amount above ``burst``, a full bucket is enough.
+        If ``amount`` is above ``burst``, it takes a full bucket: only ``burst`` tokens.
         """
         burst, per_second = self.rate.burst, self.rate.per_minute / 60
         bucket = self._bucket(key, now)
@@ -64,13 +64,13 @@ class TokenBuckets:
             tokens -= needed
         else:
             wait = (needed - tokens) / per_second
-        bucket[0], bucket[1] = tokens, now  # the same list: each request takes one
+        bucket[0], bucket[1] = tokens, now  # changed in place, which is faster than a new list
         return wait
 
     def owe(self, key: str, now: float, amount: float) -> None:
         """Subtract ``amount`` tokens that another process gave out.
 
-        A bucket never has fewer than minus ``burst`` tokens.
+        The number of tokens never falls below ``-burst``.
         """
         burst = self.rate.burst
         bucket = self._bucket(key, now)

@@ -133,7 +133,7 @@ def _chosen(kind: Any) -> Read:
 def _either(kind: Any) -> Read:
     """Return a reader for a union type: it uses the first alternative that fits.
 
-    It accepts null only if the union contains ``None``.
+    The reader accepts null only if the union contains ``None``.
     """
     inner = [_hook(option) for option in get_args(kind) if option is not NoneType]
     takes_null = len(inner) < len(get_args(kind))

@@ -21,7 +21,7 @@ PIECE = 256 * 1024  # bytes read at once
 
 @define
 class Bounded:
-    """A file of lines with a size limit; when it is full, it is renamed to ``NAME.1``.
+    """A file of lines with a size limit; a full file is renamed to ``NAME.1``.
 
     Lines that cannot be written are dropped.
     """

@@ -37,9 +37,10 @@ def reduce_rights(rights: Collection[int] = ()) -> None:
         if remaining >> number & 1:
             _prctl(libc, _AMBIENT, _RAISE, number)
     if remaining:
-        # Else this process could not read its own /proc entry, as Twisted does before it starts
-        # another. With rights that the user lacks it stays closed to that user's debuggers. Without
-        # any they could read root's environment; there Twisted falls back to a slower way.
+        # Before Twisted starts another process, it reads this process's /proc entry, which needs
+        # this flag. While the process has capabilities that its user lacks, the user's debuggers
+        # cannot attach to it. Without capabilities they could, and would see root's environment:
+        # then the flag is not set, and Twisted uses a slower way.
         _prctl(libc, _SET_DUMPABLE, 1)
 
 

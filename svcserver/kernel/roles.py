@@ -21,7 +21,7 @@ STAFF = (Role.HELPER, Role.MODERATOR, Role.OWNER)
 
 
 def role_of(word: str | None, *, is_admin: bool) -> Role:
-    """Return the role stored in an account's two columns; an unknown role name gives no rights."""
+    """Return the role stored in two columns of an account; an unknown role name gives no rights."""
     if is_admin:
         return Role.OWNER
     return next(

@@ -173,7 +173,7 @@ class As(Mark):
 def whole(low: int = -MAX_WHOLE, high: int = MAX_WHOLE, *, digits: int = 0) -> As:
     """Return a type for whole numbers, including ``2.0``.
 
-    If ``digits`` is not 0, it also allows a string of at most so many digits.
+    If ``digits`` is not 0, the type also allows a string of at most ``digits`` digits.
     """
     wanted = f"a whole number from {low} to {high}"
     if high == MAX_WHOLE:

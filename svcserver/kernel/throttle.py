@@ -14,7 +14,10 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class Throttle:
-    """A throttle that lets each key pass once in ``every_s`` seconds, for up to ``most`` keys."""
+    """A throttle that lets each key pass once in ``every_s`` seconds.
+
+    It remembers the ``most`` keys that were used last.
+    """
 
     every_s: float = 60.0
     most: int = MAX_KEYS

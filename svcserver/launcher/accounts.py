@@ -127,7 +127,7 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def invite_state(client: HostClient, code: str) -> str | None:
-    """Return an error text about an invite's code, "" if it is valid, or None if that is unknown.
+    """Return an error text about an invite's code, "" for a valid code, or None if unknown.
 
     An older host cannot check codes before the registration.
     """

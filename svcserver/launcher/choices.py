@@ -44,7 +44,7 @@ class Choices:
 
 
 def choose(member: Membership, choices: Choices, home: Path) -> str:
-    """Save ``choices`` for a host and return ""; return an error text if they are invalid."""
+    """Save ``choices`` for a host and return ""; return an error text for invalid choices."""
     try:
         for text in (choices.command.strip(), choices.runner.strip()):
             if text:

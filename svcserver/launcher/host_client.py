@@ -55,7 +55,7 @@ class HostReply:
 
     @property
     def error(self) -> str:
-        """The error code in the reply; empty if it has none."""
+        """The error code in the reply; empty if the reply has no error code."""
         code = self.fields.get("error")
         return code if isinstance(code, str) else ""
 
@@ -159,8 +159,8 @@ class HostRequest:
     def upstream_lost(self) -> None:
         """Handle the end of the connection.
 
-        A body without a stated length is then complete. If an idle connection was closed before any
-        reply, a GET or HEAD is sent again. Otherwise the request fails.
+        If the reply states no length, its body is now complete. If an idle connection was closed
+        before any reply, a GET or HEAD is sent again. Otherwise the request fails.
         """
         connection, self._connection = self._connection, None
         endless = self._head is not None and self._head.length == -1

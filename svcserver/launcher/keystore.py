@@ -80,7 +80,7 @@ class SystemKeys:
     """The system's key store, through ``keyring``, and a file for the keys that this store refuses.
 
     A key store may be locked or missing at any time, and without its key an account is lost. So a
-    key that the store refuses is saved in the file, and keys in the file are found as well. Each
+    key that the store refuses is saved in the file, and keys are also looked up in the file. Each
     name is looked up only once, because the store may be slow and may prompt the player.
     """
 
@@ -148,7 +148,7 @@ def system_backend() -> Any:
 
 
 def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
-    """Return the system's key store, or a file store if there is none or ``use_file`` is set."""
+    """Return the system's key store; a file store if it cannot be used or ``use_file`` is set."""
     file = FileKeys(folder / "keys.json")
     if use_file:
         file.where = AS_ASKED

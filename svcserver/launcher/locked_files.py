@@ -29,7 +29,7 @@ def unlink(path: Path) -> None:
 
 
 def do_all(*steps: Callable[[], object]) -> None:
-    """Take all steps, even if some fail; then raise one OSError with the reasons."""
+    """Call all ``steps``, even if some fail; then raise one OSError with the reasons."""
     reasons = []
     for step in steps:
         try:

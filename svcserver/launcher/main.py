@@ -273,9 +273,9 @@ def _install(program: OwnProgram) -> str:
 
 
 def _start(command: Sequence[str]) -> int:
-    """Start another version in place of this one.
+    """Start another version instead of this version.
 
-    On Windows, if the version has a console, wait until it ends.
+    On Windows, if the other version has a console, wait until it ends.
     """
     if sys.platform != "win32":
         os.execv(command[0], list(command))  # noqa: S606 - it needs no shell
@@ -446,7 +446,10 @@ class LauncherProgram:
             deferToThread(self.program.confirm).addErrback(_not_confirmed)
 
     def try_start(self) -> None:
-        """Call ``start``; if it fails, save the error and stop: the reactor would only log it."""
+        """Call ``start``; if it fails, save the error and stop the reactor.
+
+        Without this function, the reactor would only log the error.
+        """
         try:
             self.start()
         except Exception as error:
@@ -456,12 +459,12 @@ class LauncherProgram:
     def link(self) -> str:
         """Return a one-time link to the page.
 
-        Its token stands after the #, because browsers never send that part to a server.
+        The token is the part after the #, because browsers never send that part to a server.
         """
         return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
-        """Open the page or the terminal, then the invite from the command line, if there is one."""
+        """Open the page or the terminal, then open an invite from the command line."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         console = console_here() if self.options.no_browser else None

@@ -439,7 +439,7 @@ class Membership:
             self.inputs.choose(name)
 
     async def _choose_if_invited(self, name: str) -> None:
-        """Register as ``name`` if the host by now accepts the invite, which it had refused."""
+        """Ask the host about the invite again; if it now accepts the invite, register."""
         await self._check_invite()
         if not self.invite_fault:
             self.inputs.choose(name)
@@ -479,7 +479,7 @@ class Membership:
         return ""
 
     def try_name(self, name: str) -> None:
-        """Check whether ``name`` is valid and free, and cancel an earlier check."""
+        """Cancel an earlier check, then check whether ``name`` is valid and free."""
         self._cancel_name_check()
         if self.host.stage is not Stage.NAMING:
             return
@@ -563,11 +563,11 @@ class Membership:
             self.host.note = words.PASSPORT_SAVED.format(path=path)
 
     def renew_key(self) -> None:
-        """Replace the account key with a new one."""
+        """Replace the account key with a new key."""
         self._begin(self._renew_key())
 
     async def _renew_key(self) -> bool:
-        """Replace the key, and return whether the host has accepted the new one.
+        """Replace the key, and return whether the host has accepted the new key.
 
         Both keys stay saved until the result is known.
         """

@@ -1,4 +1,4 @@
-"""The rule that only one launcher runs: a second one passes its invite to the first and exits.
+"""The rule that only one launcher runs: a second launcher gives the first its invite and exits.
 
 The running launcher holds a lock, which the system releases when the launcher ends or is killed.
 """
@@ -58,7 +58,7 @@ def _is_held(descriptor: int) -> bool:
 
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:  # of any number under Wine
+        except OSError:  # Wine sets various error numbers
             return True
     else:
         import fcntl
@@ -77,7 +77,7 @@ def lock_or_hand_over(
     invite: str,
     pause: Callable[[float], None] = time.sleep,  # noqa: TID251 - no reactor runs yet
 ) -> Lock | str:
-    """Return the lock, or the link to the page of the running launcher, which gets the invite.
+    """Return the lock; if another launcher has it, send it the invite and return its page's link.
 
     The link is empty if the running launcher refuses the invite. Raises LauncherUnresponsive and
     OSError.
@@ -102,9 +102,10 @@ class RunningLauncher:
     secret: Secret = field(repr=False)
 
     def hand_over(self, invite: str) -> str | None:
-        """Send the running launcher an invite, or "" for none.
+        """Send an invite to the running launcher; ``invite`` is "" if there is no invite.
 
-        Returns the link to its page, "" if it refuses the invite, or None if it does not answer.
+        Returns the link to the launcher's page, "" if the launcher refuses the invite, or None if
+        it does not answer.
         """
         text = invite[:LONGEST_LINK].encode(errors="replace").decode()
         body = {"secret": self.secret.reveal(), "invite": text}

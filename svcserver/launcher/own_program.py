@@ -4,8 +4,8 @@ On Windows each version has a folder of its own, because Windows does not replac
 runs. Beside these folders are the two programs that shortcuts and links start. They always have the
 same path, and start the version that a small file names.
 
-A new version is on trial until it has served its page once. If it never does, the next start
-returns to the version before, and the new version is not installed again.
+A new version is on trial until it has served its page once. If it never serves its page, the
+next start returns to the previous version, and the new version is not installed again.
 """
 
 import filecmp
@@ -38,10 +38,10 @@ PACKED = "svc-launcher.pyz"
 CURRENT = "current.txt"  # the version that works
 NEXT = "next.txt"  # a new version, which the next start tries
 TRIED = "tried.txt"  # a new version on trial, or one that has failed
-NEXT_FILE, TRIED_FILE = "-next.pyz", "-tried.pyz"  # end the names of the same for a single file
+NEXT_FILE, TRIED_FILE = "-next.pyz", "-tried.pyz"  # the same for a single-file launcher: suffixes
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes
 TRIAL_S = 60.0  # how long a new version may take to print its version
-STAGING = ".new"  # ends the name of an incomplete version
+STAGING = ".new"  # suffix of an incomplete version
 _FOLDER = "SVC_LAUNCHER_FOLDER"  # the variable with the folder that the shell deletes
 STALE_S = 3600.0  # after this time, nobody completes an incomplete version
 _NO_WINDOW = 0x08000000  # a console program of Windows opens no window
@@ -163,7 +163,8 @@ class WindowsProgram:
     def _copy_starters(self, source: Path) -> None:
         """Copy the two programs that have a fixed path.
 
-        A copy that is running now cannot be replaced. It is left as it is, because it still works.
+        A copy that is running now cannot be replaced, and is left unchanged, because it still
+        works.
         """
         for name in (WINDOW, CONSOLE):
             starter = self.root / name
@@ -502,7 +503,7 @@ def file_version(file: Path) -> str:
 def fixed_file(started: Path) -> Path:
     """Return the file that the player starts; ``started`` is the file that runs now.
 
-    They differ while a new version is on trial, because it runs from a second file.
+    The two files differ while a new version is on trial, because it runs from a second file.
     """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
@@ -526,8 +527,8 @@ def unpacked_folder(file: Path, module: Path) -> Path | None:
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
     """Return the running single file, or None if the launcher was started in another way.
 
-    ``copied`` says whether the file is to be copied into the user's own folder; it does not apply
-    to Windows.
+    ``copied`` says whether the file is to be copied into the user's own folder. On Windows, the
+    file is never copied.
     """
     started = Path(sys.argv[0]).absolute()
     if started.suffix != ".pyz" or not started.is_file():

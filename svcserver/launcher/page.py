@@ -1,7 +1,7 @@
-"""The requests of the page: all except those for static files need a session.
+"""The requests of the page: all need a session, except requests for static files.
 
 The page never has a key. The launcher itself writes the key file for another PC. If the user
-chooses a key file, the page sends its bytes to the launcher; no reply contains them.
+chooses a key file, the page sends the file's bytes to the launcher; no reply contains the key.
 """
 
 from collections.abc import Callable, Iterator

@@ -34,7 +34,7 @@ class PageSessions:
         return token
 
     def enter(self, offered: str) -> str | None:
-        """Exchange a link's token for a session; return its secret, or None for a wrong token."""
+        """Exchange a link's token for a session's secret; return None for a wrong token."""
         for token in self._tokens:
             if token.matches(offered):
                 self._tokens.remove(token)

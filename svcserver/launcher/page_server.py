@@ -20,8 +20,8 @@ from svcserver.kernel import json
 from svcserver.launcher.page_guard import SESSION_HEADER, foreign
 
 # The browser gets the link with its token as an argument, and on Linux every user may list the
-# arguments of all processes. So a link is refused on a connection of another user; the kernel knows
-# the owner. On Windows, only the same user and administrators can see the arguments.
+# arguments of all processes. So a link is refused if another user opened the connection; the kernel
+# shows who opened it. On Windows, only the same user and administrators can see the arguments.
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connections
 

@@ -78,7 +78,7 @@ def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def places_here(environ: Mapping[str, str]) -> Places:
-    """Return this machine's folders, or those below ``SVC_LAUNCHER_HOME`` if that is set."""
+    """Return this machine's folders; if ``SVC_LAUNCHER_HOME`` is set, folders below it."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
         usual = places_of(sys.platform, environ, str(Path.home()))

@@ -80,7 +80,7 @@ _killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows 
 
 @define
 class ProcessGroup:
-    """A POSIX process group; the system does not reuse its number while a member runs."""
+    """A POSIX process group; while a member runs, the system does not reuse the group's number."""
 
     leader: subprocess.Popen[bytes]
     killpg: Callable[[int, int], None] = _killpg

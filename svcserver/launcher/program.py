@@ -1,4 +1,4 @@
-"""The launcher: all hosts that the player has joined, and a relay to the one that is played."""
+"""The launcher: all hosts that the player has joined, and a relay for the game."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +54,7 @@ class Launcher(Service):
     downloading: set[str] = field(factory=set, init=False)  # canonical folder names (``one_name``)
     invited: str = field(default="", init=False)  # the host of the last opened invite
     opened: int = field(default=0, init=False)  # number of invites that were opened
-    refusal: str = field(default="", init=False)  # why the last one, or its name, is not used
+    refusal: str = field(default="", init=False)  # why the last invite, or its name, was not used
     _relay: RelayService | None = field(default=None, init=False)
     _playing: str = field(default="", init=False)
     _pools: list[Pool] = field(factory=list, init=False)
@@ -216,7 +216,7 @@ class Launcher(Service):
         """Remove a host and its key, but keep the game's files; return an error text, or "".
 
         If the host has a new certificate that the player has not trusted yet, only this certificate
-        is dropped.
+        is removed; the host and its key stay.
         """
         if member.before is not None:
             self._membership(member.before)

@@ -200,7 +200,7 @@ class WindowsScheme:
 
 @define
 class NoScheme:
-    """The registration on a system where none is possible; it does nothing."""
+    """The registration on a system that cannot register programs for links; it does nothing."""
 
     def add(self, *, over_another: bool = False) -> str:
         return "This system does not support links. Paste the invite instead."

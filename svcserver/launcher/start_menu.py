@@ -30,7 +30,7 @@ class StartMenu:
 
     @property
     def shortcut(self) -> Path:
-        """The entry's file in the Start menu."""
+        """The file of the Start menu's entry."""
         return self.menu / f"{windows.TITLE}.lnk"
 
     def add(self, program: Path, version: str) -> None:

@@ -46,7 +46,7 @@ class Updates(MultiService):
     _failed: set[str] = field(factory=set, init=False)  # hashes of files that cannot be used
     _offer: tuple[LauncherOffer, Membership] | None = field(default=None, init=False)
     question: Membership | None = field(default=None, init=False)  # whose updates may be taken?
-    _played: bool = field(default=False, init=False)  # while a new version was there
+    _played: bool = field(default=False, init=False)  # a game ran while an update was ready
     _job: Deferred[Any] | None = field(default=None, init=False)
     _looked_at: float = field(default=-LOOK_S, init=False)
     _looked_for: set[str] = field(factory=set, init=False)  # the ids of the hosts of the last look

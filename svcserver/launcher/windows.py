@@ -161,8 +161,8 @@ class WindowsJob:
     def start(self, process: int) -> bool:
         """Put a suspended process into the job, and resume the process; raises OSError.
 
-        The result is False if another program's job forbids that; the process then runs without a
-        job.
+        The result is False if the job of another program forbids a further job; the process then
+        runs without a job.
         """
         handle = HANDLE(_checked(self._kernel.OpenProcess(_PROCESS_RIGHTS, False, process)))
         try:

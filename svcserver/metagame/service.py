@@ -103,7 +103,7 @@ def open_board(
 
 
 def _folder(settings: Settings) -> Path | None:
-    """Return the folder of a SQLite file; None for a SQLite database in memory.
+    """Return the folder of a SQLite file, or None for a SQLite database in memory.
 
     For PostgreSQL it is the working directory.
     """

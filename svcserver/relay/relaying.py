@@ -31,7 +31,7 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 class PortBusy(Exception):
-    """Another program uses the relay's address; ``code`` is the error code."""
+    """The error when another program uses the relay's address; ``code`` is the error code."""
 
     code = "port_busy"
 

@@ -1,4 +1,4 @@
-"""Prepares the process of a component, then replaces itself with ``twistd`` (exec).
+"""Prepares a component's process, and then executes ``twistd`` in it.
 
 On Linux, the kernel ends this process when the stack ends. So no child keeps its ports, even after
 a SIGKILL of the stack.

@@ -200,7 +200,7 @@ class Children(ProcessMonitor):
                 await self._prepared.prepare(component)
 
     def stopService(self) -> Any:
-        """Stop the children in reverse order of start; fire when all have ended."""
+        """Stop the children in reverse order; return a Deferred that fires when all have ended."""
         names = [component.name for component in reversed(self.components)]
         # otherwise the base class would stop all children concurrently
         processes, self._processes = self._processes, {}

@@ -120,7 +120,7 @@ class EventStream(Stream):
         self._rounds.startService()
 
     def half_closed(self) -> None:
-        """Disconnect, because a browser that leaves the page closes only its half.
+        """Disconnect, because a browser that leaves the page closes only its sending side.
 
         Otherwise the stream would still count towards the limits.
         """
@@ -203,8 +203,8 @@ class EventStream(Stream):
 class EventStreams:
     """All open event streams of a service.
 
-    A reader may have ``SHARE`` streams: a new one ends the oldest. All readers except owners may
-    have ``MOST`` streams together.
+    A reader may have ``SHARE`` streams: a further stream ends the oldest. All readers except owners
+    may have ``MOST`` streams together.
     """
 
     clock: IReactorTime

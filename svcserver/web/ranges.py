@@ -26,7 +26,7 @@ class Span:
 
 
 class Unsatisfiable(ValueError):
-    """The file does not have the requested range (status 416)."""
+    """The error for a range that the file does not have (status 416)."""
 
 
 def wanted(

@@ -56,7 +56,8 @@ class ParsedHead:
 class HttpRequest:
     """One request: its head, its whole body, and the address of the peer.
 
-    ``method`` is in upper case as sent; ``path`` is the raw target without the query.
+    ``method`` has the letter case that the client sent; ``path`` is the raw target without the
+    query.
     """
 
     method: str

@@ -95,7 +95,7 @@ class OrderedServices(MultiService):
 
 
 class StartWarnings(Service):
-    """The service that logs the warnings about settings (``kernel.settings.load``) at the start."""
+    """The service that logs warnings about settings (``kernel.settings.load``) when it starts."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines

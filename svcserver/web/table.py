@@ -22,7 +22,7 @@ _ANY = "<>"
 
 
 class BadPath(ValueError):
-    """A path parameter is not percent-encoded UTF-8."""
+    """The error for a path parameter that is not percent-encoded UTF-8."""
 
 
 @lru_cache(maxsize=1024)

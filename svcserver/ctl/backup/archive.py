@@ -100,7 +100,7 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 def unpack(source: Path, into: Path) -> Contents:
     """Write every entry below ``into`` and check its digest; raises DamagedBackup or OSError.
 
-    Only names that ``backup.json`` lists are written, and no file is written outside ``into``.
+    Only files that ``backup.json`` lists are written, and no file is written outside ``into``.
     Memory use is bounded, and the entries must fit into the free disk space.
     """
     into.mkdir(mode=0o700, exist_ok=True)
@@ -183,7 +183,7 @@ def _is_place(path: str) -> bool:
 
 
 def safe(name: str) -> Path:
-    """Return ``name`` as a path if it stays below its folder; otherwise raise DamagedBackup."""
+    """Return ``name`` as a relative path; raises DamagedBackup if a backup must not contain it."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise DamagedBackup(f"{name[:80]!r} leads out of the folder")

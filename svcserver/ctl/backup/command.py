@@ -105,7 +105,7 @@ class BackupRetention:
     months: int = 12
 
     def kept(self, made: Sequence[datetime]) -> set[datetime]:
-        """Return the dates in ``made`` whose backups are kept; the newest one is always kept."""
+        """Return the dates in ``made`` whose backups are kept; the newest backup is always kept."""
         newest_first = sorted(set(made), reverse=True)
         return {
             *newest_first[:1],

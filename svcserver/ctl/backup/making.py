@@ -32,7 +32,7 @@ from svcserver.kernel.disk import sync_folder
 NAME = re.compile(r"svc-backup-(\d{8}-\d{6})\.tar\.gz(?:\.age)?\Z")
 STAMP = "%Y%m%d-%H%M%S"
 ROOM = 3  # free space on the backup disk, as a multiple of the database's size
-# left out: created anew, too large, or (live state) able to sign staff in
+# files that are not backed up: created anew, too large, or (live state) with staff sessions
 LEFT_OUT = re.compile(
     r"svc\.db.*|.*\.db(-wal|-shm|-journal)?|(.*\.)?before-restore-.*|"
     r".*\.log(\.\d+)?(\.gz)?|.*\.new|"
@@ -110,7 +110,7 @@ def _lock(wanted: Wanted) -> BackupLock:
 
 
 def _finish(clear: Path, final: Path, lock: BackupLock, scratch: Path) -> Path:
-    """Encrypt the archive if necessary; return the file to move to its final place."""
+    """Encrypt the archive, unless ``lock`` is empty; return the path of the temporary file."""
     made = scratch / final.name
     if lock:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -237,7 +237,7 @@ def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | 
 
 
 def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
-    """Yield the files in the settings folder, then those in a separate data folder."""
+    """Yield the files in the settings folder, then the files in a separate data folder."""
     skipped = {_game(wanted), wanted.target.resolve()}
     yield from ((wanted.folder, path) for path in _walk(wanted.folder, skipped))
     if wanted.data.resolve() != wanted.folder.resolve():

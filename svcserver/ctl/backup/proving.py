@@ -98,7 +98,7 @@ def _is_there(text: str, folder: Path) -> bool:
 
 
 def _certificate(folder: Path, plain: Path) -> None:
-    """Use the gateway's certificate if the backup contains it, else the temporary host's."""
+    """Use the certificate in the backup; if there is none, use that of the temporary host."""
     named = _read(folder / "gateway.env")
     pair = [
         folder / named.get("GATEWAY_CERT", CERT_FILE),
@@ -197,7 +197,7 @@ def _said(url: URL) -> str:
 
 
 def _printed(host: ThrowAway, *words: str) -> str:
-    """Return the key that an ``svcctl`` command prints; raises DamagedBackup if it fails."""
+    """Return the key that an ``svcctl`` command prints; raises DamagedBackup if there is no key."""
     output = host.svcctl(*words, "--json")[1]
     try:
         return str(json.parse(output.encode())["key"])

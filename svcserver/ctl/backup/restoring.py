@@ -285,7 +285,7 @@ def _sound(contents: Contents, restored: Path) -> None:
 
 
 def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
-    """Restore all files, with the paths of the new folder in the settings."""
+    """Restore all files; in the settings, replace the paths of the old folder."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         # bytes that are not UTF-8 are not changed

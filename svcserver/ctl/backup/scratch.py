@@ -67,7 +67,8 @@ def _is_ours(folder: Path) -> bool:
 def database(folder: Path, live: URL) -> Iterator[URL]:
     """Yield a new empty database on the server of ``live``, and drop it afterwards.
 
-    Its name is stored in ``folder``, so that the next test can drop it if this process is killed.
+    The database's name is stored in ``folder``. If this process is killed, the next test can then
+    drop the database.
     """
     name = f"svc_drill_{hex_token(8)}"
     (folder / DATABASE).write_text(f"{name} {_server(live)}", encoding="utf-8")

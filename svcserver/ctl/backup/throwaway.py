@@ -107,7 +107,10 @@ class ThrowAway:
             self._out = None
 
     def svcctl(self, *words: str) -> tuple[str, str]:
-        """Run an ``svcctl`` command; return the command line and its output. Never fails."""
+        """Run an ``svcctl`` command; return the command line and the output.
+
+        If the command fails, its error message is part of the output.
+        """
         line = [*words, "--config", str(self.folder)]
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
@@ -132,9 +135,9 @@ class ThrowAway:
 def free_ports(held: ExitStack) -> Ports:
     """Return ports that are free now; the TCP ports stay reserved while ``held`` is open.
 
-    Without the reservation, another program's outgoing connection could take a port before its
-    service starts. The services can still use the reserved ports, because this process has bound
-    the ports without listening on them.
+    Without the reservation, another program's outgoing connection could take a port before the
+    host's service listens on it. The services can still use the reserved ports, because this
+    process has bound the ports without listening on them.
     """
     tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
     with ExitStack() as row:

@@ -50,7 +50,7 @@ class Finding:
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
         """Split a message, at ``; `` or after its first sentence, into the fault and its fix.
 
-        ``otherwise`` is the fix if the message has none.
+        ``otherwise`` is the fix if the message contains no fix.
         """
         what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)

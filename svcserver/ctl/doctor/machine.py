@@ -248,7 +248,7 @@ class Machine:
         return ask(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:
-        """Return the fingerprint of the certificate at the address; empty without TLS."""
+        """Return the fingerprint of the certificate at the address; empty if there is no TLS."""
         try:
             return presented(Target(host, port, ""), ANSWER_S)
         except OSError:

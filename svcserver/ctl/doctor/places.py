@@ -198,7 +198,7 @@ def _helps(case: Case, host: str) -> bool:
 
 
 def _chats(case: Case, host: str) -> bool:
-    """Return whether a plain request gets a 4xx status, as the chat's WebSocket server replies."""
+    """Return whether the chat listens: its WebSocket server answers a plain request with 4xx."""
     if case.chat is None:
         return False
     status, _ = case.machine.answer(host, case.chat.port, "/", {})

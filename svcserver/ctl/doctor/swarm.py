@@ -65,7 +65,7 @@ def fleet(case: Case) -> Iterator[Finding]:
 def _untried(deploy: Settings, machines: list[FleetMachine]) -> Finding:
     """Return a finding that says how to test the game ports from another machine by hand.
 
-    It is for a swarm with only one machine, where no other machine can send the datagram.
+    If the swarm has only one machine, no other machine can send the test datagram.
     """
     own = next((machine for machine in machines if machine.address != machine.engine_address), None)
     address = own.address if own else deploy.my_ip or machines[0].address

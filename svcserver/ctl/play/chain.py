@@ -1,4 +1,4 @@
-"""Checks that query each component of a host directly, to find which one is broken."""
+"""Checks that query each component of a host directly, to find which component is broken."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ class Chain:
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
         """Wait until the allowlist has admitted each address; return False if it refuses loopback.
 
-        Simulated players connect from loopback addresses, which needs ALLOWLIST_ALLOW_PRIVATE=1.
+        Simulated players connect from loopback addresses, which the allowlist admits only with
+        ALLOWLIST_ALLOW_PRIVATE=1.
         """
         if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False

@@ -239,7 +239,11 @@ class Chat:
         )
 
     def _compare(self, member: ChatMember) -> int:
-        """Return how many lines the player has excusably missed; raises PlayFailed for a fault."""
+        """Compare the received with the expected lines; return how many lines the player missed.
+
+        A player may miss a line only because a connection ended. For any other missing line, and
+        for additional lines, raises PlayFailed.
+        """
         if member.client.refused:
             refused = f"refused {member.client.refused} lines of {member.player.name}"
             raise PlayFailed("chat", refused)

@@ -1,7 +1,8 @@
 """The writes of a hunt (loot, progress, bounties, loadouts), as a game server sends them.
 
-A game server authenticates with its key and forwards the player's token. Like a real one, it sends
-some writes twice concurrently with the same transaction id; they must take effect once.
+A game server authenticates with its key and forwards the player's token. Like a real game
+server, it sends some writes twice concurrently with the same transaction id. The metagame must
+apply each of these writes only once.
 """
 
 import secrets
@@ -28,7 +29,7 @@ GRANT = 100  # experience per hunt, approximately
 
 @define(eq=False)
 class HuntServer:
-    """A simulated game server; like a real one, it calls the metagame directly (``wire``)."""
+    """A simulated game server, which calls the metagame without a gateway, as a real one does."""
 
     wire: HttpWire
     key: str = field(repr=False)
@@ -139,7 +140,7 @@ def _sent(instance: str, item: Item) -> dict[str, Any]:
 
 
 def _totals(player: Player, answers: list[Any], touched: list[str]) -> None:
-    """Check that every reply, including that to a repeated request, has the new totals."""
+    """Check that every reply has the new totals, including the reply to a repeated request."""
     wanted = {name: player.earned.stacks[name] for name in touched}
     for answer in answers:
         totals = {entry["catalogId"]: entry["quantity"] for entry in answer["updatedStackedItems"]}

@@ -86,8 +86,8 @@ class HttpWire:
     ) -> WireReply:
         """Send a request and return the reply.
 
-        Raises PlayFailed if there is no reply, or if its status is not in ``want``; an empty
-        ``want`` accepts any status.
+        Raises PlayFailed if there is no reply, or if the reply's status is not in ``want``. If
+        ``want`` is empty, any status is accepted.
         """
         body, kind = body_of(sent)
         fields: Any = {**self.headers, **headers, **kind}

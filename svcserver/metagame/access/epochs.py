@@ -67,7 +67,7 @@ class Epochs:
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """Store an epoch that a transaction wrote or read; False if a later epoch is known.
+        """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
 
         False means that the transaction read old data. If this process itself is storing the epoch
         as a correction (see ``correcting``), no session ends: this process already refuses the
@@ -103,7 +103,7 @@ class Epochs:
             }
 
     def behind(self) -> dict[AccountId, tuple[int, int]]:
-        """Return (stored, local) for accounts whose local epoch is later than the stored one."""
+        """Return (stored, local) for accounts whose local epoch is later than the stored epoch."""
         return {
             account_id: (self._stored[account_id], ours)
             for account_id, ours in self._beyond.items()

@@ -219,7 +219,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the request's id and attempt number; None if it did not come from the gateway.
+        """Return the request's id and attempt number, or None if it did not come from the gateway.
 
         Raises AnsweredError if the gateway repeats a request to a route marked ``Again.NEVER``.
         """
@@ -334,7 +334,11 @@ class Gate:
         self._local_only(request)
 
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
-        """Raise if the route requires an account key and the request has no such credential."""
+        """Raise an error if the request has no credential for an account-key or staff route.
+
+        A staff route also accepts a dashboard session or svcctl's signature, but only direct
+        requests.
+        """
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("an admin calls directly")
         if not self.settings.login or request.header(ACCOUNT_KEY) is not None:
@@ -403,7 +407,7 @@ class Gate:
         return self._not_banned(staff_key.account)
 
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
-        """Return the holder of the dashboard session; None if the request also has a key."""
+        """Return the holder of the dashboard session, or None if the request also has a key."""
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))

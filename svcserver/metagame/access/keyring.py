@@ -33,7 +33,7 @@ class StaffKey:
     """An account found by one of its keys, and the limits of that key on staff routes.
 
     If ``plays_only``, the account has another key for the dashboard, so this key opens no staff
-    route. If ``second_factor``, the key needs a code of the second factor as well.
+    route. If ``second_factor``, the holder of the key must also send a code of the second factor.
     """
 
     account: Holder

@@ -39,7 +39,7 @@ class Origin:
         return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
-        """Return the player's network (``kernel.networks``); "" for a request of this machine.
+        """Return the player's network (``kernel.networks``), or "" for a request of this machine.
 
         It is the network of the address that the gateway reports, or else of the peer's address.
         """

@@ -192,7 +192,7 @@ def end_all(tx: sa.Connection, account_id: AccountId) -> None:
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
-    """Return the ticket from a Cookie header and the page's secret; None if one is missing."""
+    """Return the ticket from a Cookie header and the page's secret; None without both."""
     if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:

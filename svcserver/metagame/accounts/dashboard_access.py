@@ -67,7 +67,7 @@ class DashboardAccess:
 
     @property
     def mark(self) -> str:
-        """Return a hash that changes with the key or second factor; empty if neither is set."""
+        """Return a hash that changes with the key or second factor; "" if neither is set."""
         if self.key_hash is None and self.factor is None:
             return ""
         return fingerprint(f"{self.key_hash} {self.factor}")[:16]
@@ -80,7 +80,7 @@ class SqlDashboardAccess:
     tx: sa.Connection
 
     def of_account(self, account_id: AccountId) -> DashboardAccess:
-        """Return the account's access settings; without a row, none of them is set."""
+        """Return the account's access settings; if the account has no row, all are empty."""
         row = self.tx.execute(_OF, {"holder": account_id}).first()
         return DashboardAccess(account_id) if row is None else _access(row)
 
@@ -122,7 +122,7 @@ def address_of(factor: str, name: str, server: str) -> str:
 def step_of(factor: str, code: str, now: float) -> int | None:
     """Return the TOTP step for which the code is correct, or None.
 
-    The steps before and after the current one are accepted, too.
+    A code of the previous or the next step is also accepted.
     """
     if len(code) != DIGITS or not (code.isascii() and code.isdigit()):
         return None

@@ -50,7 +50,7 @@ class QueueWish:
 
 
 class LoginReply(TypedDict):
-    """The token, its lifetime in seconds (``expires_in``) and its account; the rest is constant."""
+    """The token, its lifetime in seconds (``expires_in``), its account, and constant fields."""
 
     access_token: str
     token_type: str
@@ -265,13 +265,13 @@ class LoginRoutes:
 
     @routes.row("GET", "/account/api/oauth/verify", access=Access.OPTIONAL_TOKEN, reply=VerifyReply)
     async def verify(self, call: Call) -> Answer:
-        """Show the token's account; always 200, with a placeholder id if the token is invalid."""
+        """Show the token's account; if the token is invalid, show a placeholder id."""
         known = None if self.settings.verify_stub_account else call.caller.account
         return Answer(200, show_token(known or NOBODYS_ID))
 
     @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
-        """Accept a request to end sessions, but end none.
+        """Accept a request to end sessions, but end no session.
 
         To end the sessions of an account, give the account a new key.
         """

@@ -31,7 +31,7 @@ _KEPT = OneRow(REGISTRATION)
 
 @frozen
 class Registration:
-    """The registration mode: REGISTRATION_MODE, until an admin sets another."""
+    """The registration mode: REGISTRATION_MODE, until an admin sets another mode."""
 
     ledger: Ledger
     board: Board

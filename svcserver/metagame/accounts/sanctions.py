@@ -1,4 +1,4 @@
-"""Bans and mutes: an account has at most one of each, and a new one replaces the old one."""
+"""Bans and mutes: an account has at most one ban and one mute; a new one replaces the old one."""
 
 from collections.abc import Mapping
 from enum import StrEnum

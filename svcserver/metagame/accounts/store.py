@@ -217,7 +217,7 @@ class SqlAccounts:
     tx: sa.Connection
 
     def find(self, account_id: object) -> Account | None:
-        """Return the account with this id; None if there is none or the id is malformed."""
+        """Return the account with this id, or None if there is none or the id is malformed."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch from ``before`` to ``after``; False if the stored epoch differs."""
+        """Change the epoch from ``before`` to ``after``; return False if ``before`` is outdated."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
@@ -354,7 +354,7 @@ class SqlAccounts:
         self.tx.execute(_ADD_USE, {"account_id": account_id, "code": code, "at": int(at)})
 
     def put_invite(self, invite: InviteCode) -> None:
-        """Add an invite code, or replace an existing one."""
+        """Add an invite code, or replace the existing code."""
         self.tx.execute(_DROP_INVITE, {"wanted": invite.code})
         self.tx.execute(
             _ADD_INVITE,

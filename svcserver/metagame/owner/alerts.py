@@ -441,7 +441,7 @@ class AlertActs:
 
 
 def _previous(path: Path, wanted: ChannelWish) -> Mapping[str, str]:
-    """Return the current lines of the channel's file; empty for a new channel."""
+    """Return the current values of the channel's file; for a new channel, an empty mapping."""
     if not wanted.new:
         if wanted.mark and path.exists() and wanted.mark != _mark(path):
             text = "The channel has changed since you opened it. Open it again."

@@ -305,7 +305,7 @@ class BackupActs:
         return {} if state is None else state.environment
 
     def _settings(self) -> BackupSettings:
-        """Return the settings in force; secrets from the stack's environment are left out."""
+        """Return the settings in force, without secrets from svc-stack's environment."""
         overridden = self._environment()
         shown = {name: value for name, value in overridden.items() if value is not None}
         return read_settings(self._config(), shown)

@@ -157,5 +157,5 @@ class LaunchRoutes:
 
     @routes.row("GET", "/svc/api/DashboardLaunches", role=Role.HELPER, reply=LaunchList, quiet=True)
     async def launches(self, call: Call) -> Answer:
-        """List the launches that have ended last; 409 if the deploy server does not answer."""
+        """List the launches that ended last; the reply is 409 without the deploy server."""
         return Answer(200, await self.pages.launches(), NO_STORE)

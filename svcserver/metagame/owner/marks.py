@@ -71,7 +71,7 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return a function that reads the mark of the page's list; None if the page has no list.
+        """Return a function that reads the mark of the page's list; for other pages, None.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """

@@ -70,7 +70,7 @@ class Ways(TypedDict):
 
 
 class OwnKey(TypedDict):
-    """The only copy of the new dashboard key; null if the dashboard key was removed."""
+    """The only copy of the new dashboard key, or null if the dashboard key was removed."""
 
     key: str | None
 
@@ -95,7 +95,7 @@ class FactorWish:
 @spelled(pascal_case)
 @frozen
 class SignInLinkRequest:
-    """The name of the staff account that the link signs in; empty for the oldest owner."""
+    """The name of the staff account that the link signs in; an empty name is the oldest owner."""
 
     account: Annotated[str, text(0, 64)] = ""
 
@@ -382,7 +382,7 @@ class SignInRoutes:
         signs_in=True,
     )
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
-        """Require a code at sign-in, or stop requiring one.
+        """Require a code of a second factor at sign-in, or stop requiring a code.
 
         The request needs the current sign-in key, and a code, which proves that the caller has the
         secret. The account's other sessions end.

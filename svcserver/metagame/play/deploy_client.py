@@ -118,11 +118,11 @@ class DeployClient:
         raise DeployFailed(f"status {status}")
 
     async def game_servers(self) -> list[dict[str, Any]]:
-        """Return the records of ``GET /gameservers``; none if there is no reply within 2 s."""
+        """Return the records of ``GET /gameservers``; empty if no reply comes within 2 s."""
         return await self.listed() or []
 
     async def ports(self) -> set[int] | None:
-        """Return the UDP ports of the running game servers; None without a reply.
+        """Return the UDP ports of the running game servers, or None if there is no reply.
 
         The set is empty if the deploy server has no route that lists game servers. Every earlier
         game server then counts as ended, so it blocks no new launch.
@@ -133,7 +133,7 @@ class DeployClient:
         return {record["port"] for record in listed if "port" in record}
 
     async def listed(self) -> list[dict[str, Any]] | None:
-        """Return the records of the game servers; None if there is no usable reply."""
+        """Return the records of the game servers, or None if there is no usable reply."""
         return (await self._list())[1]
 
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:

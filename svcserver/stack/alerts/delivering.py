@@ -67,7 +67,7 @@ class WebhookRequest:
 
 
 def request(alert: Alert, host: str, channel: Channel, number: str) -> WebhookRequest:
-    """Return the webhook request; receivers may drop a repeat with the same ``number``."""
+    """Return the webhook request; ``number`` lets a receiver recognise and drop repeats."""
     alert = _visible(alert)
     line = f"{host}: {alert.title}. {alert.text}"
     method, path, headers = "POST", "", {"Content-Type": "application/json", TRANSACTION: number}

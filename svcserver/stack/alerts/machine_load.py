@@ -58,7 +58,7 @@ class MachineLoad:
         return (*self._minutes, current)
 
     def _cpu_ticks(self) -> tuple[int, int] | None:
-        """Return the idle and the total CPU time since the machine started; None if unknown."""
+        """Return the idle and the total CPU time since the machine started, or None if unknown."""
         try:
             line = (self.proc / "stat").read_text("ascii").partition("\n")[0]
             ticks = [int(word) for word in line.split()[1:9]]

@@ -1,4 +1,4 @@
-"""The column ``accounts.tokens_not_before``: tokens issued earlier are refused."""
+"""The column ``accounts.tokens_not_before``: tokens that are older than this time are refused."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -73,7 +73,7 @@ class OwnAccount(TypedDict):
 @spelled(camel_case)
 @frozen
 class MappingWish:
-    """Account ids to map, in the newest or an older format; a plain list of ids is valid, too."""
+    """Account ids to map, in the newest or an older format; a plain list of ids is also valid."""
 
     src_account_type: MaybeText = None
     type: MaybeText = None
@@ -100,7 +100,7 @@ class Mappings(TypedDict):
 class MappingReply(Mappings):
     """The mapped accounts, both in the payload and at the top level.
 
-    Some clients read the payload, others the top level.
+    Some clients read the payload, other clients read the top level.
     """
 
     code: str
@@ -382,13 +382,13 @@ class LookupRoutes:
         return Answer(200, public_info(account.id, account))
 
     async def _visible(self, me: AccountId | None, account_id: AccountId | None) -> Account | None:
-        """Return the account with that id; None if the caller sent no player token."""
+        """Return the account with that id, or None if the caller sent no player token."""
         if me is None or account_id is None:
             return None
         return await self.directory.account_of_id(account_id)
 
     async def _name(self, me: AccountId | None) -> str:
-        """Return the caller's own name; empty if the caller has no account."""
+        """Return the caller's own name, or "" if the caller has no account."""
         account = await self._visible(me, me)
         return "" if account is None else account.username
 

@@ -169,7 +169,7 @@ class AccountActs:
         return before, after
 
     async def player_token(self, entry: AuditEntry, account_id: AccountId) -> str:
-        """Return a player token for any account id, even one that does not exist."""
+        """Return a player token for any account id, even if no account has this id."""
 
         def act(tx: Connection, trace: Trace) -> Account | None:
             account = SqlAccounts(tx).find(account_id)

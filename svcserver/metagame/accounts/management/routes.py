@@ -86,7 +86,7 @@ class AccountManagementRoutes:
         query={"Username": str},
     )
     async def username_available(self, call: Call) -> Answer:
-        """Check whether a username is available; always 200."""
+        """Check whether a username is available; the reply is always 200."""
         username = call.request.argument("Username") or ""
         return Answer(200, wire.show_free(await self.acts.why_not_free(username)))
 
@@ -181,7 +181,7 @@ class AccountManagementRoutes:
         again=Again.NEVER,
     )
     async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
-        """Make a 24-hour player token for any account id, even one that does not exist."""
+        """Make a 24-hour player token for any account id, even if no account has this id."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})
 

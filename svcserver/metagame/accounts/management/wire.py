@@ -91,7 +91,7 @@ class UserInfo(TypedDict):
 
 
 class ModeReply(TypedDict, total=False):
-    """The registration mode; empty if the owner has not set it."""
+    """The registration mode; the reply is ``{}`` if the owner has not set a mode."""
 
     RegistrationMode: str
 
@@ -124,7 +124,7 @@ class AllUsers(TypedDict):
 
 
 class AccountPage(TypedDict):
-    """Up to 100 accounts in id order, and the offset of the next page; null on the last page."""
+    """Up to 100 accounts in id order, and the offset of the next page (null on the last page)."""
 
     accounts: list[AccountEntry]
     nextOffset: int | None

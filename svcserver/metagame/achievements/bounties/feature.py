@@ -187,7 +187,7 @@ class BountyActs:
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[BountyUpdate]
     ) -> AccountBoard:
-        """Add bounties to the board or replace them; replace the draft, too, if one was sent."""
+        """Add the sent bounties to the board; if a draft was sent, replace the stored draft."""
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:

@@ -124,7 +124,7 @@ class BreadcrumbRoutes:
 
     @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
     async def read(self, call: Call, character_id: str) -> Answer:
-        """Return the character's breadcrumbs; an empty list at version 0 if none were saved."""
+        """Return the character's breadcrumbs; if nothing was saved, an empty list at version 0."""
         return Answer(200, show(*await self.acts.read(call.player, character_id)))
 
     @routes.row(
@@ -135,7 +135,7 @@ class BreadcrumbRoutes:
         again=Again.STORED,
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
-        """Replace the character's breadcrumbs; 409 unless the version exceeds the stored one."""
+        """Replace the character's breadcrumbs; the reply is 409 unless the version increases."""
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)

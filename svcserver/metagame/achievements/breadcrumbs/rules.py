@@ -14,7 +14,7 @@ def check(stored: int | None, version: int) -> None:
     """Raise Conflict unless the version increases and is at most MAX_VERSION.
 
     The first save may have any version up to MAX_VERSION. Once the stored version is MAX_VERSION,
-    the next save may have any version, too.
+    the next save may again have any version.
     """
     if stored is not None and version <= stored < MAX_VERSION:
         raise Conflict("this version of the breadcrumbs or a newer one is stored")

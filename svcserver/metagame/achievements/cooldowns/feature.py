@@ -172,7 +172,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the start date of each cooldown; with fixed (stub) progression, there are none."""
+        """Return the start date of each cooldown; with fixed (stub) progression, an empty list."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))

@@ -265,7 +265,7 @@ class EntitlementRoutes:
         again=Again.NATURAL,
     )
     async def revoke(self, call: Call, user_id: str, entitlement: str) -> Answer:
-        """Revoke an account's entitlement; 200 even if the account never had it."""
+        """Revoke an account's entitlement; the reply is 200 even if the account never had it."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.revoke(entry, entitlement)
         return Answer(200, EMPTY_OBJECT)

@@ -31,7 +31,7 @@ def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
     """Return the result of granting ``fresh`` to an account that has the entitlement ``before``.
 
     If ``before`` is no longer in force, ``fresh`` replaces it. Otherwise, the result is permanent
-    if one of them is permanent; else, its duration is the sum of both.
+    if ``before`` or ``fresh`` is permanent; if neither is, its duration is the sum of both.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh

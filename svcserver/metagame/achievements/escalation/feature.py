@@ -309,7 +309,7 @@ class EscalationRoutes:
 
     @routes.row("GET", "/escalation/<season>/<user_id>", own=True, reply=Envelope[EscalationSeason])
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the account's level and talents in a season; level 0 if nothing was saved."""
+        """Return the account's level and talents in a season; before the first save, level 0."""
         if not self.settings.real_progression(user_id):
             return enveloped(STUB)
         return Answer(200, _show(await self.acts.read(user_id, season)))

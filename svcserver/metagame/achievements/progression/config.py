@@ -1,4 +1,4 @@
-"""The configured tracks: the built-in ones, which the owner's season files may replace.
+"""The configured tracks: the built-in tracks, which the owner's season files may replace.
 
 Spec: 1 §4 GET /progression/config. PROGRESSION_CONFIG_DIR is a folder of ``*.json`` files, read in
 order of name. Each file contains one track, a list of tracks, or a whole configuration. A track

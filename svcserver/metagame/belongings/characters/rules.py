@@ -70,7 +70,7 @@ def check_save(before: Head | None, account_id: AccountId, version: int) -> Head
     """Return the stored character ``before`` if a save with this version may replace it.
 
     Raises Missing if the account has no such character, and Conflict if the version is too high or
-    not newer than the stored one. Versions may have gaps. If the stored version has reached
+    not higher than the stored version. Versions may have gaps. If the stored version has reached
     MAX_VERSION, any version may replace it.
     """
     if before is None or before.account_id != account_id:

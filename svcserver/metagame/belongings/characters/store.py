@@ -119,7 +119,7 @@ class SqlCharacters:
         return [rules.Character(*row[:-2], data=Document(*row[-2:])) for row in rows]
 
     def saved_by(self, request_id: str) -> rules.Character | None:
-        """Return the character in the state that this request saved; None if nothing was saved."""
+        """Return the character as this request saved it, or None if the request saved nothing."""
         row = self.tx.execute(_SAVED_BY, {"request": request_id}).first()
         if row is None:
             return None

@@ -27,8 +27,8 @@ class Currencies:
         """Return the balance for every currency key.
 
         A balance is the quantity of the stack of that currency. Without a stack, the balance is
-        ``notes`` for the main currency, and the fixed value for all others. The keys are always the
-        same, in the same order; stacks of other items are ignored.
+        ``notes`` for the main currency, and the fixed value for every other currency. The keys are
+        always the same, in the same order; stacks of items that are no currency are ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:

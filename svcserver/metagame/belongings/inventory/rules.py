@@ -154,9 +154,9 @@ def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> Invent
 def is_newer(held: Instance, sent: Instance) -> bool:
     """Return whether ``sent`` replaces ``held``.
 
-    Returns False if both have no data and the stored version is 0. Raises Conflict if the version
-    is too high, or not higher than the stored one. Once the stored version is MAX_VERSION, any
-    version replaces it.
+    Returns False if both have no data and the stored version is 0. Raises Conflict if the sent
+    version is too high, or not higher than the stored version. Once the stored version is
+    MAX_VERSION, any version replaces it.
     """
     if sent.version is not None and sent.version > MAX_VERSION:
         raise Conflict("this version is too high: no newer one would fit above it")

@@ -207,7 +207,7 @@ class SqlInventory:
     def holder(
         self, character_id: CharacterId | None, transaction_id: str | None
     ) -> rules.InventoryHolder | None:
-        """Return the character's account and inventory size; None if the character does not exist.
+        """Return the character's account and inventory size, or None for an unknown character.
 
         If the transaction is a repeat, the result has the stored reply.
         """

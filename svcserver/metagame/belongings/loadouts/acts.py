@@ -118,7 +118,7 @@ class LoadoutActs:
         return await self._change(owner, character_id, lambda before: rules.unlocked(before, more))
 
     async def activate(self, owner: AccountId, character_id: CharacterId, index: str) -> None:
-        """Make a slot the active one; ``index`` is text from the path."""
+        """Make a slot the active slot; ``index`` is text from the path."""
         await self._change(owner, character_id, lambda before: rules.activated(before, index))
 
     async def _change(

@@ -18,7 +18,7 @@ MAX_DIGITS = 10  # maximum digits of a number in a path
 
 @frozen
 class Defaults:
-    """The loadout of a character who never saved one: slot 0 and the persistent part, as JSON."""
+    """The loadout of a character before its first save: slot 0 and the persistent part, as JSON."""
 
     slot: bytes = field(repr=False)
     persistent: bytes = field(repr=False)
@@ -57,7 +57,7 @@ def unlocked(before: Loadout, more: str) -> Loadout:
 
 
 def activated(before: Loadout, index: str) -> Loadout:
-    """Return the loadout with this unlocked slot as the active one; raises Malformed."""
+    """Return the loadout with this unlocked slot as the active slot; raises Malformed."""
     name = element(index, before.slots)
     if name == PERSISTENT:
         raise Malformed("the active slot must be a number")

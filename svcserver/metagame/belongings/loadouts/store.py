@@ -118,7 +118,7 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """Return the newest elements under their names; none if the loadout was never saved."""
+        """Return the newest elements under their names; empty if the loadout was never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:

@@ -309,7 +309,7 @@ class Thinning:
 
     @classmethod
     def of(cls, settings: Settings) -> Thinning | None:
-        """Return the Thinning for these settings; None if SAVE_HISTORY_KEEP is not set."""
+        """Return the Thinning for these settings, or None if SAVE_HISTORY_KEEP is not set."""
         keep = settings.save_history_keep
         if keep is None:
             return None
@@ -322,7 +322,7 @@ class Thinning:
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
         """Delete a character's loadout saves that need not be kept.
 
-        Elements that no history row lists any more are deleted, too.
+        Elements that no history row lists any more are also deleted.
         """
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return

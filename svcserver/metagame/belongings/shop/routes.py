@@ -72,7 +72,10 @@ class ShopRoutes:
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:
-        """Return a token that buys this offer once; 404 if unknown, 409 if not for sale."""
+        """Return a token that buys this offer once.
+
+        The reply is 404 if the offer does not exist, and 409 if it is not for sale.
+        """
         rules.priced_in(currency)
         return Answer(200, {"purchaseToken": await self.acts.issue(call.player, sku_id)})
 

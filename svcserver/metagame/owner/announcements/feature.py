@@ -105,7 +105,7 @@ class Announcements:
     async def make(
         self, by: str, request: AnnouncementRequest | None, reason: str
     ) -> Announcement | None:
-        """Publish an announcement, or end the current one if the request is None."""
+        """Publish an announcement; if the request is None, end the current announcement."""
         entry = AuditEntry(by, "announce" if request is not None else "announce end", "", reason)
 
         def act(tx: sa.Connection, trace: Trace) -> Announcement | None:
@@ -171,7 +171,7 @@ class SqlAnnouncement:
         return announcement if announcement.holds(now) else None
 
     def put(self, announcement: Announcement | None) -> None:
-        """Replace the stored announcement; None deletes it."""
+        """Replace the stored announcement, or delete it if the new announcement is None."""
         _KEPT.put(self.tx, None if announcement is None else asdict(announcement))
 
 

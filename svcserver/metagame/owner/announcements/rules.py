@@ -56,7 +56,7 @@ class Announcement:
         return now * 1000 < self.ends_at
 
     def left_s(self, now: float) -> int | None:
-        """Return the seconds until the restart, rounded up; None if no restart is planned."""
+        """Return the seconds until the restart, rounded up, or None if no restart is planned."""
         if self.restart_at is None or self.restart_at <= now * 1000:
             return None
         return math.ceil(self.restart_at / 1000 - now)
@@ -96,7 +96,7 @@ def due(
     """Return the chat line that is due now (or None), and the last mark that the countdown reached.
 
     A mark is one of ``MARKS``, the times before the restart at which a line is sent. ``last_mark``
-    is the mark of the last line sent; None if no line has been sent.
+    is the mark of the last line sent, or None if no line has been sent.
     """
     left = announcement.left_s(now)
     if last_mark is None:

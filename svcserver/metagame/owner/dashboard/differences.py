@@ -1,6 +1,6 @@
 """The differences between two saved documents.
 
-Each difference has a path. JSON inside strings is parsed, too, so that an owner sees the path
+Each difference has a path. JSON inside strings is also parsed, so that an owner sees the path
 ``inventory.swords[2]`` instead of one long line.
 """
 

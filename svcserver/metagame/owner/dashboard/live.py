@@ -23,8 +23,8 @@ FLEET_S = 2.0  # between two readings of the game servers
 class LivePages:
     """The sources of the live pages; ``figures`` is None if health is not measured.
 
-    Given a page and an account, ``mark`` returns a function that reads the change mark of the
-    page's list; it returns None if the page has no list.
+    ``mark`` takes the name of a page and an account. It returns a function that reads the change
+    mark of the page's list (see ``owner/marks.py``), or None if the page has no list.
     """
 
     state: DashboardState
@@ -52,7 +52,7 @@ class LivePages:
         }
 
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
-        """Return a function that reads the next update of a page; None if the page is not live.
+        """Return a function that reads the next update of a page, or None if the page is not live.
 
         ``who`` is the account that an account page shows, or the game server whose output after
         ``cursor`` is shown.

@@ -93,7 +93,7 @@ class PageFiles:
 
 @lru_cache(maxsize=1)
 def read_files() -> PageFiles:
-    """Return the page's files; cached, because tests start many services."""
+    """Return the page's files; the result is cached, because tests start many services."""
     bodies = {
         file.name: file.read_bytes()
         for file in files(__package__).joinpath("static").iterdir()
@@ -150,7 +150,7 @@ class DashboardPageRoutes:
 
     @routes.row("GET", "/", access=Access.NONE, reply=Redirect)
     async def root(self, call: Call) -> Answer:
-        """Redirect a browser on this machine to the dashboard; 404 for all other clients."""
+        """Redirect a browser on this machine to the dashboard; all other clients get 404."""
         request = call.request
         wanted = (request.header(b"accept") or "").lower()
         if "text/html" not in wanted or not request.direct:

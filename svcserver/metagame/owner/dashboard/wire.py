@@ -60,7 +60,10 @@ class HistoryRange(StrEnum):
 
 
 class HistoryColumn(TypedDict):
-    """The values of a load figure or of a service's availability; null if nothing was measured."""
+    """The values of a load figure or of a service's availability.
+
+    A value is null if nothing was measured in its span.
+    """
 
     name: str
     values: list[float | None]
@@ -116,7 +119,10 @@ class ChangeReply(TypedDict):
 
 
 class SaveDiffReply(TypedDict):
-    """The differences between two saves; ``tooLarge`` if the saves are too large to compare."""
+    """The differences between two saves.
+
+    ``tooLarge`` is true if the saves are too large to compare.
+    """
 
     tooLarge: bool
     changes: list[ChangeReply]

@@ -94,7 +94,7 @@ def show_brief(health: rules.Health, rss_mb: float | None, now: float) -> BriefR
 
 
 def show_loop(loop: rules.LoopFigures | None) -> LoopReply | None:
-    """Return the reply with the event loop's delays; None without samples."""
+    """Return the reply with the event loop's delays, or None if there are no samples."""
     if loop is None:
         return None
     return {"p50Ms": loop.p50, "p95Ms": loop.p95, "maxMs": loop.longest}
@@ -157,7 +157,7 @@ class PlayersOnline:
 
 
 def metric_figures(online: Online, health: rules.Health | None) -> dict[str, Figure]:
-    """Return the metrics: players online; with ``health`` also requests and event-loop delays."""
+    """Return the metrics: players online and, given ``health``, requests and event-loop delays."""
     known = {
         "svc_metagame_players_online": Figure(
             "Players seen in the last 90 seconds.", PlayersOnline(online)

@@ -21,7 +21,7 @@ MAX_SAMPLES = int(WINDOW_S / SAMPLE_S)
 
 @frozen
 class LoopFigures:
-    """Measured intervals of a 20 ms timer, in ms; long ones show that the event loop is busy."""
+    """Measured intervals of a 20 ms timer, in ms; long intervals mean a busy event loop."""
 
     p50: float
     p95: float
@@ -32,7 +32,7 @@ class LoopFigures:
 class Counts:
     """Request counts of a span.
 
-    ``latencies`` has a count for each latency bound, and one for latencies above all bounds.
+    ``latencies`` has a count for each latency bound, and a count for latencies above all bounds.
     """
 
     completed: int = 0

@@ -53,7 +53,7 @@ class MaintenanceRoutes:
         quiet=True,
     )
     async def game_servers(self, call: Call) -> Answer:
-        """List the running game servers; 409 if the deploy server does not answer."""
+        """List the running game servers; the reply is 409 if the deploy server does not answer."""
         return Answer(200, wire.show_servers(await self.maintenance.game_servers()), NO_STORE)
 
     @routes.row(
@@ -74,7 +74,7 @@ class MaintenanceRoutes:
         "GET", "/svc/api/DashboardMachines", role=Role.HELPER, reply=wire.MachineEntries, quiet=True
     )
     async def machines(self, call: Call) -> Answer:
-        """List the machines of the fleet; 409 if the deploy server does not answer."""
+        """List the machines of the fleet; the reply is 409 if the deploy server does not answer."""
         records, agents = await self.maintenance.machines()
         reply: wire.MachineEntries = {
             "machines": [

@@ -134,13 +134,13 @@ class MachineEntry(TypedDict):
 
 
 class MachineEntries(TypedDict):
-    """The machines of the fleet; none if all game servers run on the host's own machine."""
+    """The machines of the fleet; empty if all game servers run on the host's own machine."""
 
     machines: list[MachineEntry]
 
 
 class HandledReply(TypedDict):
-    """The id of the game server that has been started or restarted; null after a stop."""
+    """The id of the game server that has been started or restarted; null after other actions."""
 
     id: str | None
 

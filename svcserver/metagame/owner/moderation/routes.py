@@ -37,7 +37,7 @@ class ModerationRoutes:
 
     @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
     async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
-        """Ban an account and end its sessions; optionally ban its IP addresses as well."""
+        """Ban an account and end its sessions; optionally also ban its IP addresses."""
         order = call.body.order()  # a ban of addresses also ends other players' sessions
         return await self._do(
             call, "ban", lambda work: work.ban(order), order.reason, across=order.addresses

@@ -125,7 +125,7 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 def distrust(key: str) -> Act[str]:
     """Return the action that ends the trust in a host; the action returns the host's stored name.
 
-    Imported data are kept. The record of imports is kept, too, so that no passport is imported
+    Imported data are kept. The record of imports is also kept, so that no passport is imported
     twice. The action raises Missing for an unknown host.
     """
 

@@ -92,7 +92,7 @@ class SqlHosts:
         self.tx.execute(_DISTRUST, {"wanted": key})
 
     def name(self, key: str) -> str | None:
-        """Return the stored name of a trusted host; None if the host is not trusted."""
+        """Return the stored name of a trusted host, or None if the host is not trusted."""
         row = self.tx.execute(_TRUSTED, {"wanted": key}).first()
         return None if row is None else str(row.name)
 

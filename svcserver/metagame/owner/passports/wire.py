@@ -183,7 +183,7 @@ def _carried(source: Mapping[str, Any]) -> Carried:
 
 
 def _items(source: object) -> CarriedItems | Unreadable | None:
-    """Return all items; if an item cannot be read, return an Unreadable with the reason instead."""
+    """Return all items, or an Unreadable with the reason if an item cannot be read."""
     if not isinstance(source, dict):
         return None
     try:

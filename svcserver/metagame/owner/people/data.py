@@ -101,7 +101,7 @@ def erase(tx: sa.Connection, account_id: AccountId) -> int:
 
 
 def account_columns(table: sa.Table) -> tuple[str, ...]:
-    """Return the columns that hold account ids; none for a table without accounts."""
+    """Return the columns that hold account ids; empty for a table without account ids."""
     if table.name in OF_NOBODY:
         return ()
     return tuple(
@@ -121,7 +121,7 @@ def _rows(
 ) -> Iterator[tuple[sa.Table, sa.ColumnElement[bool]]]:
     """Yield each table with the SQL condition for the account's rows.
 
-    Tables that others refer to come last.
+    Tables to which other tables refer come last.
     """
     tables = METADATA.tables
     characters = tables["characters"]

@@ -32,7 +32,7 @@ class ListedReply(TypedDict):
 
 
 class PeopleReply(TypedDict):
-    """A page of accounts, and the offset of the next page; null if this is the last page."""
+    """A page of accounts, and the offset of the next page (null on the last page)."""
 
     accounts: list[ListedReply]
     nextOffset: int | None

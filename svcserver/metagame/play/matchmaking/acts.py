@@ -133,7 +133,7 @@ class MatchmakingActs:
         await attempt.transact(self.matches.board, work, RESULTS)
 
     async def leave(self, player: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Remove only this player from the queue; the rest of the group stays."""
+        """Remove only this player from the queue; the other members of the group stay in it."""
 
         def work(transaction: BoardTransaction) -> None:
             with self.matches.rules_on(transaction) as rules:

@@ -2,14 +2,13 @@
 
 A hunt or a tutorial takes a UDP port until its game server ends, which is up to a minute after the
 last player has left. So every running game server is charged to at least one account, for up to an
-hour. An account that is charged with a game server cannot start another one. So N accounts have at
+hour. An account to which a game server is charged cannot start another. So N accounts have at
 most N game servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
 player who asks for the city or the dojo has left the hunt, which is then charged only to the
-remaining players. The
-last of these players stays charged until the game server has ended. So a client that falsely claims
-to have left cannot start another game server.
+remaining players. The last of these players stays charged until the game server has ended. So a
+client that falsely claims to have left cannot start another game server.
 
 One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
 player left, other players still use it. If it was launched for several players, a player who left
@@ -70,10 +69,10 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return, for each player, the launch that blocks this match; empty if the match may start.
+        """Return, for each player, the launch that blocks this match; if none does, an empty dict.
 
-        The match may start if its party has no other launch, and if at least one of its players has
-        no other launch.
+        The match may start if no other launch blocks its party, and if at least one of its players
+        is blocked by no other launch.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}

@@ -96,7 +96,7 @@ class Matchmaker:
     def _follows(
         self, player: AccountId, request: LaunchRequest, current: Match, group: HuntGroup
     ) -> bool:
-        """Return whether the player joins the party's current match instead of starting another."""
+        """Return whether the player joins the party's current match."""
         now = self.stored.now
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False

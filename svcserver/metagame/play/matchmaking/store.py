@@ -234,7 +234,7 @@ class LiveMatches:
         return self.board.transact(job)
 
     def on_match(self, match_id: str, work: Callable[[Matchmaker, Match], T]) -> Deferred[T | None]:
-        """Run ``work`` on a match in a board transaction; None if the match does not exist."""
+        """Run ``work`` on a match in a board transaction; return None for an unknown match."""
 
         def job(matchmaker: Matchmaker) -> T | None:
             match = matchmaker.stored.match(match_id)

@@ -131,7 +131,7 @@ def show_standing(
 
 
 def show_regions(target: str) -> RegionsReply:
-    """Return the addresses that clients ping before joining; none without QOS_TARGET_URL."""
+    """Return the addresses that clients ping before joining; empty without QOS_TARGET_URL."""
     payload: Regions = {
         "maxPingingStepTime": 3,
         "pingCount": PINGS,

@@ -116,7 +116,7 @@ class AgentRoutes:
         return Answer(200, {"orders": entries, "down": down})
 
     async def _is_down(self, node: str) -> bool:
-        """Return whether the swarm has lost a node; False if the deploy server does not answer."""
+        """Return whether the swarm has lost a node; without the deploy server, return False."""
         if self.clock.seconds() - self._listed_at >= LIST_S:
             self._listed_at = self.clock.seconds()
             try:

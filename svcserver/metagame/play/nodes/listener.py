@@ -70,7 +70,7 @@ class NodeFactory(HttpFactory):
         return NodeChannel(self, peer_of(addr))
 
     def node_of(self, fingerprint: str) -> str:
-        """Return the id of the node with this certificate; "" if there is none."""
+        """Return the id of the node with this certificate, or "" if there is none."""
         try:
             node = self.fleet.by_fingerprint().get(fingerprint)
         except BadFleet as error:

@@ -67,7 +67,10 @@ class FriendRoutes:
 
     @routes.row("DELETE", FRIENDS + "/<friend_id>")
     async def unfriend(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """End a friendship, or withdraw or decline a request; 204 even if there is none."""
+        """End a friendship, or withdraw or decline a friend request.
+
+        The reply is 204 even if there is no friendship and no request.
+        """
         me, friend = own(call, user_id), rules.named(friend_id)
         await self.acts.unfriend(me, friend, attempt=call.attempt)
         return NO_CONTENT
@@ -86,7 +89,7 @@ class FriendRoutes:
 
     @routes.row("DELETE", BLOCKLIST + "/<friend_id>")
     async def unblock(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Unblock an account; 204 even if it is not blocked."""
+        """Unblock an account; the reply is 204 even if it is not blocked."""
         await self.acts.unblock(own(call, user_id), rules.named(friend_id), attempt=call.attempt)
         return NO_CONTENT
 

@@ -53,7 +53,7 @@ class GuildRoutes:
 
     @routes.row("GET", "/guild", access=Access.TOKEN, reply=wire.GuildReply | NoContent)
     async def mine(self, call: Call) -> Answer:
-        """Show the caller's guild; 204 if the caller is in no guild."""
+        """Show the caller's guild; the reply is 204 if the caller is in no guild."""
         me = call.caller.account
         guild = None if me is None else await self.acts.mine(me)
         return (
@@ -94,7 +94,10 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:
-        """Leave the caller's guild; 404 without a guild, 409 for the guild's leader."""
+        """Leave the caller's guild.
+
+        The reply is 404 if the caller is in no guild, and 409 if the caller leads the guild.
+        """
         await self.acts.remove(call.player, call.player, attempt=call.attempt)
         return ACK
 

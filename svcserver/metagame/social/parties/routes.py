@@ -88,7 +88,10 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/invite", body=OrEmpty[wire.PartyInviteEnd])
     async def drop_invite(self, call: Call[wire.PartyInviteEnd]) -> Answer:
-        """Decline a party invite, or withdraw a sent one; 200 even if there is none."""
+        """Decline a received party invite, or withdraw a sent party invite.
+
+        The reply is 200 even if there is no such invite.
+        """
         sent = call.body
         named = (sent.sending_player_id, sent.party_id)
         whom = sent.recipient_player_id

@@ -163,7 +163,7 @@ class SlayerLinkActs:
     async def invite(
         self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
-        """Invite a friend to a link; return the id of the new invite or of the pending one."""
+        """Invite a friend to a link; return the id of the invite, which may be pending already."""
         async with ASKED.place(self.board, me) as place:
 
             def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:

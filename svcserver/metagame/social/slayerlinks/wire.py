@@ -20,12 +20,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot; None for null or an empty string; NO_SLOT for an invalid value."""
+    """Return the slot; null and an empty string become None, an invalid value NO_SLOT."""
     return None if sent in (None, "") else _slot_of(sent) or rules.NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id; None for null or an empty string; NOBODY for any other type."""
+    """Return the account id; null and an empty string become None, any other type NOBODY."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else rules.NOBODY
