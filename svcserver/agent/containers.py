@@ -42,7 +42,7 @@ class Containers:
         await DeferredList([Deferred.fromCoroutine(self._stop(name)) for name in ids])
 
     async def _stop(self, container: str) -> None:
-        log.warn("stops the game server {name}", name=container[:12])
+        log.warn("stopping the game server {name}", name=container[:12])
         try:
             await self.api.call("POST", f"/containers/{container}/stop", t=str(STOP_S))
         except EngineError as error:

@@ -103,7 +103,9 @@ class HostLink:
                 await deferLater(self.clock, AGAIN_S)
             except Exception as error:  # cut off, timed out, or no usable answer
                 if self._warnings.due("", self.clock.seconds()):
-                    log.warn("the host does not answer: {why}; it is tried again", why=repr(error))
+                    log.warn(
+                        "the host does not answer: {why}; the agent tries again", why=repr(error)
+                    )
                 await deferLater(self.clock, AGAIN_S)
             else:
                 deadline = self.clock.seconds() + CARRY_OUT_S

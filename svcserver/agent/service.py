@@ -85,7 +85,7 @@ class Running(Service):
 
 def _ended(failure: Failure) -> None:
     if failure.check(CancelledError) is None:
-        log.failure("a part of the agent failed", failure)
+        log.failure("a task of the node agent failed", failure)
 
 
 @implementer(IAgentEndpointFactory)
@@ -137,12 +137,12 @@ class LostHost:
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
             log.error(
-                "for {s} s the host was out of reach, or the swarm had lost this machine: the game "
-                "servers stop",
+                "for {s} s this machine could not reach the host, or the swarm could not reach "
+                "this machine: the game servers here are stopped",
                 s=int(LOST_S),
             )
         elif was_lost and not self.is_lost:
-            log.info("the host answers again, and the swarm has this machine")
+            log.info("this machine is connected to the host and the swarm again")
         return Deferred.fromCoroutine(self.stop_all()) if self.is_lost else None
 
 

@@ -78,7 +78,7 @@ class Helper:
             await self.close()
         except FirewallError as why:
             log.error(
-                "the ports are still open: {why}; run: svcctl allowlist close-ports",
+                "the game ports are still open: {why}; run: svcctl allowlist close-ports",
                 why=str(why),
             )
         self._save()

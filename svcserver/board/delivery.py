@@ -42,7 +42,7 @@ def deliver(listener: Callable[[Any], None], news: object) -> None:
     try:
         listener(news)
     except Exception:
-        log.failure("a listener failed on {news}", news=type(news).__name__)
+        log.failure("a listener failed to handle the event {news}", news=type(news).__name__)
 
 
 def share_signal(

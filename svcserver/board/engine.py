@@ -155,7 +155,7 @@ class BoardEngine(Service):
         if failure.check(EngineReplyError):
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.seconds()):
-                log.error("the engine of LIVE_URL refuses a command: {why}", why=text)
+                log.error("the live-state server (LIVE_URL) refuses a command: {why}", why=text)
             if text.startswith("NOSCRIPT"):
                 _cut(self._asking)  # the scripts were flushed: a reconnect loads them again
             elif any(word in text for word in STALE):
@@ -260,7 +260,9 @@ class EngineConnection:
         if self._lost_at is not None:
             gone = self.reactor.seconds() - self._lost_at
             self._lost_at = None
-            log.info("the engine of LIVE_URL is connected again after {gone:.1f} s", gone=gone)
+            log.info(
+                "the live-state server (LIVE_URL) is connected again after {gone:.1f} s", gone=gone
+            )
         self._beats.startService()
 
     def _build(self, _: Any) -> EngineWire:
@@ -272,9 +274,11 @@ class EngineConnection:
         if failure.check(EngineReplyError):  # a wrong password, or the engine is still loading
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.reactor.seconds()):
-                log.error("the engine of LIVE_URL refuses the connection: {why}", why=text)
+                log.error(
+                    "the live-state server (LIVE_URL) refuses the connection: {why}", why=text
+                )
         elif not failure.check(CancelledError) and self._warned.due("", self.reactor.seconds()):
-            text = "cannot reach the engine of LIVE_URL: {why}; is it running?"
+            text = "cannot reach the live-state server (LIVE_URL): {why}; is it running?"
             log.error(text, why=failure.getErrorMessage())
         if self._made is not None and self._made.up:
             self._made.cut()
@@ -290,7 +294,7 @@ class EngineConnection:
         if self._running:
             self._lost_at = self.reactor.seconds()
             if self._warned.due("lost", self.reactor.seconds()):
-                log.warn("lost the connection to the engine of LIVE_URL")
+                log.warn("lost the connection to the live-state server (LIVE_URL)")
             self._again()
 
     def _again(self) -> None:

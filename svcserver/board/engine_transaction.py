@@ -106,9 +106,9 @@ class Values:
         ) as error:  # of any kind: otherwise all reads would fail until the entry expires
             if self._warned.due(kind.name, self.seconds()):
                 text = (
-                    "ignoring an entry {kind} on the engine of LIVE_URL, which is damaged or from "
+                    "ignoring an entry {kind} on the live-state server (LIVE_URL), which is "
+                    "damaged or from another host: {why}"
                 )
-                text += "another host: {why}"
                 log.warn(text, kind=kind.name, why=type(error).__name__)
             return None
         if len(data) < KEPT_BYTES:

@@ -65,7 +65,7 @@ class BoardSnapshot(Service):
             log.info("live state starts empty: {path} {why}", path=str(self.path), why=str(error))
             return
         self.board.restore(kinds)
-        log.info("loaded the live state of {age:.0f} s ago", age=age)
+        log.info("loaded the live state that was saved {age:.0f} s ago", age=age)
 
     def stopService(self) -> None:
         Service.stopService(self)

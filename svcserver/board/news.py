@@ -234,7 +234,7 @@ class NewsFeed:
             log.warn("ignoring an event that cannot be decoded: {name}", name=name or "not ours")
 
     def _report_missed(self) -> None:
-        log.info("events of other processes may have been missed")
+        log.info("this process may have missed events of other processes")
         for callback in self._missed:
             deliver(_call, callback)
 

@@ -251,5 +251,6 @@ class Admission:
 
 def _unavailable(failure: Failure, session: Session, account: AccountId) -> RefuseLogin:
     if not failure.check(Unavailable):  # which is logged elsewhere
-        log.failure("login c={number}: cannot ask the game", failure, number=session.number)
+        text = "login c={number}: the account data cannot be read"
+        log.failure(text, failure, number=session.number)
     return RefuseLogin(LATER, "unavailable", account)

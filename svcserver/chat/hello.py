@@ -145,5 +145,5 @@ class Answers:
         try:
             return await self.publish(here)
         except Exception:
-            log.failure("could not announce the sessions here")
+            log.failure("could not announce this process's chat sessions")
             return False

@@ -43,8 +43,8 @@ class Readings:
     def _late(self, _: object, seconds: float) -> Failure:
         if self._throttle.due("late", self.clock.seconds()):
             log.warn(
-                "the game did not answer within {seconds} s: chat log-ins fail, and rights are"
-                " checked with older data",
+                "the account data could not be read within {seconds} s: chat log-ins fail, and"
+                " rights are checked with older data",
                 seconds=round(seconds),
             )
         return Failure(Unavailable("the game does not answer"))
@@ -66,7 +66,7 @@ class Readings:
         def failed(why: Failure) -> None:
             if why.check(Unavailable):  # logged where it occurred, and not a defect
                 return
-            log.failure("the game cannot be asked about {uid}", why, uid=person.account)
+            log.failure("the account data of {uid} cannot be read", why, uid=person.account)
 
         reading: Deferred[Any] = self.ask(person.account, person.networks)
         return reading.addCallback(keep).addErrback(failed)

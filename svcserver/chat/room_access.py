@@ -174,7 +174,8 @@ def _nick_fault(session: Session, person: Person, nick: str) -> str | None:
     bounded = 1 <= len(nick.encode()) <= MAX_NICKNAME
     if fault is None or session.settings.nick_check == "enforce" or not bounded:
         return fault
-    log.info("nickname uid={uid} reason={reason}: not enforced", uid=session.account, reason=fault)
+    text = "nickname uid={uid} reason={reason}: allowed, because CHAT_NICK_CHECK is log"
+    log.info(text, uid=session.account, reason=fault)
     return None
 
 

@@ -243,13 +243,14 @@ class Workers:
     def _forget_all(self, worker: str) -> None:
         self._arriving.gone(worker)
         count = self._ghosts.forget(worker)
-        log.warn("a chat process has ended with {count} sessions", count=count)
+        log.warn("a chat process has ended, and with it {count} sessions", count=count)
 
     def _restart_lease(self) -> None:
         """End this process's sessions, because the other processes have removed these sessions."""
         mine, self._mine = list(self._mine.values()), {}
         log.warn(
-            "the lease of this chat process has ended: ending {count} sessions", count=len(mine)
+            "the other processes consider this chat process dead: ending its {count} sessions",
+            count=len(mine),
         )
         for number, key in list(self._pending.leaving):
             self._leave_alone(number, key)
@@ -400,4 +401,4 @@ class Workers:
 
 
 def _defect(failure: Failure) -> None:
-    log.failure("a heartbeat failed", failure)
+    log.failure("a heartbeat of this chat process failed", failure)

@@ -88,7 +88,9 @@ class ServedGameFiles:
         """Stop serving a file until a restart, and log the reason."""
         if self._mtimes.pop(path, None) is not None:
             log.error(
-                "{path} is not served any more: {why}; restore it and restart", path=path, why=why
+                "{path} is not served any more: {why}; restore the file and restart svc-content",
+                path=path,
+                why=why,
             )
 
 

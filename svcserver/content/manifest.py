@@ -99,10 +99,10 @@ def check(value: Any) -> Manifest:
     for number, item in enumerate(raw, 1):
         entry = _entry(item, number)
         if entry.path.lower() in folded:
-            raise BadManifest(f"names file {number} twice (letter case ignored)")
+            raise BadManifest(f"repeats an earlier path in entry {number} (letter case ignored)")
         here = entry.path.encode()
         if here < before:
-            raise BadManifest(f"is not sorted by path at file {number}")
+            raise BadManifest(f"is not sorted by path at entry {number}")
         folded.add(entry.path.lower())
         files[entry.path], before = entry, here
     build = value.get("build")
@@ -117,12 +117,12 @@ def check(value: Any) -> Manifest:
 
 def _entry(item: Any, number: int) -> ManifestEntry:
     if not isinstance(item, dict):
-        raise BadManifest(f"has a file {number} that is not an object")
+        raise BadManifest(f"has an entry {number} that is not an object")
     path, size, sha256 = item.get("path"), item.get("size"), item.get("sha256")
     if not isinstance(path, str) or not is_clean(path):
-        raise BadManifest(f"has an unsafe path in file {number}")
+        raise BadManifest(f"has an unsafe path in entry {number}")
     if type(size) is not int or size < 0:
-        raise BadManifest(f"has a size in file {number} that is not a whole number of bytes")
+        raise BadManifest(f"has a size in entry {number} that is not a whole number of bytes")
     if not isinstance(sha256, str) or not _SHA256.match(sha256):
-        raise BadManifest(f"has a sha256 in file {number} that is not 64 lower-case hex digits")
+        raise BadManifest(f"has a sha256 in entry {number} that is not 64 lower-case hex digits")
     return ManifestEntry(path, size, sha256)

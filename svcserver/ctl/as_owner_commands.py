@@ -294,7 +294,7 @@ def gameserver() -> None:
 
 
 @host_command(gameserver, "list")
-@click.option("--ended", is_flag=True, help="List those that have ended, the latest first.")
+@click.option("--ended", is_flag=True, help="List game servers that have ended, newest first.")
 def list_game_servers(host: Host, out: Out, *, ended: bool) -> None:
     """List the running game servers."""
     reply = owner_of(host).get(LAUNCHES if ended else SERVERS)

@@ -282,7 +282,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
     def tried(status: int, _left: int, _pages: int) -> None:
         # Python handles signals only here: SQLite's own wait would ignore them and never end
         if status != sqlite3.SQLITE_DONE and time.monotonic() - began > LOCKED_S:
-            raise sqlite3.OperationalError("another program has locked one of them")
+            raise sqlite3.OperationalError("another program has locked one of the databases")
 
     try:
         with (

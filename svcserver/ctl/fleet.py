@@ -254,7 +254,7 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
-    Waits until the machine has joined.
+    svcctl then waits until the machine has joined, unless you give --no-wait.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()

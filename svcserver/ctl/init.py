@@ -82,7 +82,7 @@ base_port_option = click.option(
 @click.option("--owner", metavar="NAME", default="owner", help="The owner's account name.")
 @click.option(
     "--data",
-    metavar="DIR2",
+    metavar="DATA_DIR",
     type=click.Path(path_type=Path),
     help="Folder for database, game files and logs. Default: DIR.",
 )

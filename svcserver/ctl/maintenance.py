@@ -123,7 +123,7 @@ NOBODY_ONLINE = click.option(
     "until",
     is_flag=True,
     callback=lambda _, __, is_set: "nobody" if is_set else "no hunt",
-    help="Wait until no player is online, too.",
+    help="Also wait until no player is online.",
 )
 
 

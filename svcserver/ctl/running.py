@@ -168,7 +168,7 @@ def _holder(file: Path) -> DatabaseUser | None:
     if not file.exists():
         return None
     if not READS_LOCKS:
-        warn(f"whether a program uses {file} is unknown on this system: stop the host first")
+        warn(f"svcctl cannot see on this system if a program uses {file}: stop the host first")
         return None
     import fcntl
 

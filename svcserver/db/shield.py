@@ -39,7 +39,7 @@ def apart(done: Deferred[T], what: str) -> Deferred[T]:
         if not waiting.called:
             waiting.callback(result)
         elif isinstance(result, Failure) and not result.check(Refusal):
-            log.failure("{what} failed after its client left", result, what=what)
+            log.failure("{what} failed after its client had disconnected", result, what=what)
 
     done.addBoth(ended)
     return waiting

@@ -136,4 +136,4 @@ class DatagramTrials:
 
 def _failed(failure: Failure) -> None:
     if failure.check(CancelledError) is None:
-        log.failure("a trial of the game ports failed", failure)
+        log.failure("a check of the game ports failed", failure)

@@ -390,7 +390,7 @@ class SwarmEngine:
         match = order.launch.match_id
         kind = order.launch.kind
         if match in self.ended:
-            raise OSError("the hunt of this match has ended or may have started")
+            raise OSError("the hunt of this match may already have started or ended")
         name = f"svc-{kind.value}" if kind in PERSISTENT else f"svc-{match or order.server_id}"
         if name in self.services:
             raise NoCapacity("ports")  # its predecessor is being removed
@@ -559,12 +559,12 @@ class SwarmEngine:
         if failure.check(EngineError):
             self._warn(failure.value)
         elif self._warnings.due("", self.clock.seconds()):
-            log.failure("a listing of the container engine is not understood", failure)
+            log.failure("a reply of the container engine is not understood", failure)
         self._schedule(RETRY_S)
 
     def _warn(self, error: Any) -> None:
         if self._warnings.due("", self.clock.seconds()):
-            log.warn("the container engine failed, and is tried again: {why}", why=error)
+            log.warn("a request to the container engine failed, and is repeated: {why}", why=error)
 
     async def _list(self) -> None:
         """List the services and tasks of the swarm, and act on the changes."""
@@ -745,7 +745,7 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "a machine got room after the launch had failed, so the hunt may have started"
+                "a machine had room only after the launch failed, so the hunt may have started"
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

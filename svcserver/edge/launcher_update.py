@@ -94,7 +94,7 @@ def packed_version(file: Path) -> str:
     matches = [match for name in names if (match := _METADATA.match(name))]
     versions = {match[1] for match in matches if is_released(match[1])}
     if len(versions) != 1:
-        raise BadOffer(f"{file.name} names no released version of the launcher")
+        raise BadOffer(f"{file.name} contains no released version of the launcher")
     return versions.pop()
 
 

@@ -75,7 +75,7 @@ def _use(context: SSL.Context, pair: Pair) -> None:
         context.use_privatekey(key)
     except (SSL.Error, ValueError) as error:
         raise BadCertificate(
-            "certificate", f"cannot be served with: {error}; make one with svcctl cert make"
+            "certificate", f"cannot be used for TLS: {error}; make one with svcctl cert make"
         ) from None
 
 

@@ -155,7 +155,7 @@ class Sentinel(Service):
         self._open_in(AGAIN_S)
 
     def _broken(self, failure: Failure) -> None:
-        log.failure("watching an upstream failed", failure)
+        log.failure("failed to watch a service behind the gateway", failure)
         self._open_in(RENEW_S)
 
     def _ended(self) -> None:

@@ -43,7 +43,7 @@ def hard_crashes(state: Path) -> Iterator[None]:
         if not path.stat().st_size:
             unlink(path)
     except OSError as error:
-        log.warn("the empty file for a crash is not deleted: {why}", why=error)
+        log.warn("the empty crash file cannot be deleted: {why}", why=error)
 
 
 def write_report(error: BaseException, state: Path, version: str) -> str:

@@ -106,7 +106,8 @@ class SystemKeys:
         try:
             self.backend.set_password(SERVICE, name, secret.reveal())
         except Exception as error:
-            log.warn("a key is saved in the file, not the store: {why}", why=type(error).__name__)
+            text = "the key store refused a key, which is in a file instead: {why}"
+            log.warn(text, why=type(error).__name__)
             self.spare.put(name, secret)
             self.where = IN_BOTH
         else:

@@ -132,7 +132,7 @@ def _read_files(text: bytes, at: int) -> tuple[FileTable, int]:
     while len(files) < MOST_FILES:
         entry = _ENTRY.match(text, at, at + LONGEST_ENTRY)
         if entry is None:
-            raise BadListing("it has a file that cannot be read")
+            raise BadListing("it has an entry that cannot be read")
         files.bounds.extend(entry.span(1))
         size_of_paths += getsizeof(_checked_path(entry[1]))
         if size_of_paths > LARGEST_PATHS:

@@ -68,7 +68,10 @@ def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, st
     try:
         job = windows.WindowsJob()
         if not job.start(started.pid):
-            log.warn("the game runs without a job, so the launcher watches only its first process")
+            log.warn(
+                "the game runs without a Windows job object, so the launcher watches only the "
+                "game's first process"
+            )
     except OSError:
         started.kill()
         raise

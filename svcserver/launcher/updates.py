@@ -146,7 +146,7 @@ class Updates(MultiService):
         except CancelledError:
             raise
         except Exception:
-            log.failure("the offers of {host} cannot be read", host=member.record.name)
+            log.failure("the launchers that {host} offers cannot be read", host=member.record.name)
             return []
         return [
             offer

@@ -10,8 +10,8 @@ UNREACHABLE = (
 RESTARTING = "The host is restarting. The launcher keeps trying; wait a moment."
 WRONG_CERTIFICATE = (
     "This is not the host of your invite: its certificate is different. Nothing was sent to it. "
-    "Ask the owner for a new invite, and compare the words. The launcher checks again every 30 "
-    "seconds."
+    "Ask the owner for a new invite, and compare its words with the owner's. The launcher checks "
+    "again every 30 seconds."
 )
 NOT_OUR_HOST = "This launcher does not understand the host's reply. Tell the owner."
 NAME_TAKEN = "Another player has this name already. Choose another one."
@@ -63,8 +63,8 @@ UNKNOWN_HOST = "The launcher does not know this host."
 DEFECT = "Something went wrong in the launcher. Try again; its log has the details."
 BANNED = "The owner of this host has banned your account. Ask the owner why, and until when."
 KEY_REFUSED = (
-    "The host no longer knows your key. Import it from another PC of yours, or ask the owner for a "
-    "new one."
+    "The host no longer knows your key. If you renewed your key on another PC, import the new key "
+    "from there. Otherwise ask the owner for a new key."
 )
 KEY_RENEWED = (
     "You have a new key, and the old one no longer works. Save the new one here for your other "
@@ -82,7 +82,7 @@ DISK_FULL = (
 )
 IN_THE_WAY = (
     "The game needs a file where the folder {folder} is, and that folder is not empty. "
-    "Move it away, or choose another folder for the game."
+    "Move the folder away, or choose another folder for the game."
 )
 NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."
 FOLDER_BUSY = (
@@ -117,8 +117,8 @@ VERSION = (
     "Repair: only the differences are downloaded."
 )
 UPDATE_OFFERED = (
-    "Version {version} of the launcher is available, signed by the owner of {host}. It is "
-    "installed while no game runs."
+    "Version {version} of the launcher is available, signed by the owner of {host}. It will be "
+    "installed when no game runs."
 )
 UPDATE_READY = (
     "Version {version} of the launcher is installed. It starts after your next game, or when you "
@@ -143,7 +143,7 @@ UPDATE_UNDONE = (
     "version {current}."
 )
 RESTART_LATER = "The launcher cannot restart while a game, a check or a download runs."
-NOT_COPIED = "The launcher runs from its folder, because it could not be copied: {why}"
+NOT_COPIED = "The launcher could not copy itself, so it runs from the file that you opened: {why}"
 CRASHED = (
     "The launcher has crashed. The cause is in the file {path}. Start the launcher again; if it "
     "crashes again, send that file to the owner of your host."
@@ -154,7 +154,9 @@ REMOVED = (
     "there if you do not need them."
 )
 END_GAME_FIRST = "End the game first, then remove the launcher."
-NOT_REMOVED = "Some parts of the launcher could not be removed: {why}. Close it, then try again."
+NOT_REMOVED = (
+    "Some parts of the launcher could not be removed: {why}. Close the launcher, then try again."
+)
 RUNS_ALREADY = (
     "The launcher already runs, but refused the link. Open its page, and paste the invite."
 )

@@ -61,7 +61,7 @@ class SnapshotTests(SynchronousTestCase):
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
         self.time += 20
         board, lines = self.started()
-        self.assertEqual(lines, ["loaded the live state of 20 s ago"])
+        self.assertEqual(lines, ["loaded the live state that was saved 20 s ago"])
         entries = self.successResultOf(
             board.transact(
                 lambda transaction: (transaction.each(TABLES), transaction.get(SIGNS, "s"))

@@ -82,7 +82,7 @@ class DatabaseTests(HostCase):
     def test_who_holds_the_file_is_not_waited_for_for_ever(self) -> None:
         self.patch(database_commands, "LOCKED_S", 0)
         copy, target = self.held()
-        with self.assertRaisesRegex(Failed, "another program has locked one of them"):
+        with self.assertRaisesRegex(Failed, "another program has locked one of the databases"):
             database_commands.copy_sqlite(copy, target)
 
     def test_a_copy_that_waits_hears_signals_and_what_was_there_is_named(self) -> None:

@@ -1,4 +1,4 @@
-"""``svcctl doctor`` checks the engine of LIVE_URL."""
+"""``svcctl doctor`` checks the Valkey or Redis server of LIVE_URL."""
 
 import socket
 import threading

@@ -170,7 +170,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_launcher_without_a_version_is_offered_unsigned(self) -> None:
         ran = svcctl("content", "launcher", self.built, "--config", self.folder)
         self.assertEqual(ran.status, 0)
-        self.assertIn("names no released version of the launcher", ran.out)
+        self.assertIn("contains no released version of the launcher", ran.out)
         self.assertEqual(list(self.launchers.glob("*.sig")), [])
 
     def offered(self) -> LauncherOffer:

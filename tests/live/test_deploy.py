@@ -269,4 +269,4 @@ def test_a_game_server_reaches_the_metagame_with_its_key(tmp_path: Path) -> None
 def test_the_simulator_explains_its_command_line() -> None:
     done = subprocess.run([SIMULATOR, "key"], capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
-    assert done.stderr.startswith("svc-gameserver-sim: KEY PORT MAP")
+    assert done.stderr.startswith("usage: svc-gameserver-sim KEY PORT MAP")

@@ -17,8 +17,8 @@ from tests.support.processes import Service, eventually, free_port, metagame, re
 from tests.support.valkey import PASSWORD, Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
-ROOM, LOST = "City-1", "lost the connection to the engine of LIVE_URL"
-MISSED = "events of other processes may have been missed"
+ROOM, LOST = "City-1", "lost the connection to the live-state server (LIVE_URL)"
+MISSED = "this process may have missed events of other processes"
 LINES = 8
 # no lease expires during the test, however slow the machine is
 PATIENT = f"from svcserver.chat import leases\nleases.LEASE_S = {50 * LEASE_S}\n"

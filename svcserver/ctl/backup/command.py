@@ -396,7 +396,7 @@ def restore(
     reason: str,
     stop: bool,
 ) -> None:
-    """Restore the database in FILE, or the whole host.
+    """Restore the database or the whole host from FILE.
 
     Without --into, the database in FILE replaces the database of this host; stop the host first.
     With --into, the whole host is restored into DIR.

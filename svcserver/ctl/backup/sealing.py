@@ -119,8 +119,8 @@ class BackupLock:
                 if TOO_SLOW not in str(why):
                     raise
         raise CannotSeal(
-            "this machine is too slow or too busy for its passphrase; try again when it is idle, "
-            "or open it with age on a faster one"
+            "this machine is too slow or too busy to check the passphrase; try again when the "
+            "machine is idle, or open the backup with age on a faster machine"
         )
 
     def _keys(self) -> list[Any]:

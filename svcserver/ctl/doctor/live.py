@@ -25,11 +25,11 @@ def live_state(case: Case) -> Iterator[Finding]:
     except (OSError, EngineRefused) as why:
         reason = getattr(why, "strerror", None) or str(why)
         cure = "start it, or correct LIVE_URL in metagame.env"
-        yield Finding(ENGINE, f"the engine of LIVE_URL ({url}) does not answer: {reason}", cure)
+        yield Finding(ENGINE, f"the live-state server ({url}) does not answer: {reason}", cure)
         return
     if facts.is_open:
         what = (
-            f"the engine of LIVE_URL ({url}) accepts commands without a password: every program "
+            f"the live-state server ({url}) accepts commands without a password: every program "
             "and user that reaches it can read the chat, act as players and stop the host"
         )
         cure = (

@@ -75,8 +75,8 @@ class Acting:
             and self._throttle.due((subject, forwarded), self.wall_clock())
         ):
             log.warn(
-                "a game server writes for {named!r} and forwards the token of {forwarded};"
-                " the write is stored for {named!r}",
+                "a game server sent data of {named!r} with the token of {forwarded};"
+                " the data is stored for {named!r}",
                 named=subject,
                 forwarded=forwarded,
             )

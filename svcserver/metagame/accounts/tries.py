@@ -45,7 +45,7 @@ class RefusedTries:
                 await self.audit.leave(AuditEntry(name, row), why)
                 return
         except Unavailable as away:  # the caller must still get the refusal
-            log.warn("a refused try of {name} is not recorded: {why}", name=name, why=str(away))
+            log.warn("a refused attempt by {name} is not recorded: {why}", name=name, why=str(away))
         self._missed += 1
 
     def miss(self) -> None:

@@ -92,13 +92,14 @@ class GamePorts:
         for network in self._networks.pop(account_id, {}):
             if self._is_used(network, now - HERE_S):
                 log.info(
-                    "the game ports stay open for {network}: others play there", network=network
+                    "the game ports stay open for {network}, because others play from it",
+                    network=network,
                 )
             elif len(self._under_way) < MAX_UNDER_WAY:
                 self._begin(network, now)
             else:
                 log.error(
-                    "too many networks to close at once: the game ports stay open for {network}",
+                    "the game ports stay open for {network}, because too many others are closing",
                     network=network,
                 )
 

@@ -222,7 +222,8 @@ class Maintenance:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error(
-                "the stack cannot be asked: {why}. New hunts are allowed again", why=why.strerror
+                "the stack cannot be asked to stop or restart: {why}. New hunts are allowed again",
+                why=why.strerror,
             )
             await self.become(acting, None)
 

@@ -320,7 +320,8 @@ class GuildActs:
         checked, is_active = await self.board.transact(look, near=[(CHECKED, leader)])
         if checked or not self.settings.guild_create_activity_fallback or not is_active:
             return checked
-        log.warn("{account} founds a guild under a name not checked before", account=leader)
+        text = "{account} founds a guild whose name the game did not have checked first"
+        log.warn(text, account=leader)
         return True
 
     @shielded

@@ -73,7 +73,7 @@ export function gameConsole(root, live, id) {
     server = launch ?? server;
     const next = server && servers.find((entry) => entry.port === server.port && entry.id !== id);
     notice = [launch ? ["This game server has ended ", exactly(launch.endedAt), ": ", ending(launch), " ", launch.reason] : "This game server has ended.",
-      next ? [" ", el("a", { href: `#/servers/${encodeURIComponent(next.id)}` }, "Show its successor")] : null];
+      next ? [" ", el("a", { href: `#/servers/${encodeURIComponent(next.id)}` }, "Show the game server that replaced it")] : null];
     header();
   }
 

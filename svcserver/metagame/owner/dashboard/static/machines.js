@@ -70,13 +70,13 @@ function controls(machine, again) {
 async function drain(machine, again) {
   const input = await ask({
     title: `Drain ${named(machine)}?`, confirm: "Drain",
-    text: "No more hunts start there. When the last hunt has ended, the city on this machine moves to another machine.", fields: [REASON],
+    text: "No more hunts start on this machine. When the last hunt has ended, the city here moves to another machine.", fields: [REASON],
   });
   if (input) await change("drain", machine, input.reason, "starts no more hunts", again);
 }
 
 async function undrain(machine, again) {
-  const input = await ask({ title: `Use ${named(machine)} again?`, confirm: "Use again", text: "Hunts start there again.", fields: [REASON] });
+  const input = await ask({ title: `Use ${named(machine)} again?`, confirm: "Use again", text: "Hunts start on this machine again.", fields: [REASON] });
   if (input) await change("undrain", machine, input.reason, "is used again", again);
 }
 

@@ -71,7 +71,7 @@ async function grant(account, live) {
 }
 
 async function revoke(entitlement, account, live) {
-  const input = await ask({ title: `Revoke ${entitlement.name}?`, text: `${account.name} loses it at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
+  const input = await ask({ title: `Revoke ${entitlement.name}?`, text: `${account.name} loses the entitlement at once.`, fields: [REASON], danger: true, confirm: "Revoke" });
   if (input) {
     await act(() => send("RevokeEntitlement", { UserId: account.id, Entitlement: entitlement.name, Reason: input.reason }),
       (reply) => reply.Revoked ? `${entitlement.name} revoked from ${account.name}` : `${account.name} did not have ${entitlement.name}`, live.again);

@@ -78,7 +78,7 @@ function running(fleet, away, again, graph) {
       ...controls(server, again))]);
   return card("Running", [], rows.length
     ? table("Game servers", [["Server"], ["Players"], ["CPU · memory"], ["Uptime", "wide-only"], ["", "end"]], rows, fleet.map((server) => server.port))
-    : nothing("No game server is running."), away ? el("p", { class: "foot", role: "status" }, `${AWAY} The table shows its last answer.`) : null);
+    : nothing("No game server is running."), away ? el("p", { class: "foot", role: "status" }, `${AWAY} The table shows the deploy server's last answer.`) : null);
 }
 
 function players({ players: number, names }) {

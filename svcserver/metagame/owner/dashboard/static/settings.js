@@ -17,7 +17,7 @@ export async function settings(root, live) {
   const place = el("div", { class: "stack" });
   let sections = [];
   let stack = true;
-  root.replaceChildren(head("Settings", "Some settings change here, at once. The others are in a file and need a restart."),
+  root.replaceChildren(head("Settings", "You can change some settings here; they apply at once. To change any other setting, edit its file and restart its service."),
     el("div", { class: "tools" }, text, only), place);
   const note = () => (stack ? null : card(null, [], el("p", { class: "inside muted small" }, "No svc-stack runs these services. A value in a service's environment overrides the file. This page sees only the metagame's environment, so other services may use other values than those shown.")));
   const fits = (row) => (!only.value || (only.value === "live" ? row.live : row.source !== "default"))
