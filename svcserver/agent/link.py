@@ -83,7 +83,7 @@ class HostLink:
     is_reached: bool | None = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)  # the helper's addresses are in ``_open``
     _done: list[str] = field(factory=list, init=False)
-    _open: dict[str, float] = field(factory=dict, init=False)  # addresses, with the last order
+    _open: dict[str, float] = field(factory=dict, init=False)  # address: time of its last order
     _warnings: Throttle = field(factory=Throttle, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -171,7 +171,7 @@ class HostLink:
             self._is_read = True  # a later reading could bring the address back
             for known in [known for known in self._open if network_of(known) == address]:
                 del self._open[known]
-        else:  # even if the helper fails or is late now: ``refresh`` repeats it
+        else:  # even if the helper fails or is late now: ``refresh`` repeats the call
             self._open.pop(address, None)
             self._open[address] = self.clock.seconds()
             while len(self._open) > MOST_KEPT:

@@ -1,6 +1,7 @@
 """The scheduler of firewall runs, which limits their rate and repeats failed runs.
 
-Only one run is in progress at a time. Changes that arrive before the next run are combined in it.
+Only one run is in progress at a time. The next run applies all changes that have arrived since the
+previous run.
 """
 
 from collections.abc import Awaitable, Callable

@@ -66,7 +66,7 @@ def _public(address: Address, allow_private: bool) -> Address:
         if not allow_private:
             raise InvalidIp("private")
     elif isinstance(address, IPv4Address):
-        if int(address) >> 28 == 15:  # 240.0.0.0/4, broadcast among it
+        if int(address) >> 28 == 15:  # 240.0.0.0/4, with broadcast
             raise InvalidIp("reserved")
     elif address not in _GLOBAL_6:
         raise InvalidIp("reserved")

@@ -237,7 +237,7 @@ def choose(
 ) -> Firewall:
     """Return the firewall for ALLOWLIST_BACKEND; raises NoFirewall if a program is missing.
 
-    A dry run needs no installed program; for a missing program it shows the usual path.
+    A dry run needs no installed program; for a missing program, the dry run shows the usual path.
     """
     nft = paths.nft or find("nft")
     iptables, ipset = paths.iptables or find("iptables"), paths.ipset or find("ipset")

@@ -149,7 +149,7 @@ def close_ports(settings: Settings) -> str:
 
     try:
         react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    except SystemExit as why:  # ``react`` ends so even when all went well
+    except SystemExit as why:  # ``react`` raises this after a success, too
         if why.code not in (0, None):
             raise
     return lines[0]

@@ -1,4 +1,4 @@
-"""The address of the live-state engine from LIVE_URL, with its certificate authorities."""
+"""The address of the live-state engine from LIVE_URL, and the certificate authorities for TLS."""
 
 from __future__ import annotations
 

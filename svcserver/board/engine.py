@@ -33,7 +33,7 @@ CONNECT_S = 1.0
 NAME_S = 2.0  # to resolve the host name, for which the system has no deadline
 AGAIN_S = 0.25  # between two attempts to connect, plus a random half
 BEAT_S = 1.0  # between two heartbeats of a connection
-RETRY_S = 1  # of a refusal
+RETRY_S = 1  # the Retry-After of a refusal
 # errors of an engine that is not the master (any more): a reconnect may find the master
 STALE = ("READONLY", "MASTERDOWN", "LOADING")
 LISTENS_LATE_S = 3.0  # only in a simulation

@@ -1,4 +1,4 @@
-"""A transaction on an external engine, and the entries that were loaded for it."""
+"""A transaction on an external engine, and the entries that the transaction has loaded."""
 
 from collections.abc import Callable
 from hashlib import blake2b

@@ -193,7 +193,7 @@ class MemoryBoard:
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:
-        """Remove some expired entries of one kind; reads remove only those of their own kind."""
+        """Remove some expired entries of one kind; each call takes the next kind."""
         tables = list(self._tables.values())
         _reclaim(tables[self._commits // SWEEP_EVERY % len(tables)], now, SWEPT)
 

@@ -144,7 +144,7 @@ class NewsFeed:
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """Return the messages after the last known message, or None if it cannot be found."""
+        """Return the messages after the last known message, or None if it is not in the list."""
         last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None

@@ -55,7 +55,7 @@ class Overtaken(Unavailable):
 
 @frozen
 class Outcome(Generic[T]):
-    """The result of one run of the work, or the exception that it raised."""
+    """The result of one run of the work, or the exception that the work raised."""
 
     result: T | None
     raised: Exception | None
@@ -137,7 +137,7 @@ class ValkeyBoard:
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Run the work, again and again until all entries that it needs are loaded."""
+        """Run the work, again and again until all entries that the work needs are loaded."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
@@ -234,7 +234,7 @@ class ValkeyBoard:
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """Return the engine's current time in seconds, estimated from its last reported time."""
+        """Return the engine's current time in seconds, estimated from its last reply."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:

@@ -74,7 +74,8 @@ class TurnEnd:
 class Behind:
     """A buffer for a speaker's own chat lines, which are sent after all other frames of the turn.
 
-    Later frames for the speaker's connection wait in the buffer too, so that their order stays.
+    Later frames for the speaker's connection wait in the buffer too, so that they are not sent
+    before the line.
     """
 
     turn: TurnEnd

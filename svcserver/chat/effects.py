@@ -61,22 +61,22 @@ class MakeRoom(NamedTuple):
 
 
 class SessionBound(NamedTuple):
-    """The effect that announces a bound session to all processes, then sends ``result`` to it.
+    """The effect that announces a bound session to all processes.
 
-    Also pings the account's other sessions.
+    Then the session is sent ``result``, and the account's other sessions get a ping.
     """
 
     result: Element
 
 
 class Join(NamedTuple):
-    """The effect that enters a room; ``to`` is ``room@host/nickname``."""
+    """The effect that lets the session enter a room; ``to`` is ``room@host/nickname``."""
 
     to: str
 
 
 class Leave(NamedTuple):
-    """The effect that leaves the room with the given address."""
+    """The effect that removes the session from the room with the given address."""
 
     to: str
 
@@ -88,7 +88,7 @@ class Announce(NamedTuple):
 
 
 class Withdraw(NamedTuple):
-    """The effect that leaves all rooms and shows the session as offline to friends."""
+    """The effect that removes the session from all rooms, and shows it as offline to friends."""
 
 
 class Say(NamedTuple):

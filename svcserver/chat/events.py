@@ -74,10 +74,10 @@ class Here:
     """Some sessions of one process: those with numbers above ``since``, up to ``until``.
 
     The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
-    the event; if ``readers`` is empty, all do (``Board.reads_as``). ``unheard`` lists room entries,
-    as pairs of a session number and a room key, that the sender has published but not received back
-    yet. Receivers do not change these entries. ``shown`` has the sessions' statuses, each with an
-    empty ``to``.
+    the event; if ``readers`` is empty, all processes handle it (``Board.reads_as``). ``unheard``
+    lists room entries, as pairs of a session number and a room key, that the sender has published
+    but not received back yet. Receivers do not change these entries. ``shown`` has the sessions'
+    statuses, each with an empty ``to``.
     """
 
     worker: str

@@ -20,13 +20,13 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Ghost:
-    """A session of another process in a room; only that process sends frames to its client."""
+    """A session of another process in a room; only that process sends frames to the client."""
 
     elsewhere: ClassVar[bool] = True
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
     status: PresenceStatus | None = None
-    shown_to: frozenset[AccountId] = frozenset()  # accounts that were sent it
+    shown_to: frozenset[AccountId] = frozenset()  # accounts that know it
 
     @property
     def account(self) -> AccountId:
@@ -52,8 +52,8 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """All sessions of other processes.
 
-    Each account may have a few bound sessions, called seats; ``sit`` takes one, ``stand_up`` frees
-    it. ``restate`` is called with the statuses that have changed.
+    Each account may have a few bound sessions, called seats; ``sit`` takes a seat, and ``stand_up``
+    frees it. ``restate`` is called with the statuses that have changed.
     """
 
     rooms: Rooms

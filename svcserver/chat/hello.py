@@ -46,13 +46,13 @@ class Arriving:
         return happened
 
     def greeted(self) -> None:
-        """Record that this process's Hello was received, so that answers will follow."""
+        """Record that this process's Hello has reached all processes, which now answer."""
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
     @property
     def ungreeted(self) -> bool:
-        """True until this process receives its own Hello, which shows that it receives events."""
+        """True until this process receives its own Hello, and so is known to receive events."""
         return self._greeted_at is None
 
     def answered(self, news: Here) -> None:

@@ -79,7 +79,7 @@ def room_of(local: str, host: str, domain: str) -> Room | None:
 def nickname_fault(
     nickname: str, account: AccountId, resource: str, names: frozenset[str]
 ) -> str | None:
-    """Return the fault of a player's nickname, as a word for the log, or None if it is valid.
+    """Return the fault of a player's nickname, as a word for the log, or None if there is none.
 
     A nickname is ``<name>:<account>:<resource>``. It is split at the first two colons, because a
     resource contains colons itself. ``names`` are the names that the account may use.

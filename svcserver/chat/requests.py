@@ -30,7 +30,7 @@ ROOM_HOSTS = ("muc.", "conference.")
 
 
 def credentials(element: Element) -> LogIn | RefuseLogin:
-    """Return the log-in in an ``<auth>``; its authorisation id must be empty or the account."""
+    """Return the log-in in an ``<auth>``; the authorisation id must be empty or the account."""
     if element.getAttribute("mechanism") != "PLAIN":
         return RefuseLogin("invalid-mechanism", "bad-mechanism")
     text = stanza.content(element).strip()
@@ -48,7 +48,7 @@ def credentials(element: Element) -> LogIn | RefuseLogin:
 
 
 def legacy_login(element: Element) -> str | None:
-    """Return the id of a jabber:iq:auth log-in, which some clients try after a failure."""
+    """Return the stanza id of a jabber:iq:auth log-in, which some clients try after a failure."""
     if element.name == "iq" and stanza.child(element, "query", stanza.LEGACY_AUTH) is not None:
         stanza_id: str = element.getAttribute("id", "")
         return stanza_id if len(stanza_id) <= MAX_ID else None
@@ -83,7 +83,7 @@ def features(*, account: AccountId) -> Element:
 
 
 def request(element: Element) -> Effect | None:
-    """Return the effect of a presence or message stanza, or None if it is unsupported."""
+    """Return the effect of a presence or message stanza, or None for an unsupported stanza."""
     if element.name == "message":
         kind = element.getAttribute("type")
         if kind == "groupchat":

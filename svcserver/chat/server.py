@@ -1,4 +1,4 @@
-"""The chat of one process: performs sessions' effects and handles the game's signals.
+"""The chat of one process, which performs sessions' effects and handles the game's signals.
 
 This module does no I/O; its caller runs ``tick`` once a second.
 """
@@ -136,7 +136,7 @@ class ChatServer:
     # -- connections -------------------------------------------------------
 
     def may_connect(self, address: str) -> bool:
-        """Return whether to accept a connection; ``address`` is "" if it bypasses the gateway."""
+        """Return whether to accept a connection; ``address`` is "" without a gateway."""
         network = network_of(address)
         if network and self._crowd.waiting.count(network) >= MAX_UNBOUND:
             taken, reason = False, "chat_unbound"

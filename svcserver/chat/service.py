@@ -46,7 +46,7 @@ def chat_service(
 
 @define(eq=False, slots=False)
 class ChatService(Service):
-    """The Twisted service of the chat: listens while it runs, and ends all sessions on stop."""
+    """The chat as a Twisted service, which listens while it runs and ends all sessions on stop."""
 
     reactor: Any
     server: ChatServer

@@ -145,7 +145,7 @@ def outline_frame(frame: bytes) -> str:
 log = Logger()
 
 MAX_FRAMES = 4  # before login
-MAX_WAITING = 128  # stanzas, while a question to the game is open
+MAX_WAITING = 128  # stanzas, while a request to the game is open
 LOGIN_S = 15.0
 BIND_S = 10.0
 SILENCE_S = 50.0
@@ -161,7 +161,7 @@ NOTHING: tuple[Effect, ...] = ()
 
 @define(eq=False)
 class Session:
-    """A chat connection. ``address`` is the forwarded address, empty for a direct caller.
+    """A chat connection. ``address`` is empty if the client bypasses the gateway.
 
     ``act`` performs an effect (see ``ChatServer``). ``seconds`` is the clock; ``since`` is the
     clock's time when the connection was made.
@@ -238,7 +238,7 @@ class Session:
             self.act(self, effect)
 
     def receive(self, data: bytes) -> Iterable[Effect]:
-        """Yield a message's effects; the caller performs each before it takes the next."""
+        """Yield a message's effects; the caller performs each effect before it takes another."""
         if self.ended:
             return NOTHING
         try:

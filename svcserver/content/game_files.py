@@ -32,7 +32,10 @@ class ServedGameFiles:
     mismatched: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Compare every file's size with the manifest; log differing files, serve all others."""
+        """Compare every file's size with the manifest; log the files that differ.
+
+        All other files are served.
+        """
         for entry in self.manifest.files.values():
             try:
                 status = os.lstat(self.folder / entry.path)

@@ -81,7 +81,7 @@ class DownloadSlots:
         return DownloadSlot(self, account)
 
     def running(self, account: str | None = None) -> int:
-        """Return the number of running downloads: those of one account, or all."""
+        """Return the number of running downloads of one account, or of all accounts."""
         return self._all if account is None else self._running.get(account, 0)
 
     def free(self, account: str) -> None:
@@ -423,7 +423,7 @@ def _public(request: HttpRequest) -> dict[str, str]:
 
 
 def _without_content(request: HttpRequest, etag: str, headers: dict[str, str]) -> Answer | None:
-    """Return a 412 or 304 answer if the request's conditions require one, else None."""
+    """Return a 412 or 304 answer if the request's conditions require it, or None."""
     conditions = _sent(request, b"if-match"), _sent(request, b"if-none-match")
     status = ranges.status_of(*conditions, etag)
     if status == 412:

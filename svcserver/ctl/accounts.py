@@ -182,10 +182,10 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 @host_command(gameserver_key, "revoke", reason=True)
 @click.argument("key")
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
-    """Revoke a key; its game servers can no longer save.
+    """Revoke the key of game servers.
 
-    KEY is a key that "svcctl gameserver-key add" registered, such as METAGAME_API_KEY in
-    deploy.env.
+    Game servers that use the key can no longer save. KEY is a key that "svcctl gameserver-key add"
+    registered, such as METAGAME_API_KEY in deploy.env.
     """
 
     def act(tx: Connection, _: Trace) -> None:

@@ -59,7 +59,10 @@ def _unban_offline(host: Host, arguments: Arguments) -> Reply:
 
 
 def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
-    """Return the decorator for a sanction; ``addresses`` is the help of --addresses, or empty."""
+    """Return the decorator for a sanction.
+
+    ``addresses`` is the help of the option --addresses; if it is empty, there is no such option.
+    """
     helps = {
         "addresses": addresses,
         "note": "A note that only staff can see.",

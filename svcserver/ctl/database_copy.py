@@ -45,7 +45,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str, name: str) -> URL:
-    """Return the database of a URL or env file.
+    """Return the database URL in an argument: a URL, or an env file with DATABASE_URL.
 
     An error message never contains the URL, because the URL may contain a password.
     """

@@ -147,7 +147,7 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
 
 
 def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
-    """Write the marker of a new host; if the command then fails, remove everything it wrote.
+    """Write the marker of a new host; if the command then fails, remove what the command wrote.
 
     Nothing is removed from a host that an earlier command began, because its database may be in
     use.

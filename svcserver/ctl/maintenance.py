@@ -129,7 +129,7 @@ NOBODY_ONLINE = click.option(
 
 @click.group()
 def drain() -> None:
-    """Stop new hunts and let running ones end."""
+    """Stop new hunts and let running hunts end."""
 
 
 def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply:

@@ -183,7 +183,7 @@ def _is_used(url: URL) -> bool:
 
 
 def _replace(source: Path, url: URL, wanted: str) -> None:
-    """Drop our objects and restore the dump in one transaction.
+    """Drop the objects of our database role and restore the dump, in one transaction.
 
     pg_restore cannot run our statements, so psql runs the output of pg_restore. COMMIT is sent only
     after pg_restore has succeeded and psql has confirmed every statement, so a damaged dump changes

@@ -45,7 +45,7 @@ class BadDatabase(Exception):
 
 
 def database_url(text: str) -> URL:
-    """Parse a database URL from the settings; raises ValueError if it is unusable."""
+    """Parse a database URL from the settings; raises ValueError if the URL is unusable."""
     try:
         url = make_url(text.strip())
     except ArgumentError:
@@ -65,7 +65,7 @@ def database_url(text: str) -> URL:
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the DATABASE_URL of an SQLite file; special characters in its name are escaped."""
+    """Return the DATABASE_URL of an SQLite file; special characters are escaped."""
     return "sqlite:///" + str(file).replace("%", "%25").replace("?", "%3F")
 
 
@@ -75,7 +75,7 @@ def is_sqlite(engine: Engine) -> bool:
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """Return an engine that hides statement parameters in logs and errors; it does not connect yet.
+    """Return an engine that hides statement parameters in logs and errors; do not connect yet.
 
     ``connections`` is the maximum number of connections to PostgreSQL. PostgreSQL lists them under
     the name ``program``.

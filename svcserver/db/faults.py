@@ -50,7 +50,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """For a known database error, return the cause and the remedy for operators; else None."""
+    """Return the cause and the remedy of a known database error for operators, or None."""
     if isinstance(why, LowDiskSpace):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why

@@ -51,7 +51,7 @@ class Ledger(Protocol):
         """Run ``work`` on a snapshot of the database; the work must not write."""
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """Run ``work`` in a transaction; the Deferred fires with its result after the commit.
+        """Run ``work`` in a transaction; after the commit, the Deferred fires with its result.
 
         ``scope`` says how to isolate the work from concurrent transactions; SQLite has no
         concurrent writes. docs/contributors/transactions.md says which work uses ``Across``, and

@@ -32,9 +32,9 @@ log = Logger()
 
 # Checkpoints: a separate thread copies the write-ahead log into the database file in small pieces.
 # SQLite by itself would copy 64 MB within one COMMIT: with 50 players, each save at that moment
-# would wait 0.2 s. Once in 4,000 pages, the writer copies the last piece, because the log restarts
-# only when nothing is left in it. Durability does not depend on checkpoints: every COMMIT syncs
-# the log.
+# would wait 0.2 s. Once in 4,000 pages, the writer copies the last piece, because SQLite overwrites
+# the log from its beginning only when all its pages are copied. Durability does not depend on
+# checkpoints: every COMMIT syncs the log.
 PIECE = 512  # pages of 16 KiB per piece; a larger piece delays the commits beside it
 END = 4_000  # pages in the log at which the writer copies the rest
 MOST = 8_000  # pages in the log at which SQLite itself copies all of them within a COMMIT
@@ -50,7 +50,7 @@ class CheckpointSchedule:
     log has grown by about ``piece`` pages. The growth is estimated from the number of jobs: at each
     part, the pages per job are measured.
 
-    The writer's thread calls ``committed`` and ``ended``, the checkpoint thread calls the other
+    The writer's thread calls ``committed`` and ``ended``, and the checkpoint thread calls the other
     methods; no field is set by both threads.
     """
 
@@ -78,7 +78,7 @@ class CheckpointSchedule:
         grown = pages - self._pages if pages >= self._pages else pages  # else restarted
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
-        # if pages are left, a long read prevents the restart
+        # if pages are left, a long read still needs them
         self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:

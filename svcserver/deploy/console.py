@@ -33,8 +33,8 @@ class OutputPart(TypedDict):
     """New lines of a game server's output; ``cursor`` marks the position after them.
 
     ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the cursor was not valid, so that
-    the lines are the last ones of the output. ``missed`` is true if some lines after the cursor are
-    left out. ``ended`` is true if the server has ended, and no more lines follow.
+    the lines are the last lines of the output. ``missed`` is true if some lines after the cursor
+    are left out. ``ended`` is true if the server has ended, and no more lines follow.
     """
 
     lines: list[str]
@@ -114,7 +114,7 @@ class OutputFile:
         return data, at
 
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
-        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether some are skipped.
+        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether any were skipped.
 
         Without an offset, or if the offset is far behind, the end of the file is read.
         """
@@ -132,9 +132,9 @@ class OutputFile:
 
 @frozen
 class EndedOutputs:
-    """The last output of each game server that has ended, a small file for each.
+    """The last output of each game server that has ended, stored in a small file for each server.
 
-    A file's name holds the server's id, and ``series`` and ``start`` of its ``OutputFile``. There
+    A file's name holds the server's id, and ``series`` and ``start`` of the ``OutputFile``. There
     are at most ``MAX_ENDED`` files. Without a folder, nothing is stored.
     """
 

@@ -1,4 +1,4 @@
-"""A client for the API of a Docker engine, which is HTTP over a unix socket, or HTTPS.
+"""A client for the API of a Docker engine, over HTTP on a unix socket or over HTTPS.
 
 Every call has a deadline, and every reply a maximum size.
 """
@@ -56,7 +56,7 @@ class EngineError(Exception):
 @implementer(IAgentEndpointFactory)
 @define
 class _EngineEndpoint:
-    """The endpoint factory that connects to one address, whatever the URL."""
+    """The endpoint factory that ignores the URL and always connects to one address."""
 
     endpoint: Any
 

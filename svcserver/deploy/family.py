@@ -1,9 +1,9 @@
 """The processes of one game server, even if a wrapper script starts them in the background.
 
 A wrapper script may fork the real game server into the background, in a separate session. Every
-process of a launch inherits the variable ``TAG``. Some launchers clear the environment, so the
-launched process's descendants, and processes in its group or session, belong to the game server as
-well. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
+process of a launch inherits the variable ``TAG``. Some wrapper scripts clear the environment, so
+the launched process's descendants, and processes in its group or session, belong to the game server
+as well. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
 belongs to a game server if the orphan uses that server's port, or has the port in its command line.
 
 Wine's own services do not belong to a game server, because game servers with the same WINEPREFIX
@@ -378,7 +378,7 @@ class Family:
     def holder(self) -> Process | None:
         """Return the process that has the port open, or None.
 
-        If the kernel hides descriptors, any of the processes is returned while the port is in use.
+        If the kernel hides descriptors, one of the processes is returned while the port is in use.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():
@@ -408,7 +408,7 @@ class Family:
         return is_sent
 
     def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
-        """Call ``ended`` once the process has ended; return None if it has already ended."""
+        """Return a watcher that calls ``ended`` when the process ends, or None if it has ended."""
         watch: Watched | Polled
         try:
             watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)

@@ -45,8 +45,8 @@ class MachineRecord(TypedDict):
     ``state`` is ready, draining, drained, down or unknown. ``players`` are the players who are
     expected in the machine's hunts. ``room`` is the number of hunts for which the machine has
     memory and CPU cores. ``own`` is true for the machine of the deploy server. ``reached`` says
-    whether a datagram from another machine has reached its game ports; it is null if that is
-    unknown.
+    whether a datagram from another machine has reached the machine's game ports; it is null if that
+    is unknown.
     """
 
     id: str

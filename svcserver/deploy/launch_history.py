@@ -64,7 +64,7 @@ class LaunchHistory:
         self.count = len(self._launches)
 
     def newest(self) -> list[PastLaunch]:
-        """Return the launches; the one that ended last comes first."""
+        """Return the launches; the launch that ended last comes first."""
         return list(self._launches)[::-1]
 
     def ended(self, server: GameServer, at: float, how: str, reason: str = "") -> None:
@@ -109,8 +109,8 @@ def _entry(
 class EndedMatches:
     """The matches whose hunts have ended or may have started, so that no hunt starts twice.
 
-    If the metagame dies before it gets the reply to a launch, it repeats the launch later. A file
-    of the matches survives a restart of the deploy server.
+    If the metagame dies before it gets the reply to a launch, the metagame repeats the launch
+    later. A file of the matches survives a restart of the deploy server.
     """
 
     path: Path | None = None
@@ -156,7 +156,7 @@ def _load(path: Path) -> list[PastLaunch]:
     for line in _lines(path, MAX_BYTES)[-KEPT - 1 :]:
         try:
             entry = json.parse(line)
-        except ValueError:  # torn by a crash, or the last, empty one
+        except ValueError:  # a line cut off by a crash, or the empty last line
             continue
         if isinstance(entry, dict) and set(entry) == set(PastLaunch.__annotations__):
             launches.append(cast(PastLaunch, entry))

@@ -1,8 +1,9 @@
 """A game server's processes, whose output goes to a size-limited file.
 
 A game server counts as running while one of its processes (``family.py``) has its port open. If the
-launcher exited without an error, the game server gets time to open its port in the background. When
-the game server has ended, the remaining processes are killed, and the end is reported once.
+launcher (GAMESERVER_LAUNCHER) exited without an error, the game server gets time to open its port
+in the background. When the game server has ended, the remaining processes are killed, and the end
+is reported once.
 
 A process that an earlier deploy server started is not our child. A pidfd reports its end, but not
 its exit code. Its output still arrives through its own pipes (``child_setup.py``).
@@ -37,7 +38,7 @@ log = Logger()
 MAX_OUTPUT = 1024 * 1024  # bytes of one server's output file; then a new file is started
 CHUNK = 64 * 1024  # bytes
 MAX_LEFT = 1024 * 1024  # bytes read from the pipe of a dead server; it usually holds 64 KiB at most
-UNKNOWN_EXIT = "code unknown"  # of a process that an earlier run started
+UNKNOWN_EXIT = "code unknown"  # of a process that an earlier deploy server started
 CLEAN_EXIT = "code 0"  # of a game server whose players have left
 BACKGROUND_S = 120.0  # time from the launcher's end until a background server opens its port
 LONGEST_ERROR = 16  # bytes: the number that a child sends when exec fails
@@ -89,7 +90,7 @@ class Output:
         """Write the game server's output to the file.
 
         Never fails: an error here would close the server's pipe, and the server's next line of
-        output would then end it. A full disk must not end a hunt.
+        output would then end the server. A full disk must not end a hunt.
         """
         if self._file is not None and self._size + len(data) > MAX_OUTPUT:
             self.begin()
@@ -308,7 +309,7 @@ class GameProcess(ProcessProtocol):
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """Handle the end of the child and its pipes; a process that it started may still run."""
+        """Handle the end of the child and its pipes; processes that it started may still run."""
         self._closed = True
         if self._finished:
             self._report_end()
@@ -454,7 +455,7 @@ class AdoptedTransport:
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-    """Let ``process`` watch the game server with this pid; raise OSError if it has ended."""
+    """Let ``process`` watch the game server with this pid; raise OSError if there is none."""
     transport = AdoptedTransport(reactor, pid, process)
     transport.begin(is_ours)
     process.attach(transport, pid)

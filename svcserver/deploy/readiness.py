@@ -20,9 +20,9 @@ VARIABLE = "SVC_SERVER_READY_FILE"
 class Readiness:
     """The rule that decides when a started game server counts as ready.
 
-    With ``folder``, the game server must write a file there, which it does once it listens. Without
-    ``folder``, a hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each launch,
-    and the launch fails if the value is bad.
+    With ``folder``, the game server must write a file there; it writes the file once it listens.
+    Without ``folder``, a hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each
+    launch, and the launch fails if the value is bad.
     """
 
     clock: Any

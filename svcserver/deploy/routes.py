@@ -91,7 +91,7 @@ class Console(TypedDict):
 class HandedOut(TypedDict):
     """The UDP address of the game server, which is passed on to the players.
 
-    ``node`` is the id of its machine in a swarm.
+    ``node`` is the id of the server's machine in a swarm.
     """
 
     host: str
@@ -128,7 +128,7 @@ class GameServersInUse(TypedDict):
 
 
 class ListedLaunch(PastLaunch):
-    """A launch of the history; ``hasOutput`` is true if its last output can be read."""
+    """A launch of the history; ``hasOutput`` is true if the server's last output can be read."""
 
     hasOutput: bool
 

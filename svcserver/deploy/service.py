@@ -262,7 +262,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
 
 
 def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
-    """Return the memory guard, or None if it is off; and the fault in its settings, or "".
+    """Return the memory guard (None if it is off) and the fault in its settings ("" if none).
 
     The deploy server starts in spite of a fault, but each launch then fails.
     """
@@ -313,9 +313,10 @@ def _at_boot(settings: Settings) -> list[Kind]:
 
 @define(eq=False, slots=False)
 class Watch(Service):
-    """The service that starts city and dojo, runs the watchdog, and ends all servers at the stop.
+    """The service that starts the city and the dojo, and runs the watchdog.
 
-    With ``hands_over`` the stop ends no game server: the next deploy server adopts them.
+    When it stops, it ends all game servers. With ``hands_over`` it ends no game server: the next
+    deploy server adopts them.
     """
 
     clock: Any
@@ -347,7 +348,7 @@ class Watch(Service):
         self.failed = self.failed or not well
 
     def tell_status(self) -> None:
-        """If a city or dojo did not start, exit with status 1; called when the reactor stops."""
+        """Exit with status 1 if a city or dojo did not start; called when the reactor stops."""
         if self.failed:
             self.last_words()
             os._exit(1)

@@ -108,7 +108,7 @@ class Supervisor:
     trials: DatagramTrials | None = None  # of the game ports of a swarm's machines
     image: str = ""  # of the game servers in a swarm
     shortages: int = 0  # launches refused because no machine had enough memory
-    # starts no more hunts on a machine, or does so again
+    # pauses a machine for new hunts, or ends the pause
     drain: Callable[[str, bool], Awaitable[None]] | None = None
     history: LaunchHistory = field(factory=LaunchHistory)
     # creates the family for a server's id, port and leader

@@ -40,7 +40,7 @@ from svcserver.kernel.throttle import Throttle
 log = Logger()
 
 NODE_S = 5.0  # a launch without a machine is removed after this time
-START_S = 30.0  # so is an adopted hunt that does not start; the supervisor watches its own launches
+START_S = 30.0  # then an adopted hunt that has not started is removed
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
@@ -132,7 +132,7 @@ class Machines:
 
     addresses: Mapping[str, str] = field(factory=dict)
     down: frozenset[str] = frozenset()
-    records: tuple[MachineRecord, ...] = ()  # without what runs there
+    records: tuple[MachineRecord, ...] = ()  # without their game servers
     nano_cpus: Mapping[str, int] = field(factory=dict)
 
     def has_lost(self, node: str) -> bool:
@@ -249,7 +249,7 @@ class SwarmService:
     wake: Callable[[], None]
     name: str
     server: GameServer
-    process: GameProcess | None  # None for what is only removed
+    process: GameProcess | None  # None if the service is only removed
     pid: int = 0
     service_id: str = ""  # empty until a listing shows it
     exists: bool = False  # the engine has created it
@@ -260,7 +260,7 @@ class SwarmService:
     may_appear_until: float = 0.0  # the engine may still carry out the launch
     node: str = ""
     code: int = 0
-    recorded: str = ""  # when the newest task was created whose end is in the history
+    recorded: str = ""  # creation time of the last task whose end is in the history
     _is_reported: bool = field(default=False, init=False)
 
     @property
@@ -318,7 +318,7 @@ class SwarmService:
 
 @frozen
 class WaitingMatch:
-    """A match whose launch lacked room at least once."""
+    """A match whose launch failed at least once because no machine had room."""
 
     since: float
     refused_at: float  # the last time
@@ -349,7 +349,7 @@ class SwarmEngine:
     _machines: Machines = field(factory=Machines, init=False)
     # hunts on lost machines by task: since when, and the port
     _lost: dict[str, tuple[float, int]] = field(factory=dict, init=False)
-    _avoided: dict[str, float] = field(factory=dict, init=False)  # machines, with the end
+    _avoided: dict[str, float] = field(factory=dict, init=False)  # machine: end of the time
     _waiting: dict[str, WaitingMatch] = field(factory=dict, init=False)  # by match id
     _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
     _node: str = field(default="", init=False)  # the id of the engine's own machine
@@ -425,7 +425,7 @@ class SwarmEngine:
         self.wake()
 
     def _is_room_for_others(self, launch: Launch) -> bool:
-        """Return whether all room is for matches that have waited longer than this launch."""
+        """Return whether all room is reserved for matches that have waited longer than this one."""
         begin, trusted = self.clock.seconds() - WAITS_S, self._needs_trust(launch)
         self._waiting = {
             match: entry for match, entry in self._waiting.items() if entry.refused_at > begin
@@ -789,7 +789,7 @@ class SwarmEngine:
                 service.end(observed.code or (1 if observed.error else 0), observed.error)
 
     async def _forget(self, service: SwarmService) -> None:
-        """Delete the secret of a service that is deleted, and report its end."""
+        """Delete the secret of a deleted service, and report the end of the service."""
         await self._try("DELETE", f"/secrets/{service.name}")
         self.services.pop(service.name, None)
         service.end(service.code)

@@ -24,7 +24,7 @@ class HelperRefused(ConnectionError):
 async def post(
     http: Any, clock: IReactorTime, url: str, secret: Secret, body: dict[str, str]
 ) -> None:
-    """Send an order to an allowlist helper with treq's client ``http``, and wait for its answer.
+    """Send an order to an allowlist helper with treq's client ``http``, and wait for the answer.
 
     Raises HelperRefused if the answer's status is not 200, Twisted's ``TimeoutError`` if no answer
     arrives in time, and any other error of the connection.

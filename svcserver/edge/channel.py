@@ -116,7 +116,7 @@ class EdgeChannel(Client):
     # -- back-pressure of a client that reads too slowly -----------------------
 
     def pauseProducing(self) -> None:
-        """Stop reading from the upstream, and start no further answer."""
+        """Stop reading from the upstream, and do not begin another answer."""
         super().pauseProducing()
         if self.exchange is not None:
             self.exchange.hold_upstream()

@@ -40,11 +40,13 @@ class ChannelFactory(Connections[EdgeChannel]):
         super().remove(channel, reason)
 
     def evict(self, beside: Callable[[str], int]) -> str:
-        """Abort the connection that has been idle longest; return its label, or "" if none is idle.
+        """Abort an idle connection; return its metrics label, or "" if no connection is idle.
 
-        ``beside(peer)`` returns how many connections the peer's network has. Idle connections of
-        the network with the most connections are evicted first. So a network that opens many
-        connections loses many, and a player with only one connection keeps that connection.
+        ``beside(peer)`` returns how many connections the peer's network has. Connections between
+        two requests are evicted before connections whose client is slow during a request. Among
+        equal connections, those of the network with the most connections are evicted first, and of
+        these the connection that has been idle longest. So a network that opens many connections
+        loses many, and a player with only one connection keeps that connection.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:

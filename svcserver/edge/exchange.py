@@ -69,7 +69,7 @@ class ClientProducer:
         self.client.release("upstream")
 
     def stopProducing(self) -> None:
-        """Do nothing: the upstream connection itself reports that it is lost."""
+        """Do nothing: the upstream connection itself reports its loss."""
 
 
 class Exchange:

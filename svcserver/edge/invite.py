@@ -32,7 +32,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadInvite(ValueError):
-    """An unusable invite; ``code`` is the error code, ``str()`` is the message for the player."""
+    """An unusable invite; ``code`` is the error code, and ``str()`` the message for the player."""
 
     def __init__(self, code: str, *, is_cut: bool = False) -> None:
         super().__init__(_INCOMPLETE if is_cut else _WORDS[code])

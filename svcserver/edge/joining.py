@@ -78,7 +78,7 @@ def launcher_address(folder: Path, invite: Invite) -> str:
 
 
 def launcher_folder(folder: Path) -> Path | None:
-    """Return the folder of the launcher files that the host offers, or None if it offers none."""
+    """Return the folder of the launcher files that the host offers, or None if there is none."""
     try:
         folder_name = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
     except (BadSetting, OSError):
@@ -93,7 +93,7 @@ def offered(folder: Path) -> list[str]:
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return the stored SHA-256 of a launcher file, or "" if the file changed after it was stored.
+    """Return the stored SHA-256 of a launcher file, or "" if the file has changed since.
 
     The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """

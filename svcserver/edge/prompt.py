@@ -1,12 +1,12 @@
 """TLS for many small messages: each is read in one step and written in one step.
 
-Twisted reads until OpenSSL has no more data, and then checks whether OpenSSL has bytes of its
-own to send. Both checks end with an exception. Neither can find anything if exactly one data
-record has arrived, so they are skipped. ``http/prompt.py`` explains the immediate writes.
+Twisted reads until OpenSSL has no more data, and then checks whether OpenSSL has bytes of its own
+to send. Both checks end with an exception. Neither can find anything if exactly one data record has
+arrived, so they are skipped. ``http/prompt.py`` explains the immediate writes.
 
-This uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes takes
-13 us with them and 34 us without; a small request takes the gateway 57 us. If one of these parts
-is missing, ``serving`` and ``connecting`` return Twisted's own protocol.
+This module uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes
+takes 13 us with them and 34 us without; the gateway needs 57 us for a small request. If one of
+these parts is missing, ``serving`` and ``connecting`` return Twisted's own protocol.
 """
 
 from typing import Any

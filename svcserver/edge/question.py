@@ -23,7 +23,7 @@ _LONGEST_STATUS = 32  # maximum bytes before the status is complete
 def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> Deferred[int]:
     """Send a request's bytes; the Deferred fires with the answer's status, or ``NO_STATUS``.
 
-    It fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after
+    The Deferred fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after
     ``patience_s`` seconds.
     """
     answered: Deferred[int] = Deferred()

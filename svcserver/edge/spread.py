@@ -33,7 +33,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One process of a spread; it is skipped until ``out_until``, in seconds of the clock."""
+    """One process of a spread, which is skipped until the clock shows ``out_until`` seconds."""
 
     pool: Pool
     number: int

@@ -1,8 +1,8 @@
-"""TLS at the edge: one strict context for the gateway, one pinning client for the relay.
+"""TLS at the edge: a strict context for the gateway, and a pinning client for the relay.
 
 Only TLS 1.2 and newer with forward secrecy and authenticated encryption is allowed. There is no
-renegotiation and no compression; sessions are resumed. The client trusts no authority and no
-name: the pinned fingerprint is the only proof.
+renegotiation and no compression; sessions are resumed. The client trusts no authority and no name:
+the pinned fingerprint is the only proof.
 """
 
 from __future__ import annotations
@@ -256,10 +256,10 @@ def pinned(
     bind: str | None = None,
     pair: Pair | None = None,
 ) -> Any:
-    """Return a ``connect`` for a Pool: TLS to ``host``, which must have one of the fingerprints.
+    """Return the ``connect`` of a Pool that opens TLS connections to ``host``.
 
-    ``bind`` is the local address of outgoing connections. ``pair`` is the client certificate that
-    we present, if any.
+    The host's certificate must have one of the fingerprints ``pins``. ``bind`` is the local address
+    of outgoing connections. ``pair`` is the client certificate that we present, if any.
     """
     creator = Pinning(host, pair)
 

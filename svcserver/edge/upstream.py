@@ -161,7 +161,7 @@ class Pool:
             self._idle.remove(connection)
 
     def sweep(self, now: float) -> bool:
-        """Close connections that were idle for too long; return whether idle ones are left."""
+        """Close connections that were idle for too long; return whether others are still idle."""
         for connection in [
             connection for connection in self._idle if now - connection.idle_since >= self.idle_s
         ]:
@@ -202,7 +202,7 @@ class _Plain(protocol.Factory):
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
-    """Return a ``connect`` for a Pool that uses plain HTTP on this machine."""
+    """Return the ``connect`` of a Pool that uses plain HTTP on this machine."""
 
     def connect(pool: Pool) -> Deferred[Any]:
         kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint

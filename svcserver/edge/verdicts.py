@@ -129,4 +129,4 @@ class ProxyPolicy(Protocol):
         """
 
     def done(self, record: Record) -> None:
-        """Log a finished exchange, and release what it occupied."""
+        """Log a finished exchange, and release what the exchange occupied."""

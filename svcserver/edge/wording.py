@@ -1,4 +1,4 @@
-"""The message heads that the proxy sends: it drops hop-by-hop fields and writes the framing.
+"""The message heads that the proxy sends, without hop-by-hop fields and with its own framing.
 
 Spec: 2 §4 Gateway, headers.
 """

@@ -27,7 +27,7 @@ log = Logger()
 
 MAX_UNDER_WAY = 256  # concurrent reports to one helper
 MOST_WANTED = 2_048  # unfinished reports to one helper; further ones wait for the next trigger
-NETWORK_WANTED = 8  # of these, at most so many from one IPv6 /64
+NETWORK_WANTED = 8  # maximum number of these from one IPv6 /64 network
 TOO_MANY = 429
 UNANSWERED = 502  # the status in the metrics for no answer or a late one
 WANTED_S = 60.0  # a player sends something every 20 s; after so long the player has left

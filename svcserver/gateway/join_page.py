@@ -37,7 +37,7 @@ _PLACES = ("first", "second")
 
 @frozen
 class JoinPages:
-    """The page for browsers on Windows, and the page for all others."""
+    """The page for browsers on Windows, and the page for all other browsers."""
 
     windows: ProxyPage
     others: ProxyPage

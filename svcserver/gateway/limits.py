@@ -2,7 +2,7 @@
 
 An IPv6 address counts as its first 64 bits, because a client with one IPv6 address controls the
 whole /64 network. Providers also give whole /56 and /48 networks to one customer, so a whole /56
-gets only twice the limit of one address, and a whole /48 four times. Spec: 2 §8.
+gets only twice the limit of one address, and a whole /48 four times that limit. Spec: 2 §8.
 """
 
 import math

@@ -35,7 +35,7 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """The exchange of token counts: publishes our counts, subtracts those of other gateways."""
+    """The exchange that publishes our token counts and subtracts those of other gateways."""
 
     clock: Any
     board: Board

@@ -102,7 +102,7 @@ class SentinelConnection(Protocol):
 
 @define(eq=False, slots=False)
 class Sentinel(Service):
-    """The watcher that calls ``on_lost()`` when an upstream ends, ``on_found()`` when it starts.
+    """The watcher of an upstream: calls ``on_lost()`` when it ends, ``on_found()`` when it starts.
 
     ``connect(factory)`` opens a connection, like the ``connect`` of an endpoint.
     """

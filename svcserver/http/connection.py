@@ -134,7 +134,7 @@ class Connection(protocol.Protocol, ABC):
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:
-        """Read the next request; close if none of its bytes arrives within ``keep_alive_s``."""
+        """Read the next request; close the connection if no byte comes within ``keep_alive_s``."""
         self.stage, self.resting = IDLE, True
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + self.limits.keep_alive_s, self.end
@@ -241,7 +241,7 @@ class Connection(protocol.Protocol, ABC):
     # -- waits and ends --------------------------------------------------------
 
     def within(self, seconds: float, due: Callable[[], None]) -> None:
-        """Call ``due`` after ``seconds``, unless another deadline replaces it."""
+        """Call ``due`` after ``seconds``, unless another deadline is set before that."""
         self.since = since = self.factory.clock.seconds()
         self._deadline, self._due = since + seconds, due
 

@@ -44,7 +44,8 @@ class AlertChannel:
     """A way to notify somebody, and the alerts that it has delivered.
 
     If ``about`` is empty, the channel gets every alert. ``quiet`` has the daily period without
-    alerts, and is empty if there is none. ``deliveries`` are the newest alerts, newest first.
+    alerts, and is empty if there is no such period. ``deliveries`` are the newest alerts, newest
+    first.
     """
 
     name: str

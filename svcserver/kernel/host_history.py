@@ -28,8 +28,8 @@ Column = list[float | None]
 class HostHistory:
     """Averages over spans of ``STEP_S`` seconds; ``at`` has their start times in epoch seconds.
 
-    The columns of ``load`` are in percent; those of ``services`` are the share of checks at which
-    the service was not down. None means that nothing was measured.
+    The columns of ``load`` are in percent. The columns of ``services`` are the share of checks at
+    which the service was not down. None means that nothing was measured.
     """
 
     at: list[int] = field(factory=list)

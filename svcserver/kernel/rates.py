@@ -49,7 +49,7 @@ class TokenBuckets:
     def take(self, key: str, now: float, amount: float = 1) -> float:
         """Take ``amount`` tokens: return 0.0, or the seconds until enough tokens are available.
 
-        If ``amount`` is above ``burst``, it takes a full bucket: only ``burst`` tokens.
+        If ``amount`` is above ``burst``, only ``burst`` tokens are taken.
         """
         burst, per_second = self.rate.burst, self.rate.per_minute / 60
         bucket = self._bucket(key, now)

@@ -31,7 +31,7 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false"}
 
 
 def reader(shape: Any) -> Callable[[Json], Any]:
-    """Return a function that turns parsed JSON into a ``shape`` instance; it raises Malformed."""
+    """Return a function that turns parsed JSON into a ``shape`` instance, or raises Malformed."""
     hook = _hook(shape)
     if getattr(hook, "__defaults__", None):  # one of our hooks, which need no type
         return cast(Callable[[Json], Any], hook)

@@ -148,7 +148,9 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Mask a long run, unless it is an account id or has only one kind of characters."""
+    """Mask a long run of characters that mixes digits, small and capital letters.
+
+    Account ids, and runs with only one of these three kinds, are returned unchanged."""
     text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text

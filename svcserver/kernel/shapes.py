@@ -280,7 +280,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that replaces an unfit value with ``value``, so that a rule can refuse it."""
+    """An annotation that replaces an unfit value with ``value``, which a rule can then refuse."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

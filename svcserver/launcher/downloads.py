@@ -48,7 +48,7 @@ class KeyRefused(DownloadFailed):
 
 
 class ListingChanged(Exception):
-    """The error when the host's files have changed, so that its list must be fetched again."""
+    """The error when the host's files have changed, so that the list must be fetched again."""
 
 
 @define

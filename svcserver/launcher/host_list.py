@@ -54,7 +54,7 @@ class HostRecord:
 
 
 def id_of(invite: Invite) -> str:
-    """Return the id of an invite's host; all invites to one address have the same id."""
+    """Return the id of an invite's host; invites with the same address have the same id."""
     return id_at(invite.host, invite.port)
 
 

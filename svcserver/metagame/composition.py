@@ -144,7 +144,7 @@ class Metagame(Parts):
             ended.connect(lambda event: ports.close(event.account_id))
 
     def features(self) -> Iterator[Feature]:
-        """Yield each feature after those that it uses; raises BadData for a bad data file."""
+        """Yield each feature after the features that it uses; raises BadData."""
         settings, ports = self.settings, self.game_ports
         yield from login(self, ports.note_network if ports is not None else None)
         yield from lookups(self)

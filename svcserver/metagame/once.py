@@ -1,8 +1,8 @@
 """Executes a request only once, even if the gateway repeats the request.
 
-The gateway repeats a request when the metagame dies. Each POST, PUT, PATCH and DELETE gets a random
-id from the gateway. Repeated attempts have the same id and an attempt number above 1. Each route
-declares how it handles them:
+The gateway repeats a request if the metagame stops before it replies. Each POST, PUT, PATCH and
+DELETE gets a random id from the gateway. Repeated attempts have the same id and an attempt number
+above 1. Each route declares how it handles repeated attempts:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, again=Again.STORED)
 

@@ -1,4 +1,4 @@
-"""The shapes of error replies; the ``refuse`` argument of a route chooses one.
+"""The shapes of error replies; the ``refuse`` argument of a route chooses the shape.
 
 ``kernel/refusals.py`` defines the exceptions, and ``replies.py`` makes these bodies from them.
 """

@@ -105,7 +105,7 @@ def open_board(
 def _folder(settings: Settings) -> Path | None:
     """Return the folder of a SQLite file, or None for a SQLite database in memory.
 
-    For PostgreSQL it is the working directory.
+    For PostgreSQL, the result is the working directory.
     """
     url = settings.database_url
     if url.get_backend_name() != "sqlite":

@@ -27,7 +27,7 @@ _SHORT_SPACE = SPACE.removeprefix("svcserver.")
 
 
 class Options(ServiceOptions):
-    """The command line; an invite given here overrides the one in the environment."""
+    """The command line; an invite given here overrides the invite in the environment."""
 
     name, shape = NAME, Settings
     settings: Settings

@@ -1,7 +1,7 @@
-"""Starts the components in order, each when the previous one is ready; restarts and stops them.
+"""Starts, restarts and stops the components; each starts when the previous one is ready.
 
-While one component starts, the later ones already import their services and read their settings,
-which is most of the work of a start.
+While one component starts, the later components already import their services and read their
+settings, which is most of the work of a start.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Child(LinesAndEnd):
             self.monitor.write(self.name, self._held_lines.popleft())
 
     def kill(self) -> None:
-        """Kill a child that waits to start; it has no state to lose."""
+        """Kill a child that waits to start, and so has no state to lose."""
         transport: Any = self.transport
         if transport is not None and transport.pid is not None:
             transport.signalProcess("KILL")

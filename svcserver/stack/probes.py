@@ -52,7 +52,7 @@ def _without_relay(components: Sequence[Component]) -> Sequence[Component]:
 
 
 class _Probe(Protocol):
-    """A probe: sends a request and disconnects at the first reply; ``answered`` then fires."""
+    """A probe, which sends a request; at the first reply it disconnects and ``answered`` fires."""
 
     def __init__(self) -> None:
         self.answered: Deferred[None] = Deferred(lambda _: self._disconnect())
@@ -79,7 +79,7 @@ class _Probe(Protocol):
 
 @define(eq=False)
 class Probes:
-    """The probes of a host's components; ``answering`` has the names of those that answer."""
+    """The probes of a host's components; ``answering`` names the components that answer."""
 
     reactor: Any
     components: Sequence[Component] = field(converter=_without_relay)

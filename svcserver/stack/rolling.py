@@ -26,7 +26,7 @@ class StackState:
     pid: int
     started: int
     rolled: int
-    well: bool  # how the last rolling restart ended
+    well: bool  # True if the last rolling restart succeeded
     begun: float = 0.0  # epoch seconds; the stack may restart in the same process
     rolling: bool = False  # a rolling restart is in progress
 

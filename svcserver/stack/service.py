@@ -225,7 +225,7 @@ def _alerting(
 
 
 def check_now(monitor: FreezeMonitor, watch: HostWatch) -> None:
-    """Check the host, so that the overview does not show its services as starting any longer."""
+    """Check the host now, so that the dashboard no longer shows its services as starting."""
     checked = monitor.check().addCallback(lambda _: watch.check())
     checked.addErrback(lambda failure: log.failure("the check after the start failed", failure))
 

@@ -1,6 +1,6 @@
 """The server side of an HTTP connection: each request is read whole, and answered in order.
 
-A small answer is written in one piece, a large one piece by piece.
+A small answer is written in one piece, and a large answer in several pieces.
 """
 
 from itertools import chain
@@ -139,7 +139,8 @@ class WebChannel(Connection):
     def _switch_protocol(self, request: HttpRequest, raw: bytes) -> bool:
         """Pass the connection to a WebSocket protocol; return whether there is one.
 
-        Only programs on this machine may use a WebSocket, but no proxy and no page of another site.
+        Only programs on this machine may use a WebSocket. A request that came through a proxy, or
+        from a page of another site, is not accepted.
         """
         make, transport = self.factory.websockets, self.transport
         if make is None or request.method != "GET" or self.half_closed:
@@ -359,8 +360,8 @@ class UnreadAnswers:
 
     An answer is written in pieces. Connections are cut in the order of a list. When a client reads
     a piece, its connection moves to the end of the list, so clients that read nothing are cut
-    first. Connections with more than ``FAIR`` bytes are cut before all connections with less. A new
-    answer never causes the cut of its own connection.
+    first. Connections with more than ``FAIR`` bytes are cut before all connections with fewer
+    bytes. A new answer never causes the cut of its own connection.
     """
 
     most: int = MAX_UNREAD

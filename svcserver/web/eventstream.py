@@ -56,7 +56,7 @@ class SharedLook:
         self._read_at = float("-inf")
 
     async def __call__(self) -> bytes | None:
-        """Return the current line; cancelling this call does not cancel those of other streams."""
+        """Return the current line; if this call is cancelled, calls of other streams go on."""
         if 0 <= self.now() - self._read_at < self.every_s:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
@@ -151,7 +151,7 @@ class EventStream(Stream):
             self._out.finish()
 
     def yield_place(self) -> None:
-        """End the stream for a newer one of the same reader, and report that to the reader."""
+        """End the stream, and tell the reader that it has opened a newer stream."""
         if self._out is not None and self._paused_at is None:
             self._write(FULL)
         self.finish()

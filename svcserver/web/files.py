@@ -205,7 +205,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """The running transfers; it cuts those that stall."""
+    """The running transfers; stalled transfers are cut."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 

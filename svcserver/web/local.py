@@ -18,8 +18,8 @@ from svcserver.kernel.system import epoch
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NOBODY, Answer, WebCaller, WebRow
 
-LOCAL = "local"  # the access label: direct loopback callers
-OWNER = "owner"  # of those, callers with a ticket of the machine
+LOCAL = "local"  # the access label of routes for programs on this machine
+OWNER = "owner"  # the access label of routes that also need a ticket
 NO_TICKET = "this route needs a ticket of the machine"
 
 

@@ -48,7 +48,7 @@ class Batch:
 
 @define
 class Backlog:
-    """A bounded queue of lines to write; the oldest are dropped. Not thread-safe."""
+    """A bounded queue of lines to write, which drops the oldest lines; it is not thread-safe."""
 
     most: int = MOST
     dropped: int = field(default=0, init=False)  # lines, since the start

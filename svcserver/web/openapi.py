@@ -208,7 +208,7 @@ def plain(text: str) -> str:
 
 
 def successes(row: WebRow, schemas: dict[str, Schema], examples: Mapping[str, Any]) -> Schema:
-    """Return a route's success responses; none if the route refuses every request."""
+    """Return a route's success responses, or none if the route refuses every request."""
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
     if NoContent in kinds:

@@ -22,7 +22,7 @@ from svcserver.kernel.umask import let_nobody_else_write
 def start_as_owner(
     options: usage.Options, name: str, folder: Path, *, keep_rights: bool = True
 ) -> None:
-    """If root starts a service in another user's folder, switch to that user.
+    """Switch to the owner of ``folder`` if root starts a service in another user's folder.
 
     ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
     Nothing changes if ``twistd --uid`` names a user. On failure, the program exits with a one-line
@@ -43,7 +43,7 @@ class ServiceOptions(usage.Options):
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings
-    keeps_rights: ClassVar[bool] = False  # of root's: see ``start_as_owner``
+    keeps_rights: ClassVar[bool] = False  # some of root's rights: see ``start_as_owner``
     settings: Any
     environ: dict[str, str]  # the file's lines too
     warnings: list[str]

@@ -34,9 +34,9 @@ def wanted(
 ) -> tuple[Span, bool]:
     """Return the span to send, and whether the answer is partial (206).
 
-    ``ranges`` and ``if_range`` are the header values as sent. The span is the whole file if there
-    is no Range, or if If-Range is anything other than our ETag, such as a date or a weak ETag.
-    Raises Unsatisfiable.
+    ``ranges`` and ``if_range`` are the header values as the client sent them. The span is the whole
+    file if there is no Range, or if If-Range is anything other than our ETag, such as a date or a
+    weak ETag. Raises Unsatisfiable.
     """
     whole = Span(0, size, size)
     if not ranges or (if_range and list(if_range) != [etag.encode()]):

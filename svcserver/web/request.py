@@ -74,7 +74,7 @@ class HttpRequest:
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:
-        """Return the single value of a header; None if it is missing, empty or repeated."""
+        """Return the single value of a header, or None if it is missing, empty or repeated."""
         values = self.headers.getRawHeaders(name)
         if not values or len(values) != 1 or not values[0]:
             return None

@@ -39,12 +39,12 @@ class HttpHandler(Protocol):
 
 
 class HttpFactory(Connections[WebChannel]):
-    """The factory that serves ``front`` on every connection.
+    """The factory of connections whose requests ``front`` answers.
 
     ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
     protocols of WebSocket connections, which only programs on this machine can open. Without
     ``websockets``, or if it returns None, a request to upgrade a connection is answered like any
-    other.
+    other request.
     """
 
     websockets: Callable[[Any], IProtocol | None] | None = None

@@ -136,7 +136,7 @@ def wanted_of(
 
     Variables in ``environ`` override the settings in ``stack.env``. The default for ``environ`` is
     the variables that the running svc-stack uses from its own environment instead of ``stack.env``.
-    If this command's environment has the same variables, it takes precedence.
+    For these variables, the environment of this command takes precedence.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:

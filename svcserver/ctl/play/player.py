@@ -141,7 +141,7 @@ class Player:
         await self.wire.ask(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
-        """Request a match; return its ``candidateId``, with which the party's members follow."""
+        """Request a match; return its ``candidateId``, which the party's members need to follow."""
         self.asked_at = self.reactor.seconds()
         reply = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
         if reply.status == 400:

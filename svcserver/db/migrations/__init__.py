@@ -61,7 +61,7 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """Migrate the database of a service; a needed migration runs in a child process.
+    """Migrate the database of a service; if a migration is needed, it runs in a child process.
 
     Alembic takes ten megabytes of memory, but it is needed only for a moment. So only the child
     process loads it. Afterwards, this process calls ``upgrade``, too; if the child has failed, that

@@ -17,7 +17,7 @@ def known() -> list[str]:
 
 
 def present(tx: Connection) -> str | None:
-    """Return the database's revision, or None if it has no tables yet."""
+    """Return the database's revision, or None if the database has no tables yet."""
     if not inspect(tx).has_table("alembic_version"):
         return None
     revision = tx.execute(text("SELECT version_num FROM alembic_version")).scalar()

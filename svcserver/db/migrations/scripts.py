@@ -1,4 +1,4 @@
-"""The code that uses Alembic: it runs the migration scripts and lists the pending ones."""
+"""The code that uses Alembic to run the migration scripts and to list pending scripts."""
 
 from alembic import command
 from alembic.config import Config

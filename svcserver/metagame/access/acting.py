@@ -47,7 +47,7 @@ def own_or_none(call: Call, named: AccountId | None) -> AccountId | None:
 
 
 def shown(call: Call, named: AccountId) -> AccountId:
-    """Return the account id to show in a reply: the caller's own, else ``named``."""
+    """Return the account id to show in a reply: the caller's own account, else ``named``."""
     return call.caller.account or named
 
 
@@ -66,7 +66,7 @@ class Acting:
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Return the account to write for: ``named``, or else the token's account."""
+        """Return the account to write for: ``named``, or the token's account if it is None."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (
@@ -83,14 +83,14 @@ class Acting:
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
-        """Return the player's own account, also if the body names another; log that case."""
+        """Return the player's own account; log if the body names another account."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
         return call.player
 
 
 def own(call: Call, named: AccountId) -> AccountId:
-    """Return the player's own account; raises Forbidden if ``named`` is a different one."""
+    """Return the player's own account; raises Forbidden if ``named`` is another account."""
     if call.player != named:
         raise Forbidden("this is not yours to do")
     return call.player

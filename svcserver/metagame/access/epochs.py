@@ -18,9 +18,10 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 
 @frozen
 class EpochMoved:
-    """The event that invalidates an account's tokens from before ``not_before`` (epoch seconds).
+    """The event that invalidates an account's tokens issued before ``not_before`` (epoch seconds).
 
-    Every process receives the event after the commit. A process that missed it reads the database.
+    Every process receives the event after the commit. If a process misses an event, it reads the
+    epoch from the database.
     """
 
     account_id: AccountId
@@ -39,13 +40,13 @@ class Epochs:
     """
 
     ended: Signal[SessionsEnded] = field(factory=Signal)
-    learned: int = field(default=0, init=False)  # the number of epochs that ``learn`` has moved
+    learned: int = field(default=0, init=False)  # how often ``learn`` has stored a later epoch
     max_signed: int = MAX_SIGNED
     _stored: dict[AccountId, int] = field(factory=dict, init=False)  # the epochs in the database
     _beyond: dict[AccountId, int] = field(factory=dict, init=False)  # local epochs that are later
-    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # being stored by us
+    _correcting: dict[AccountId, int] = field(factory=dict, init=False)  # see ``correcting``
     _signed: LRUCache[AccountId, int] = field(init=False)  # ``iat`` of the last token
-    _signed_others: int = field(default=0, init=False)  # the latest ``iat`` that the cache dropped
+    _signed_others: int = field(default=0, init=False)  # latest ``iat`` dropped from ``_signed``
 
     @_signed.default
     def _nobody(self) -> LRUCache[AccountId, int]:

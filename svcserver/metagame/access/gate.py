@@ -93,9 +93,9 @@ class RefusedRequests:
             self.log.miss()
             return
         if row.method == "GET":
-            let_in = caller.name and status not in NOT_ALLOWED  # permitted, but no such target
+            let_in = caller.name and status not in NOT_ALLOWED  # permitted: no such target
             if let_in or not (name or with_key or request.has_header(MACHINE)):
-                return  # or the page asks before anybody has signed in
+                return  # the second case: the dashboard asks before anybody has signed in
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
@@ -150,7 +150,7 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """Return a running service's gate; it asks the kernel for this machine's addresses."""
+        """Return the gate of a running service; it gets local addresses from the system."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)

@@ -22,7 +22,7 @@ from svcserver.metagame.settings import Settings
 log = Logger()
 K = TypeVar("K")
 
-MAX_FURTHER = 8  # a token without ``kid`` is checked against each
+MAX_FURTHER = 8  # a token without ``kid`` is checked against each key
 
 
 class BadKey(ValueError):
@@ -83,7 +83,7 @@ class Keys:
         return jwt.encode(claims, self.private, algorithm="RS256", headers={"kid": self.kid})
 
     def for_token(self, kid: object) -> list[RSAPublicKey]:
-        """Return the keys that may have signed a token with this ``kid``, or all keys for None."""
+        """Return the keys that may have signed a token with this ``kid`` (None: all keys)."""
         if kid is None:
             return list(self.public.values())
         key = self.public.get(kid) if isinstance(kid, str) else None

@@ -20,7 +20,10 @@ class Origin:
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:
-        """True for a direct request from this machine or GAMESERVER_ALLOW_FROM. Spec: 1 §5.5."""
+        """True for a direct request from this machine or one in GAMESERVER_ALLOW_FROM.
+
+        Spec: 1 §5.5.
+        """
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):
             return False
@@ -31,7 +34,7 @@ class Origin:
         return self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if the request comes from an address of this machine, even from a local proxy."""
+        """True if an address of this machine sent the request, even if it is a local proxy."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
@@ -39,9 +42,10 @@ class Origin:
         return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
-        """Return the player's network (``kernel.networks``), or "" for a request of this machine.
+        """Return the player's network (``kernel.networks``), or "" for a request by this machine.
 
-        It is the network of the address that the gateway reports, or else of the peer's address.
+        This is the network of the address that the gateway reports. If the gateway did not forward
+        the request, it is the network of the peer's address.
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:
@@ -52,9 +56,9 @@ class Origin:
 def is_own_address(address: str) -> bool:
     """Return whether the address belongs to this machine, so that requests from it are local.
 
-    The function asks the kernel which source address packets to ``address`` would have; it sends
-    nothing. Binding a socket to the address would prove nothing, because that may succeed for any
-    address (net.ipv4.ip_nonlocal_bind).
+    The function asks the operating system which source address packets to ``address`` would have;
+    it sends nothing. Binding a socket to the address would prove nothing, because that may succeed
+    for any address (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

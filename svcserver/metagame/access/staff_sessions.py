@@ -28,7 +28,7 @@ PAGE_HEADER = b"x-svc-dashboard"
 LIVES_S = 12 * 3_600
 LINK_LIVES_S = 600
 LONGEST = 4_096  # characters of a Cookie header that are parsed
-MOST = 32  # sessions per account; a new one beyond that ends the oldest
+MOST = 32  # sessions per account; one more session ends the oldest session
 
 STAFF_SESSIONS = sa.Table(
     "dashboard_sessions",
@@ -61,8 +61,8 @@ def end_all_sessions(tx: sa.Connection) -> None:
 class StaffSession:
     """The account that signed in, and its token epoch at that time; a later epoch ends the session.
 
-    ``ways`` identifies the account's key and second factor at sign-in. If one of them changes, the
-    session ends as well.
+    ``ways`` identifies the account's key and second factor at sign-in. If the key or the second
+    factor changes, the session ends.
     """
 
     account_id: AccountId

@@ -27,7 +27,7 @@ class Allowance:
     ``wall_clock`` returns epoch seconds.
 
     The quota is kept in memory, so a restart or a change of the limit refills it. No player can
-    cause either of them.
+    cause a restart or such a change.
     """
 
     bytes_a_day: Callable[[], int]

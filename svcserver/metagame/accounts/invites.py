@@ -117,7 +117,7 @@ class InviteEntry(TypedDict):
     """An invite code with its note, maker and expiry.
 
     ``madeAt`` is null if unknown; ``expiresAt`` is null if the code never expires. ``uses`` is the
-    number of accounts made with the code, and ``users`` lists the newest of them.
+    number of accounts made with the code, and ``users`` lists the newest of these accounts.
     """
 
     code: str

@@ -258,7 +258,7 @@ class LoginRoutes:
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
             call.request.hopeless = True
-            await Deferred()  # the specification: never answer
+            await Deferred()  # the specification requires that this is never answered
         key, network = call.body.exchange_code, self.network_of(call.request)
         login = await self.logins.run(lambda: self.acts.log_in(key, network))
         return Answer(200, show_login(*login))

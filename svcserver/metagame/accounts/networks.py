@@ -136,7 +136,7 @@ class SqlNetworks:
     tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """Record a log-in from the network; delete old networks and those beyond ``MOST``."""
+        """Record a log-in from the network; keep only the newest ``MOST`` networks of a month."""
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):
             if number >= MOST or row.at <= int(now) - KEPT_S:

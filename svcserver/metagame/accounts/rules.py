@@ -153,7 +153,7 @@ def register(
 ) -> NewAccount:
     """Register an account after checking the invite and the name; use up one use of the invite.
 
-    If the name is taken, no use is lost. ``at`` is in epoch seconds.
+    If the name is taken, the invite is not used up. ``at`` is in epoch seconds.
     """
     spelled = check_wish(accounts, mode, name, code, at)
     if spelled is not None and not accounts.spend(spelled):

@@ -1,4 +1,4 @@
-"""Bans and mutes: an account has at most one ban and one mute; a new one replaces the old one."""
+"""Bans and mutes: an account has at most one ban and at most one mute at a time."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -29,7 +29,7 @@ HELD: Mapping[SanctionKind, HeldNetworks] = {SanctionKind.BAN: BANNED, SanctionK
 class Sanction:
     """A ban or a mute, with times in epoch seconds; ``note`` is private.
 
-    While the sanction runs, players from ``networks`` are banned or muted as well.
+    While the sanction runs, all players from ``networks`` are also banned or muted.
     """
 
     reason: str
@@ -101,7 +101,7 @@ class SqlSanctions:
         return _sanction(row, held.get(account_id, ()))
 
     def put(self, account_id: AccountId, kind: SanctionKind, sanction: Sanction) -> None:
-        """Add a sanction, which replaces the previous one of its kind."""
+        """Add a sanction, which replaces the previous sanction of its kind."""
         self.drop(account_id, kind)
         self.tx.execute(
             _ADD,

@@ -64,7 +64,10 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read epochs that other processes stored; correct those that came from a slow clock."""
+        """Read epochs that other processes stored; correct epochs that are too early.
+
+        An epoch is too early if the clock of the process that ended the sessions is slow.
+        """
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

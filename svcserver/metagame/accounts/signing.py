@@ -1,4 +1,4 @@
-"""The time since which the metagame signs with its current key, for ``svcctl keys retire``.
+"""The time at which the metagame began to use its signing key, for ``svcctl keys retire``.
 
 A new key is used from the next start of the metagame. Until then the old key signs tokens, which
 are valid for a day. So the old key can be retired a day after that start.
@@ -33,7 +33,7 @@ def note_signing(tx: sa.Connection, kid: str, at: float) -> None:
 
 
 def signs_since(tx: sa.Connection, kid: str) -> int | None:
-    """Return the time (epoch seconds) since which the metagame signs with this key.
+    """Return the time (epoch seconds) at which the metagame began to sign with this key.
 
     The result is None if this is not the key of the last start.
     """

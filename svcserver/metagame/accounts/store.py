@@ -20,7 +20,7 @@ ACCOUNTS = sa.Table(
     METADATA,
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("username", sa.String(64), nullable=False),
-    # lower case; NULL for old accounts whose names differ only in case: they match nothing
+    # lower case; NULL for old accounts whose names differ only in case: no look-up finds them
     sa.Column("username_folded", sa.String(64), nullable=True),
     sa.Column("is_admin", sa.Integer, nullable=False, server_default="0"),
     sa.Column("notes", sa.BigInteger, nullable=False, server_default="0"),
@@ -217,7 +217,7 @@ class SqlAccounts:
     tx: sa.Connection
 
     def find(self, account_id: object) -> Account | None:
-        """Return the account with this id, or None if there is none or the id is malformed."""
+        """Return the account with this id, or None if no account has it or it is malformed."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())
@@ -236,8 +236,8 @@ class SqlAccounts:
     def named(self, username: str) -> Account | None:
         """Return the account with this name, which is trimmed and compared ignoring ASCII case.
 
-        In an old database, the names of two accounts may differ in letter case alone; then only one
-        of the two accounts is found.
+        In an old database, the names of two accounts may differ in letter case alone. Such accounts
+        are not found if their ``username_folded`` is NULL.
         """
         folded = fold(username)
         if not 1 <= len(folded) <= MAX_LOOKUP_NAME or "\0" in folded:
@@ -306,7 +306,7 @@ class SqlAccounts:
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """Return all epochs later than ``since`` (epoch seconds), also of deleted accounts."""
+        """Return all epochs later than ``since`` (epoch seconds), also for deleted accounts."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
@@ -317,7 +317,7 @@ class SqlAccounts:
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts in id order after the first ``skip``, with key hashes."""
+        """Return ``count`` accounts in id order, without the first ``skip``, with key hashes."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
@@ -341,7 +341,7 @@ class SqlAccounts:
         return [_invite(row) for row in rows]
 
     def invite_uses(self, codes: Iterable[str], most: int) -> dict[str, InviteUses]:
-        """Return who used these codes, and when: the newest ``most`` uses of each."""
+        """Return the newest ``most`` uses of each of these codes: the accounts and the times."""
         uses: dict[str, InviteUses] = {}
         for some in chunks(list(codes)):
             for row in self.tx.execute(_USES, {"codes": some, "most": most}):
@@ -432,7 +432,7 @@ def move_queued_keys(tx: sa.Connection) -> int:
     keys = list(tx.execute(sa.select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-        tx.execute(_UNQUEUE, {"wanted": key})  # only this key: another may be new
+        tx.execute(_UNQUEUE, {"wanted": key})  # not the whole queue: a further key may be new
     return len(keys)
 
 

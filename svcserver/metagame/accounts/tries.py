@@ -70,6 +70,6 @@ class RefusedTries:
 
 
 def tries_watch(tries: RefusedTries, clock: IReactorTime) -> Every:
-    """Return the service that calls ``report_missed`` every minute and when it stops."""
+    """Return the service that calls ``report_missed`` every minute and when the service stops."""
     what = "the count of refused tries"
     return Every(clock, EVERY_S, tries.report_missed, what, at_end=True)

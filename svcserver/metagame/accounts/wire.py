@@ -44,7 +44,7 @@ class AccountEntry(TypedDict):
 
 
 def entry(account_id: AccountId, name: str, admin: bool, key_hash: str | None) -> AccountEntry:
-    """Return an admin's view of an account; part of ``key_hash`` is shown to tell keys apart."""
+    """Return an admin's view of an account; part of ``key_hash`` is shown to identify the key."""
     return {
         "id": account_id,
         "name": name,

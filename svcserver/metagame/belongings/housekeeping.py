@@ -1,4 +1,4 @@
-"""The periodic deletion of old rows: purchases, inventory log, and results of requests."""
+"""The periodic deletion of old purchases, old item-log rows and stored results of requests."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ChannelWish:
 
 
 class AskedReply(TypedDict):
-    """The reply to a request for a test alert; its result appears later in the list of channels."""
+    """The reply to a request for a test alert, whose result later appears in the channel list."""
 
     asked: bool
 
@@ -118,7 +118,7 @@ class ChannelReply(TypedDict):
     """An alert channel.
 
     An empty ``about`` means all alerts. ``quiet`` is a time span like 23:00-07:00, or null.
-    ``deliveries`` are the newest alerts, newest first; ``last`` is the first of them.
+    ``deliveries`` are the newest alerts, newest first; ``last`` is the newest alert.
     """
 
     name: str
@@ -319,7 +319,7 @@ class AlertActs:
         return self._read()[0]
 
     def show(self) -> AlertsReply:
-        """Return the channels, those whose files cannot be used, and the incidents."""
+        """Return the channels, the channels whose files cannot be used, and the incidents."""
         state = host_state.stored(self.folder)
         return show(*self._read(), () if state is None else state.incidents)
 
@@ -531,6 +531,6 @@ class AlertRoutes:
         reply=AlertsReply,
     )
     async def remove(self, call: Call, name: str) -> Answer:
-        """Remove an alert channel; return those that remain."""
+        """Remove an alert channel; return the remaining channels."""
         await self.acts.remove(staff_of(call).name, name, reason_of(call))
         return Answer(200, self.acts.show(), NO_STORE)

@@ -76,7 +76,7 @@ class StoredBackup(TypedDict):
     """A stored backup.
 
     ``provenAt`` is the time of its successful test restore, or null. ``fault`` says why the test
-    restore failed, or why the file is damaged. ``restore`` is the command that restores it.
+    restore failed, or why the file is damaged. ``restore`` is the command that restores the backup.
     """
 
     name: str
@@ -224,7 +224,8 @@ class BackupActs:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
         ``proven`` is true if the request comes from svcctl or has the account key. Otherwise, the
-        method raises Unauthenticated if nightly backups would be turned off or fewer backups kept.
+        method raises Unauthenticated if nightly backups would be turned off or if fewer backups
+        would be kept.
         """
 
         before: dict[str, str | int] | None = None
@@ -429,8 +430,8 @@ class BackupRoutes:
     async def schedule(self, call: Call[ScheduleWish]) -> Answer:
         """Change when backups are made and how many are kept.
 
-        If a signed-in session turns nightly backups off or keeps fewer of them, it must also send
-        the sign-in key, and a code if the account has a second factor.
+        To turn nightly backups off or to keep fewer backups, a signed-in session must also send the
+        sign-in key, and a code if the account has a second factor.
         """
         proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)

@@ -48,7 +48,7 @@ _NETWORKS = (
     .limit(200)
 )
 Connect = Callable[[str, int], Awaitable[bool]]
-"""Returns whether a TCP connection to a host and port succeeds."""
+"""A function that returns whether a TCP connection to a host and port succeeds."""
 
 
 class CheckItem(TypedDict):
@@ -85,7 +85,8 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
     """Return the item that says whether the deploy server can start a real game server.
 
-    In a swarm, the host does not have the program: it is in an image on the swarm's machines.
+    In a swarm, the host itself does not have the game server's program, because the program is in
+    an image on the swarm's machines.
     """
     binary, image = (
         deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")
@@ -151,8 +152,8 @@ def public_item(
 ) -> CheckItem:
     """Return the item that says whether players on the internet can reach a public host.
 
-    Only a player's connection from the internet proves that. Before the first such connection, the
-    item says whether the host itself can connect to its public address.
+    Only a player's connection from the internet proves that players can reach the host. Before the
+    first such connection, the item says whether the host itself can connect to its public address.
     """
     title, place = "Reachable from outside", f"{address}:{port}"
     if any(_is_global(network) for network in networks):

@@ -157,5 +157,8 @@ class LaunchRoutes:
 
     @routes.row("GET", "/svc/api/DashboardLaunches", role=Role.HELPER, reply=LaunchList, quiet=True)
     async def launches(self, call: Call) -> Answer:
-        """List the launches that ended last; the reply is 409 without the deploy server."""
+        """List the launches that ended last.
+
+        The reply is 409 if the deploy server does not answer.
+        """
         return Answer(200, await self.pages.launches(), NO_STORE)

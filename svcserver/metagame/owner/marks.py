@@ -1,8 +1,8 @@
 """Change marks: short strings that change whenever a list of the dashboard may have changed.
 
 When a mark changes, the page reads the list again through the list's own route, which applies the
-search, the sort order and the role. Marks are cheap enough to be computed all the time while a page
-is open.
+search, the sort order and the reader's role. Marks are cheap enough to be computed all the time
+while a page is open.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -364,7 +364,7 @@ class SignInRoutes:
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
         """Set a separate key for the dashboard, or remove it.
 
-        After that, the account key is only for playing. The request needs the current sign-in key,
+        With a separate key, the account key is only for playing. The request needs the sign-in key,
         and a code if the account has a second factor: a session alone must not change settings that
         outlast the session. The account's other sessions end.
         """

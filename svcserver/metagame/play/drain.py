@@ -1,6 +1,6 @@
 """Maintenance mode: no new hunts begin; hunts that have begun continue.
 
-The mode is stored on the board, where all workers see it, and in the database
+The mode is stored on the board (the live state), where all workers see it, and in the database
 (``owner/maintenance``), where it survives a crash.
 """
 
@@ -20,12 +20,12 @@ class Then(StrEnum):
     NOTHING = ""
     STOP = "stop"
     RESTART = "restart"
-    STOPPING = "stopping"  # the stack was ordered to stop; no hunt begins until it has stopped
+    STOPPING = "stopping"  # svc-stack was ordered to stop; until it has stopped, no hunt begins
     RESTARTING = "restarting"
 
 
 TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
-"""The value that replaces each action when the server is empty and the stack has its order."""
+"""The value that replaces each action once svc-stack has been ordered to carry it out."""
 
 
 class Until(StrEnum):
@@ -50,7 +50,7 @@ class Drain:
 
     @property
     def is_told(self) -> bool:
-        """Return whether the server is empty and the stack has been ordered to stop or restart."""
+        """Return whether svc-stack has been ordered to stop or restart the empty server."""
         return self.then in TOLD.values()
 
 

@@ -27,7 +27,7 @@ log = Logger()
 
 NEVER = float("-inf")
 MAX_PLAYERS = 16_384
-MAX_NETWORKS = 4  # networks per player; a new one replaces the oldest
+MAX_NETWORKS = 4  # networks per player; a further network replaces the oldest
 MAX_UNDER_WAY = 256  # concurrent withdrawals
 HERE_S = 120.0  # seconds; a player seen within this time still plays
 LATE_S = 1.0  # seconds after the end of sessions in which an earlier request may be recorded
@@ -39,7 +39,7 @@ TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal, in cas
 class GamePorts:
     """The client for the allowlist helpers at ``urls``.
 
-    ``network_of`` returns the network of a request's player, in the form of ``kernel.networks``.
+    ``network_of`` returns the network from which a player sent a request (``kernel.networks``).
     """
 
     http: Any

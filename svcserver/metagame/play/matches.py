@@ -43,7 +43,7 @@ class HuntGroup(Protocol):
 
 @define
 class Match:
-    """One launch for one or more players.
+    """The launch of a game server for one or more players.
 
     The object is valid only within one transaction, which stores its changes.
     """

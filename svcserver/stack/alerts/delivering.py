@@ -114,7 +114,7 @@ def signature(secret: Secret, at: float, body: bytes) -> str:
 
 
 def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
-    """Return the mail to all of the channel's addresses; its time is in UTC."""
+    """Return the mail to all of the channel's addresses; the time in the mail is in UTC."""
     message, alert = EmailMessage(), _visible(alert)
     message["Subject"] = f"{host}: {alert.title}"
     message["From"], message["To"] = channel.mail_from, ", ".join(channel.mail_to)
@@ -283,7 +283,7 @@ class AlertClient:
 @implementer(IAgentEndpointFactory)
 @frozen
 class _Pinned:
-    """A factory of one endpoint for all requests, whatever host their URLs name."""
+    """The endpoint factory that ignores the URL and always returns the same endpoint."""
 
     endpoint: IStreamClientEndpoint
 

@@ -41,7 +41,7 @@ def disk_of(path: Path) -> Disk:
 def low_disks(
     config: Path, data: Path, find_disk: Callable[[Path], Disk] = disk_of
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield a label and the fault, or None, for each folder that the host writes to.
+    """Yield a label and a fault (None: no fault) for each folder that the host writes to.
 
     A disk with several of these folders is reported once, for the first of them.
     """
@@ -60,7 +60,7 @@ def low_disks(
 
 
 def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """Yield a label and the path of each folder that the host writes to, from its env files."""
+    """Yield a label and the path of each folder that the host writes to, from the env files."""
     metagame, content, allowlist, stack = (
         read_or_empty(config / f"{name}.env")
         for name in ("metagame", "content", "allowlist", "stack")

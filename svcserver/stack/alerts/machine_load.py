@@ -89,7 +89,7 @@ def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -
 
 @define
 class HistoryWriter:
-    """The writer of a host's history; it averages the checks of each span of ``STEP_S`` seconds."""
+    """The writer of a host's history; it averages the checks within each ``STEP_S`` seconds."""
 
     folder: Path
     _history: HostHistory | None = field(default=None, init=False)

@@ -1,4 +1,4 @@
-"""The poller that asks services over loopback for failed and refused requests."""
+"""The poller that asks services for the numbers of their failed and refused requests."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ def errors_in(health: Any) -> str | None:
 
 
 def refused_in(page: str) -> float:
-    """Return the number of requests that a service has refused, from its metrics page."""
+    """Return the number of requests that a service has refused, from the service's metrics page."""
     total = 0.0
     for line in page.splitlines():
         match = _REFUSED.match(line)
@@ -159,7 +159,7 @@ class MetricsPoller:
     async def _check_machines(
         self, component: Component, variables: Mapping[str, str], now: float
     ) -> None:
-        """Report the lost machines of a swarm, and those whose agents are away."""
+        """Report lost machines of a swarm, and machines that do not reach the metagame."""
         deploy = read_or_empty(component.env_file.parent / "deploy.env")
         if deploy.get("GAMESERVER_ENGINE") != "swarm":
             return

@@ -68,7 +68,7 @@ class ChannelQueue:
         return self.named.channel
 
     def send(self, alert: Alert) -> None:
-        """Send the alert if the channel wants its kind; hold it during quiet hours."""
+        """Send the alert if the channel wants its kind; hold the alert during quiet hours."""
         if not self.channel.wants(alert.what):
             return
         if self.is_quiet() and alert.what is not AlertKind.TEST:
@@ -258,7 +258,7 @@ def _state_of(queue: ChannelQueue) -> AlertChannel:
 
 
 def requested_tests(reactor: Any, sender: AlertSender) -> Every:
-    """Return the service that checks for test alerts requested by a metagame."""
+    """Return the service that checks whether a metagame has requested a test alert."""
 
     def check() -> None:
         if names := alert_channels.asked(sender.data, epoch()):

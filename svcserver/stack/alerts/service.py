@@ -58,7 +58,7 @@ def alerting(
             EVERY_S,
             lambda: probe().addCallback(check),
             "the host's check for alerts",
-            at_once=True,  # the overview shows the services while they start
+            at_once=True,  # the dashboard shows the services while they start
         ),
         Every(reactor, poll_s, poller.poll, "polling the services' metrics"),
         requested_tests(reactor, sender),

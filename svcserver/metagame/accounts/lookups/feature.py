@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """An account at another log-in provider; this host sends the account itself in this form."""
+    """An account at another log-in provider; this host sends the account's own id as its id."""
 
     accountId: str | None
     accountType: str
@@ -290,7 +290,7 @@ class LookupRoutes:
         reply=PublicAccount | Empty,
     )
     async def account(self, call: Call, account_id: str) -> Answer:
-        """Show an account; ``{}`` if it is unknown or the request has no token."""
+        """Show an account; the reply is ``{}`` for an unknown account or without a token."""
         account = await self._visible(call.caller.account, account_id)
         return Answer(200, EMPTY_OBJECT if account is None else public(account))
 

@@ -133,7 +133,7 @@ class StoredBounty(TypedDict):
 
 
 class BountyBoard(TypedDict):
-    """The bounty board; it has daily and weekly drafts only with fixed (stub) progression."""
+    """The bounty board; it has daily and weekly drafts only with PROGRESSION_MODE=stub."""
 
     bounties: list[StoredBounty]
     draft_data: DraftData | dict[str, AsSent]
@@ -149,7 +149,7 @@ def show(board: AccountBoard) -> dict[str, Any]:
 
 
 def show_fixed() -> dict[str, Any]:
-    """Return the reply for fixed (stub) progression: an empty board."""
+    """Return the reply for an account with fixed progression: an empty board."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 
@@ -303,7 +303,7 @@ class BountyRoutes:
 
     @routes.row("GET", "/bounty/<user_id>", own=True, reply=Envelope[BountyBoard])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the account's bounty board; with fixed (stub) progression, it is empty."""
+        """Return the account's bounty board; with PROGRESSION_MODE=stub, it is empty."""
         if not self.settings.real_progression(user_id):
             return Answer(200, show_fixed())
         return Answer(200, show(await self.acts.read(user_id)))

@@ -37,7 +37,7 @@ LateDate = Late[Date] | None
 """If a date is malformed, the batch is refused; an entry without a valid id is only skipped."""
 
 DateById = Annotated[LateDate, Shown({"type": "string"})]
-"""Null is accepted, too, but not documented: one generator would make invalid Go code of it."""
+"""Null is also accepted, but not documented: client generators make invalid Go code of it."""
 
 
 @frozen
@@ -172,7 +172,7 @@ class CooldownRoutes:
 
     @routes.row("GET", "/cooldown/<user_id>", own=True, reply=Envelope[dict[str, str]])
     async def read(self, call: Call, user_id: str) -> Answer:
-        """Return the start date of each cooldown; with fixed (stub) progression, an empty list."""
+        """Return the start date of each cooldown; with PROGRESSION_MODE=stub, an empty object."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
         return Answer(200, _show(await self.acts.read(user_id)))

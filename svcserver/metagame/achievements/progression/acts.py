@@ -233,7 +233,7 @@ def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
 
 @frozen
 class ManagementActs:
-    """The owner's operations on progression: report, seed, grant and revoke."""
+    """The owner's operations on progression: report, set completely (seed), grant and revoke."""
 
     settings: Settings
     tracks: Tracks

@@ -283,7 +283,7 @@ T = TypeVar("T")
 
 @frozen
 class ProgressionManagementRoutes:
-    """The owner's progression routes: report, seed, grant and revoke."""
+    """The owner's progression routes: report, set completely (seed), grant and revoke."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: ManagementActs
@@ -297,7 +297,7 @@ class ProgressionManagementRoutes:
         query={"UserId": Needed(str)},
     )
     async def report(self, call: Call) -> Answer:
-        """Return an account's tracks with their earned ranks, its objectives and entitlements."""
+        """Return an account's tracks (with the earned ranks), objectives and entitlements."""
         user_id = call.request.argument("UserId")
         if not user_id:
             raise Malformed("UserId is missing", code="bad_request")

@@ -244,8 +244,8 @@ class ProgressionOverview:
 class Seeding:
     """The result of a seed: an admin has set all tracks of an account to their maximum or to 0.
 
-    ``real`` is false if the account has fixed (stub) progression: the game then shows fixed values
-    instead of the stored values.
+    ``real`` is false if the account has fixed progression (PROGRESSION_MODE=stub): the game then
+    shows fixed values instead of the stored values.
     """
 
     mode: Mode

@@ -137,7 +137,7 @@ class HuntPassWish:
 @spelled(pascal_case)
 @frozen
 class SeedWish:
-    """The account to seed, and the mode of the seed."""
+    """The account whose tracks to set, and whether to set them to their maximum or to 0."""
 
     user_id: TextWithNul
     mode: Late[Mode]
@@ -157,7 +157,10 @@ class RevokeWish:
 @spelled(pascal_case)
 @frozen
 class GrantWish:
-    """An entitlement to grant to an account; ``Duration`` in hours, 0 or absent: forever."""
+    """An entitlement to grant to an account.
+
+    ``Duration`` is in hours; 0 or absent means forever.
+    """
 
     user_id: TextWithNul
     entitlement: Late[Name]
@@ -239,7 +242,10 @@ def objective_record(account_id: AccountId, objective: Objective) -> ObjectiveRe
 
 
 def stub_tracks(account_id: AccountId, paths: Paths) -> list[TrackRecord]:
-    """Return the tracks of an account with fixed (stub) progression, all of them complete."""
+    """Return the tracks of an account with fixed progression (PROGRESSION_MODE=stub).
+
+    All these tracks are complete.
+    """
     return [track_record(account_id, _stub_track(name, paths.get(name))) for name in STUB_TRACKS]
 
 
@@ -260,7 +266,7 @@ class Report(TypedDict):
 
 
 class Seeded(TypedDict):
-    """The result of a seed, with the tracks that it wrote."""
+    """The result of setting all tracks of an account, with the tracks that were stored."""
 
     UserId: str
     Mode: str

@@ -19,7 +19,7 @@ from svcserver.metagame.belongings.documents import Document
 from svcserver.metagame.once import of_requests
 
 AfterSave = Callable[[sa.Connection, CharacterId, float], None]
-"""Runs in the transaction of every save, with character and time (to thin the history)."""
+"""A function that deletes old saves; each save calls it with the character and the time."""
 
 CHARACTERS = sa.Table(
     "characters",
@@ -180,7 +180,7 @@ class SqlCharacters:
     def make_newest(
         self, before: rules.Head, data: Document, now: float, reason: str
     ) -> rules.Character:
-        """Save ``data`` under a new version, which becomes the newest."""
+        """Save ``data`` under a new version, which becomes the newest version."""
 
         def highest(below: int) -> int:
             values = {"character": before.id, "below": below}

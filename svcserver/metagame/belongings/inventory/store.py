@@ -306,7 +306,7 @@ class SqlInventory:
 
 
 def inventory_of(tx: sa.Connection, character_id: CharacterId) -> bytes:
-    """Return the whole inventory as the JSON of the reply; items have their stored text."""
+    """Return the whole inventory as the JSON of the reply; each item has its stored text."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}

@@ -80,10 +80,10 @@ class LoadoutActs:
     ) -> Whole:
         """Save one element; return the whole loadout after the save.
 
-        With fixed (stub) progression, only slot 0 and the persistent part can be saved. The first
-        save also stores the defaults, as a separate version. Raises Missing for a character of
-        another account. Raises Malformed for an invalid slot, and for data that are invalid or too
-        large. The data are parsed last.
+        With fixed progression (PROGRESSION_MODE=stub), only slot 0 and the persistent part can be
+        saved. The first save also stores the defaults, as a separate version. Raises Missing for a
+        character of another account. Raises Malformed for an invalid slot, and for data that are
+        invalid or too large. The data are parsed last.
         """
 
         def find(tx: Connection) -> tuple[Whole] | None:

@@ -40,7 +40,7 @@ class Loadout:
 
     @property
     def slots(self) -> int:
-        """The number of usable slots: those of the account and those of the character."""
+        """The number of usable slots: the account's slots and the character's slots together."""
         return ACCOUNT_SLOTS + self.character_slots
 
 

@@ -137,7 +137,7 @@ class SqlLoadouts:
         return evolve(loadout, version=row.version), self._read(ids_of(row.elements))
 
     def roll_back(self, character_id: CharacterId, version: int, now: float) -> Loadout:
-        """Make an old version the newest; return the loadout after the change.
+        """Roll a loadout back to an old version; return the loadout after the change.
 
         Raises Missing for an unknown character or version.
         """

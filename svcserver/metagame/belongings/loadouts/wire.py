@@ -57,7 +57,7 @@ class Activated(TypedDict):
 def counts(loadout: rules.Loadout, *, real: bool) -> SlotCounts:
     """Return the slot counts.
 
-    With fixed (stub) progression, the account and the character have one slot each.
+    With PROGRESSION_MODE=stub, the account and the character have one slot each.
     """
     return {
         "num_account_slots": rules.ACCOUNT_SLOTS,

@@ -67,7 +67,7 @@ class History(TypedDict):
 
 
 class HistoryReply(TypedDict):
-    """The history of one character, or of each of an account's characters."""
+    """The history of one character, or of every character of an account."""
 
     Characters: list[History]
 
@@ -75,7 +75,7 @@ class HistoryReply(TypedDict):
 @spelled(pascal_case)
 @frozen
 class RollbackWish:
-    """The version to make the newest."""
+    """The version to roll back to."""
 
     character_id: Annotated[str, text(1)]
     version: Count
@@ -138,7 +138,7 @@ log = Logger()
 def rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[tuple[Head, Character]]:
-    """Return an audited action that makes an old version of a character the newest."""
+    """Return an audited action that rolls a character back to an old version."""
 
     def act(tx: Connection, trace: Trace) -> tuple[Head, Character]:
         before = SqlCharacters(tx).find(character_id)
@@ -158,7 +158,7 @@ def rolled_back(
 def loadout_rolled_back(
     character_id: CharacterId, version: int, wall_clock: Callable[[], float]
 ) -> Act[Loadout]:
-    """Return an audited action that makes an old version of a character's loadouts the newest."""
+    """Return an audited action that rolls a character's loadouts back to an old version."""
 
     def act(tx: Connection, trace: Trace) -> Loadout:
         character = _described(tx, SqlCharacters(tx).find(character_id), trace)
@@ -197,7 +197,7 @@ class SaveHistoryActs:
     async def roll_back(
         self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> tuple[Head, Character]:
-        """Make an old version of a character the newest; return the character before and after."""
+        """Roll a character back to an old version; return the character before and after."""
 
         act = rolled_back(character_id, version, self.wall_clock)
         done = await self.audit.write(entry, act, await self._scope(character_id))
@@ -211,7 +211,7 @@ class SaveHistoryActs:
     async def roll_back_loadout(
         self, entry: AuditEntry, character_id: CharacterId, version: int
     ) -> Loadout:
-        """Make an old version of a loadout the newest; return the loadout after the change."""
+        """Roll a loadout back to an old version; return the loadout after the change."""
 
         act = loadout_rolled_back(character_id, version, self.wall_clock)
         after = await self.audit.write(entry, act, await self._scope(character_id))
@@ -368,7 +368,7 @@ class SaveHistoryRoutes:
 
     @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackWish, reply=RolledBack)
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:
-        """Make an old version of a character the newest."""
+        """Roll a character back: save an old version again, as the newest version."""
         name, version = call.body.character_id, call.body.version
         entry = by_staff(call, "roll back", name)
         before, after = await self.acts.roll_back(entry, name, version)
@@ -376,7 +376,7 @@ class SaveHistoryRoutes:
 
     @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
     async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
-        """Make an old version of a character's loadouts the newest."""
+        """Roll a character's loadouts back: save an old version again, as the newest version."""
         name, version = call.body.character_id, call.body.version
         entry = by_staff(call, "roll back loadout", name)
         after = await self.acts.roll_back_loadout(entry, name, version)

@@ -37,8 +37,8 @@ class Save:
 class SaveHistory:
     """A character's save history without data, newest save first.
 
-    For each save, it has the version, the time (epoch milliseconds) and the reason. For saves of
-    the character, but not for those of its loadouts, it also has the size.
+    For each save, the history has the version, the time (epoch milliseconds) and the reason. Saves
+    of the character also have a size; saves of the character's loadouts have no size.
     """
 
     character_id: CharacterId

@@ -100,7 +100,7 @@ def load(*, repeatable: bool) -> Catalogue:
 
 
 def read(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
-    """Return the catalogue of a parsed file; raises ValueError that names the first fault."""
+    """Return the catalogue of a parsed file; raises a ValueError that names the first fault."""
     kinds = {item: kind for kind in ("stacked", "instanced") for item in _texts(data, kind)}
     endless = set(_texts(data, "repeatable"))
     rows = data.get("offers")

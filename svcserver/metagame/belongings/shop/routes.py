@@ -44,7 +44,7 @@ class ClosedShopRoutes:
 
     @routes.row("GET", "/product/skus/public", access=Access.TOKEN, reply=NoReturn)
     async def listing(self, call: Call) -> Answer:
-        """Refuse to list offers, because the store is closed: always 400."""
+        """Refuse to list offers, because the store is closed; the reply is always 400."""
         raise Malformed("the store is closed")
 
 

@@ -109,7 +109,8 @@ def hash_of(token: str | None) -> str:
 def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Offer:
     """Check that a purchase may be redeemed, and return its offer.
 
-    Raises Gone if the purchase has expired, and Conflict if the offer has changed since.
+    Raises Gone if the purchase has expired, and Conflict if the offer has changed since the token
+    was issued.
     """
     if at_ms > purchase.expires_at:
         raise Gone("this purchase has expired")

@@ -86,7 +86,7 @@ EVERY_S = 1.0
 
 @define(eq=False)
 class Announcements:
-    """The current announcement; sends the signal ``line_due`` for each line to write in chat."""
+    """The current announcement; the signal ``line_due`` is sent for each line to write in chat."""
 
     audit: Audit
     line_due: Signal[Announced]

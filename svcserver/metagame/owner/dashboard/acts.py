@@ -22,7 +22,7 @@ from svcserver.metagame.owner.dashboard.state import ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
-"""Returns the JSON of a saved version of a character, or None."""
+"""A function that returns the JSON of a saved version of a character, or None."""
 
 
 @frozen

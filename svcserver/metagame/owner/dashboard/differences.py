@@ -21,7 +21,7 @@ _NOTHING = object()
 
 @frozen
 class ValueChange:
-    """A changed value; ``before`` is None for an added value, ``after`` for a removed one."""
+    """A changed value; ``before`` is None for an added value, ``after`` for a removed value."""
 
     path: str
     before: str | None
@@ -86,7 +86,7 @@ def _opened(literal: bytes) -> Any:
 def _inside(value: Any) -> Any:
     """Return the parsed JSON inside a string.
 
-    Return any other value unchanged, and also JSON that is nested too deeply.
+    Any other value, and JSON that is nested too deeply, is returned unchanged.
     """
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:

@@ -23,7 +23,7 @@ from svcserver.metagame.owner.dashboard.feed import Feed
 from svcserver.metagame.owner.dashboard.wire import HistoryRange, HostHistoryReply
 
 log = Logger()
-CHECKED_S = 10.0  # between two checks of the database and of the live-state engine
+CHECKED_S = 10.0  # between two checks of the database and of the Valkey server
 
 _POSTGRESQL = sa.select(
     sa.func.current_setting("server_version"),

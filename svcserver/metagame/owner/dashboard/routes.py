@@ -284,7 +284,7 @@ def _whole(call: Call, name: str) -> int:
 
 @frozen
 class HostHistoryRoutes:
-    """The route of the host's history, which the stack measures."""
+    """The route of the host's history, which svc-stack measures."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
     overview: Overview
@@ -314,7 +314,7 @@ OWNERS = tuple(("page", page) for page in ("log", "invites", "console", "backups
 
 
 Admit = Callable[[Row, HttpRequest, Mapping[str, str]], Awaitable[object]]
-"""Raises a refusal if the request's credential does not suffice for the route."""
+"""A function that raises a refusal if the request's credential does not suffice for the route."""
 
 
 @frozen

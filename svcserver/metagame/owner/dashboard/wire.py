@@ -111,7 +111,7 @@ class EntitlementNames(TypedDict):
 
 
 class ChangeReply(TypedDict):
-    """A changed value; ``before`` is null for an added value, ``after`` for a removed one."""
+    """A changed value; ``before`` is null for an added value, ``after`` for a removed value."""
 
     path: str
     before: str | None

@@ -212,7 +212,10 @@ class HealthRoutes:
         quiet=True,
     )
     async def report(self, call: Call) -> Answer:
-        """Show the server's load: requests, event loop, memory. 404 unless BACKEND_HEALTH=1."""
+        """Show the server's load: requests, event loop, memory.
+
+        The reply is 404 unless BACKEND_HEALTH=1.
+        """
         await self.reads.take(call.request.peer)
         now = self.wall_clock()
         reply: BackendHealthReply = {

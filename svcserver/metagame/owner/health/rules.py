@@ -30,7 +30,7 @@ class LoopFigures:
 
 @define
 class Counts:
-    """Request counts of a span.
+    """Request counts of a span of time.
 
     ``latencies`` has a count for each latency bound, and a count for latencies above all bounds.
     """
@@ -132,7 +132,7 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest latency bound (ms) below which at least the ``share`` of requests stays.
+    """Return the lowest latency bound (ms) that at least the ``share`` of the requests met.
 
     The result is None if there are no requests, and BEYOND if no bound is high enough.
     """

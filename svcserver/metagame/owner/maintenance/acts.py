@@ -62,8 +62,8 @@ class Maintenance:
     ) -> MaintenanceStatus:
         """Switch the mode on, or off if ``order`` is None.
 
-        Raises Conflict if no svc-stack can carry out the order, or if svc-stack is doing so
-        already.
+        Raises Conflict if no svc-stack can carry out the order, or if svc-stack is already
+        stopping or restarting the server.
         """
         entry = AuditEntry(by, "drain on" if order else "drain off", "", reason)
 
@@ -174,7 +174,7 @@ class Maintenance:
     def look(self) -> Deferred[None]:
         """Stop or restart the server as ordered, if it has been empty for ``EMPTY_S``.
 
-        New hunts are refused until the stack has stopped the server. When the metagame starts
+        New hunts are refused until svc-stack has stopped the server. When the metagame starts
         again, it ends the mode.
         """
         return Deferred.fromCoroutine(self._look())
@@ -217,7 +217,7 @@ class Maintenance:
             await self._ask_stack(drain.then, acting)
 
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
-        """Ask the stack to stop or restart; if that fails, allow new hunts again."""
+        """Ask svc-stack to stop or restart; if that fails, allow new hunts again."""
         try:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
@@ -228,7 +228,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode when the stack has carried out the request or has not reacted in time."""
+        """End the mode when svc-stack has carried out the request or has not reacted in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:

@@ -111,9 +111,9 @@ class MachineEntry(TypedDict):
 
     ``room`` is the number of hunts for which the machine has memory and CPU cores. ``agent`` is
     connected or away; it is empty on the host's own machine, which needs no agent. ``clockSeconds``
-    is by how much the machine's clock is ahead of the host's. ``hasImage`` says whether the machine
-    has the game servers' image. These two are null if unknown. ``gamePorts`` says whether a
-    datagram from another machine has reached a game port: reachable, not reachable, or not tried
+    is the time by which the machine's clock is ahead of the host's. ``hasImage`` says whether the
+    machine has the game servers' image. Both fields are null if unknown. ``gamePorts`` says whether
+    a datagram from another machine has reached a game port: reachable, not reachable, or not tried
     and why.
     """
 

@@ -30,7 +30,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """A variant of the status; requests at the same time share one computation."""
+    """A variant of the status; concurrent requests share one computation."""
 
     made_at: float = float("-inf")
     status: rules.Status | None = None

@@ -38,8 +38,8 @@ HeldSanction = tuple[Account, SanctionKind, Sanction]
 def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
     """Yield the current bans and mutes, newest first, in pages of MAX_LISTED.
 
-    Each page starts after the last entry of the page before. So no entry is skipped or repeated if
-    bans begin or end in between.
+    Each page starts after the last entry of the previous page. So no entry is skipped or repeated
+    if bans begin or end between two pages.
     """
     last = None
     while page := SqlSanctions(tx).running(now, MAX_LISTED, last):

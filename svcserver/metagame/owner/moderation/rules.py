@@ -125,7 +125,7 @@ def impose(
     order: SanctionOrder,
     at: float,
 ) -> SanctionChange:
-    """Ban or mute an account; the new sanction replaces a current one of the same kind."""
+    """Ban or mute an account; the new sanction replaces a current sanction of the same kind."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     ends_at = FOREVER if order.seconds is None else int(at) + order.seconds

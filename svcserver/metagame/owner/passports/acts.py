@@ -215,7 +215,7 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """Raise the account's main currency to the passport's amount; never lower it."""
+    """Raise the account's balance in the main currency to the passport's; never lower it."""
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):

@@ -52,7 +52,7 @@ class HuntLog:
     wall_clock: Callable[[], float]
 
     def note(self, sent: SentToHunt) -> Deferred[None]:
-        """Record a player's hunt, and delete the player's hunts beyond the newest ``KEPT``."""
+        """Record a player's hunt, and delete all but the player's newest ``KEPT`` hunts."""
         account_id = sent.account_id
 
         def work(tx: sa.Connection) -> None:

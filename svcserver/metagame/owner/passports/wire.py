@@ -1,7 +1,7 @@
 """The launcher's reply shapes, and the reading and writing of passport files.
 
 A file with an invalid part is refused. The only exception is a character's belongings: if they
-cannot be read, only they are left out.
+cannot be read, the rest of the file is imported without them.
 """
 
 import base64

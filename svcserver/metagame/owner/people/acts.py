@@ -221,5 +221,5 @@ class LastSeen:
 
 
 def seen_watch(clock: IReactorTime, last_seen: LastSeen) -> Every:
-    """Return the service that stores the times every ``SEEN_EVERY_S``."""
+    """Return the service that calls ``last_seen.look`` every ``SEEN_EVERY_S``."""
     return Every(clock, SEEN_EVERY_S, last_seen.look, "storing who is online")

@@ -68,7 +68,7 @@ class HandlingRoutes:
     """The owner's routes that replace keys, and merge, export and delete accounts.
 
     Each route accepts the key of any staff member, although only owners may use it. The rules
-    refuse all others, so that the audit log records these refusals.
+    refuse staff members who are no owners, so that the audit log records these refusals.
     """
 
     routes: ClassVar[Routes] = Routes(

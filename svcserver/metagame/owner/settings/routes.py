@@ -15,7 +15,7 @@ from svcserver.web.routes import NO_STORE, Answer
 
 @frozen
 class SettingsRoutes:
-    """The routes of the settings page, for owners alone."""
+    """The routes of the settings page, for owners only."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY, again=Again.NEVER)
     catalogue: SettingsCatalogue

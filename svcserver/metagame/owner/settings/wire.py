@@ -58,8 +58,9 @@ class SettingSectionEntry(TypedDict):
 class SettingsReply(TypedDict):
     """Every setting of the host.
 
-    ``stack`` says whether svc-stack runs the services. If not, only the metagame's environment is
-    known: the environment of another service may override a value that is shown here.
+    ``stack`` says whether svc-stack runs the services. If it does not, only the metagame's
+    environment is known: the environment of another service may override a value that is shown
+    here.
     """
 
     stack: bool

@@ -1,6 +1,6 @@
 """Operations of matchmaking: join, follow, poll, cancel, leave.
 
-Queues and matches are on the board, not in the database. Spec: 1 §4 Matchmaking.
+Queues and matches are on the board (the live state), not in the database. Spec: 1 §4 Matchmaking.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Launching:
         return done
 
     def start(self, match_id: str, request: LaunchRequest) -> None:
-        """Request a game server for this match; does nothing if this worker already requests it."""
+        """Request a game server for this match, unless this worker is already requesting it."""
         if match_id in self._running:
             return  # this worker already requests it, although its renewal was late
         self._running[match_id] = {}

@@ -81,7 +81,7 @@ class MatchmakingRoutes:
 
     @routes.row("DELETE", "/candidate/leave", when=_cancels, reply=Empty, again=Again.STORED)
     async def leave(self, call: Call) -> Answer:
-        """Cancel the search for a game server for the caller only; the party goes on searching."""
+        """Cancel the caller's own search for a game server; the party goes on searching."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return Answer(200, EMPTY_OBJECT)
 

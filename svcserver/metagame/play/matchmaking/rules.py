@@ -196,13 +196,13 @@ class Matchmaker:
         return entry
 
     def begin(self, match: Match) -> LaunchRequest | None:
-        """Return the request to send to the deploy server now, or None if none is due."""
+        """Return the request to send to the deploy server now, or None if no request is due."""
         return self.asking(match) if self.due(match) else None
 
     def due(self, match: Match) -> bool:
         """Return whether to request a game server now.
 
-        If players have waited in the match's queue for GROUP_WAIT_S, close the queue.
+        If no player has joined the match's queue for GROUP_WAIT_S, close the queue.
         """
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
@@ -292,7 +292,7 @@ class Matchmaker:
         self._end_of_party(match)
 
     def sent(self, player: AccountId, entry: MatchEntry) -> bool:
-        """Record that the player got the server's address; return whether it was the first time."""
+        """Record that the player got the server's address; return True the first time."""
         match, before, now = entry.match, self.last_sent(player), self.stored.now
         if match.server is None or (before is not None and before.match_id == match.id):
             return False
@@ -365,7 +365,7 @@ class Matchmaker:
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Remove players who left the party from its match, unless the game server is ready."""
+        """Remove players who left a party from the party's match, unless its server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:

@@ -259,11 +259,11 @@ class LiveMatches:
     def players_on(
         self, server: Server, players: Collection[AccountId], match_id: str = ""
     ) -> Deferred[frozenset[AccountId]]:
-        """Return those of the players who were sent to the game server, see ``Matchmaker``."""
+        """Return the result of ``Matchmaker.players_on``, from a new board transaction."""
         return self.transact(lambda matchmaker: matchmaker.players_on(server, players, match_id))
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Remove players who left a party from the party's match, in the same transaction."""
+        """Remove players who left a party from the party's match, in an open transaction."""
         with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 

@@ -55,7 +55,7 @@ class OrderEntry(TypedDict):
 
 
 class TrialEntry(TypedDict):
-    """A trial of game ports: what the agent sends to the host, and what it awaits on ``port``."""
+    """A test of game ports: what the agent sends to the host, and what it awaits on ``port``."""
 
     port: int
     host: str
@@ -64,7 +64,7 @@ class TrialEntry(TypedDict):
 
 
 class CheckReply(TypedDict):
-    """The image that the node needs, and the trial of its game ports, or null."""
+    """The image that the node needs, and the test of its game ports; ``trial`` may be null."""
 
     image: str
     trial: TrialEntry | None

@@ -26,7 +26,7 @@ log = Logger()
 
 HANDSHAKE_S = 10.0
 MAX_CONNECTIONS = 1_024
-MAX_PER_NODE = 256  # connections, so that one node cannot use up those of all
+MAX_PER_NODE = 256  # connections, so that one node cannot use up all connections
 LOOK_S = 0.5  # seconds between two looks at the list of nodes
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - clients prove themselves with a certificate
 
@@ -70,7 +70,7 @@ class NodeFactory(HttpFactory):
         return NodeChannel(self, peer_of(addr))
 
     def node_of(self, fingerprint: str) -> str:
-        """Return the id of the node with this certificate, or "" if there is none."""
+        """Return the id of the node with this certificate, or "" if no node has it."""
         try:
             node = self.fleet.by_fingerprint().get(fingerprint)
         except BadFleet as error:

@@ -98,7 +98,7 @@ class Online:
         )
 
     def snapshot(self) -> Deferred[tuple[float, list[Beat]]]:
-        """Return the board's time (epoch seconds), and the last heartbeat of each online player."""
+        """Return the time (epoch seconds), and the last heartbeat of each online player."""
         return self.board.transact(
             lambda transaction: (transaction.now, [beat for _, beat in transaction.each(BEATS)])
         )

@@ -49,8 +49,8 @@ class Friendship:
 class Load:
     """The numbers of an account's friendships and requests, which are limited.
 
-    ``rows`` is the number of friendships and requests, ``accepted`` that of friendships, and
-    ``sent`` that of unanswered requests that the account has sent.
+    ``rows`` is the number of friendships and requests together, and ``accepted`` is the number of
+    friendships. ``sent`` is the number of unanswered requests that the account has sent.
     """
 
     rows: int

@@ -58,7 +58,7 @@ def check_names(
 def validate(
     guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Check whether ``me`` could found a guild with this name; creates nothing."""
+    """Check whether ``me`` could found a guild with this name, without creating the guild."""
     rules.check_in_no_guild(guilds.member(me))
     return check_names(guilds, words, name, nameplate)
 

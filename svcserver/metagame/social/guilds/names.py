@@ -99,7 +99,7 @@ def _holds(text: str, words: frozenset[str]) -> bool:
 def name_of(words: Words, name: str) -> str:
     """Return ``name`` if it is allowed; raises Malformed or Conflict.
 
-    Another guild may have an allowed name already.
+    The function does not check whether another guild has the name.
     """
     if not NAME.match(name):
         raise Malformed("A guild name has 4 to 15 letters and digits.", code=OBEDIENT)

@@ -31,7 +31,7 @@ ACK = Answer(200, {"code": "OK", "message": "", "payload": EMPTY_OBJECT})
 
 @worded_as(GuildRefusal)
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code, message, payload: {}}``; the code is empty if none is documented."""
+    """Return ``{code, message, payload: {}}``; ``code`` is "" for an error without a code."""
     body = {"code": refusal.code, "message": refusal.message, "payload": EMPTY_OBJECT}
     return Answer(status, body)
 
@@ -70,7 +70,7 @@ class GuildRoutes:
 
     @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Check whether the caller could found a guild with this name; creates nothing."""
+        """Check whether the caller could found a guild with this name, but do not create it."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -140,7 +140,10 @@ class GuildRoutes:
 
 @frozen
 class GuildStubRoutes:
-    """The only two guild routes if GUILDS=0; every other guild route then answers 404, no body."""
+    """The only two guild routes if GUILDS=0.
+
+    Every other guild route then answers 404 without a body.
+    """
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: not settings.guilds, body_log=True, access=Access.TOKEN

@@ -109,7 +109,7 @@ def require_member(member: Member | None) -> Member:
 def member_to_remove(mine: Member, target: Member | None) -> Member:
     """Return the member to remove from the guild.
 
-    Members may remove themselves, except the leader, who may remove all others. Raises Conflict if
+    The leader may remove every other member; every other member may only leave. Raises Conflict if
     the leader wants to leave, Forbidden if another member wants to remove somebody else, and
     Missing if the target is not in the guild.
     """

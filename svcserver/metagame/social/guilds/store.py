@@ -341,7 +341,7 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """The last five names that each player has validated, and the players active lately."""
+    """The last five names that each player has validated, and the recently active players."""
 
     transaction: BoardTransaction
 

@@ -1,8 +1,8 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
-Parties are stored on the board. Accounts and blocks are in the database, which is read before the
-board transaction. If a block is added between this read and the transaction, an invite is still
-stored, but it cannot be accepted and expires.
+Parties are stored on the board (the live state). Accounts and blocks are in the database, which is
+read before the board transaction. If a block is added between this read and the transaction, an
+invite is still stored, but it cannot be accepted and expires.
 """
 
 from __future__ import annotations

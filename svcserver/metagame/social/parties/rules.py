@@ -59,7 +59,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party; with two or more players, also the hunt that it waits for or was sent to."""
+    """A party and, if it has two or more players, the hunt that it waits for or was sent to."""
 
     party: Party
     candidate: PartyCandidate | None
@@ -236,7 +236,7 @@ class Parties:
         return party
 
     def decline(self, recipient: AccountId, named: Collection[str]) -> bool:
-        """Decline the player's invites from these parties or senders; return whether there was any.
+        """Decline the player's invites from these parties or senders; return False if none exist.
 
         Each sender may invite the recipient again after two minutes.
         """
@@ -251,7 +251,7 @@ class Parties:
         return bool(declined)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Withdraw the sender's invites to the recipient; return whether there was any."""
+        """Withdraw the sender's invites to the recipient; return False if there were no invites."""
         sent = [invite for invite in self.stored.received(recipient) if invite.sender == sender]
         for invite in sent:
             self._drop(invite)

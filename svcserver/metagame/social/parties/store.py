@@ -19,7 +19,7 @@ T = TypeVar("T")
 Left = Callable[[BoardTransaction, PartyChanged], None]
 Candidate = Callable[[BoardTransaction, str], rules.PartyCandidate | None]
 
-# a day is enough: members poll every few seconds, and the rules remove silent ones much earlier
+# a day is enough: members poll every few seconds; the rules remove silent members much earlier
 PARTIES = Kind("parties", rules.Party, lives_s=DAY_S, kept_by_reading=True)
 PARTY_OF = Kind("party_of", str, lives_s=DAY_S, kept_by_reading=True)
 # not sealed: a forged entry only keeps a silent member in the party

@@ -52,7 +52,7 @@ class PartyInviteEnd:
 @spelled(camel_case)
 @frozen
 class PartyStatusWish:
-    """The players whose parties are requested; the server ignores all after the first 16."""
+    """The players whose parties are requested; players after the first 16 are ignored."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]
 
@@ -78,7 +78,7 @@ class MemberState(TypedDict):
 
 
 class PartyReply(TypedDict, total=False):
-    """A party; without ``playerIds`` if it has only one player."""
+    """A party; ``playerIds`` is missing if the party has only one player."""
 
     partyId: str
     leaderPlayerId: str

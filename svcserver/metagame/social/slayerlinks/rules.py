@@ -21,7 +21,7 @@ INVITE_HOURS = 24
 LINK_HOURS = 168
 MAX_NEW_INVITES = 20
 NEW_INVITES_S = 600.0
-ANSWERED_MS = 600_000  # older answered invites are deleted when there is a newer one
+ANSWERED_MS = 600_000  # older answered invites are deleted when the sender invites again
 
 
 class InviteStatus(StrEnum):
@@ -159,9 +159,9 @@ class InviteAnswer:
 
 
 def action_of(reply: InviteAnswer) -> InviteAction:
-    """Return the action of a reply.
+    """Return the action of an answer.
 
-    Raises Malformed if the action is unknown, or if the reply names no invite.
+    Raises Malformed if the action is unknown, or if the answer names no invite.
     """
     if reply.action is None:
         raise Malformed("unknown action")
@@ -173,7 +173,7 @@ def action_of(reply: InviteAnswer) -> InviteAction:
 def answered_invite(
     reply: InviteAnswer, me: AccountId, invites: Sequence[LinkInvite]
 ) -> LinkInvite:
-    """Return the invite that the answer names (the newest if several); raises Missing."""
+    """Return the invite that the answer names (see ``InviteAnswer``); raises Missing."""
     by_id = {invite.link_id: invite for invite in invites}
     for link_id in reply.ids:
         if link_id in by_id:

@@ -90,7 +90,7 @@ def which_link(
 
 @frozen
 class AvailabilityWish:
-    """The players to check; all after the first 50 are ignored."""
+    """The players to check; players after the first 50 are ignored."""
 
     account_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)]] = ()
 
