@@ -1,11 +1,12 @@
 """Recorded requests and replies of the feature tests: the examples of the OpenAPI document.
 
-    SVC_RECORD_EXAMPLES=1 .venv/bin/python -m pytest tests/metagame -m "not live"
+    SVC_RECORD_EXAMPLES=1 .venv/bin/python -m pytest tests/metagame/social/test_greetings.py
 
-runs the feature tests and rewrites EXAMPLES. A test in tests/web/test_openapi.py compares each
-example with the shapes of its route, and fails when a new recording is due. A recorded request and
-reply always belong together. tests/metagame/test_examples.py sends plain requests for routes that
-other tests call only in unusual ways.
+runs tests and adds to EXAMPLES a request and its reply for each route without a valid example. To
+record a route again, delete its entry first. A test in tests/web/test_openapi.py compares each
+example with the shapes of its route, and names the routes to record or to delete.
+tests/metagame/test_examples.py sends plain requests for routes that other tests call only in
+unusual ways.
 """
 
 import atexit
@@ -52,13 +53,14 @@ class Pair:
 
 @define
 class Examples:
-    """The most readable pair for each route."""
+    """The most readable pair for each route whose stored example is missing or not valid."""
 
     pairs: dict[str, Pair] = field(factory=dict)
+    stored: dict[str, Any] = field(factory=lambda: orjson.loads(EXAMPLES.read_bytes()))
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
     def note(self, row: WebRow, sent: bytes, answer: Answer, meant: bool) -> None:
-        """Keep a route's request and reply if the pair is more readable than the stored one."""
+        """Keep a route's request and reply if the pair is more readable than the one before."""
         result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
             result["answered"] = _shown(encode_body(answer))
@@ -68,15 +70,17 @@ class Examples:
             return
         if row.name not in self._rules:
             self._rules[row.name] = PlainRules.of(row)
-        if not self._rules[row.name].faults(bodies):
+        rules, stored = self._rules[row.name], self.stored.get(row.name, {})
+        is_valid = stored.keys() >= bodies.keys() and not rules.faults(stored)
+        if not is_valid and not rules.faults(bodies):
             self.pairs[row.name] = pair
 
     def write(self) -> None:
         """Write the examples, sorted, without values that look like secrets."""
-        result = {row: self.pairs[row].bodies for row in sorted(self.pairs)}
+        examples = self.stored | {row: pair.bodies for row, pair in self.pairs.items()}
+        result = dict(sorted(examples.items()))
         text = orjson.dumps(result, option=orjson.OPT_INDENT_2).decode()
         lines = [redact(IN_ADDRESS.sub("<secret>", line)) for line in text.splitlines()]
-        EXAMPLES.parent.mkdir(exist_ok=True)
         EXAMPLES.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
