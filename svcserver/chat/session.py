@@ -43,11 +43,11 @@ class SessionStage(Enum):
 
     NEW = "connected"
     OPENED = "has opened its stream"
-    TRIED = "has tried to log in: refused, or about to be told"
-    ASKING = "has shown a valid token: the game is asked about the account"
+    TRIED = "has sent its only log-in, which is not accepted yet"
+    ASKING = "has sent a valid token, and waits for the account's data"
     KNOWN = "has logged in"
     BOUND = "is a session of the account"
-    WAITING = "is one, and waits for the game before its next stanza is worked on"
+    WAITING = "is a session of the account, and waits for the game before it handles more stanzas"
     ENDED = "is over"
 
 

@@ -89,7 +89,7 @@ def document(
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": version, "description": about},
-        "servers": [{"url": "/", "description": "The server that this document is of."}],
+        "servers": [{"url": "/", "description": "The server that this document describes."}],
         "tags": tags(rows),
         "paths": paths,
         "components": {
@@ -212,7 +212,7 @@ def successes(row: WebRow, schemas: dict[str, Schema], examples: Mapping[str, An
     reply = row.reply
     kinds = get_args(reply) if get_origin(reply) in (Union, UnionType) else (reply,)
     if NoContent in kinds:
-        responses: Schema = {"204": {"description": "Done; there is nothing to show."}}
+        responses: Schema = {"204": {"description": "Success; the answer has no body."}}
         kinds = tuple(kind for kind in kinds if kind is not NoContent)
         reply = Union[kinds] if kinds else NoReturn  # noqa: UP007 - of a tuple
     else:
@@ -254,10 +254,13 @@ def shared_responses() -> dict[str, Schema]:
     """Return the refusals that routes of every feature may return."""
     return {
         BARE.name: {
-            "description": "The status alone; where a request body is not JSON, or the path"
-            " is not UTF-8, 400 with a page of HTML."
+            "description": "An empty body, or an HTML page (400) if the request body is not JSON or"
+            " the path is not UTF-8."
         },
-        _TOO_LARGE: {"description": "The body is too large: a page of HTML.", "content": PAGE},
+        _TOO_LARGE: {
+            "description": "The body is too large; the answer is an HTML page.",
+            "content": PAGE,
+        },
     }
 
 
@@ -268,12 +271,12 @@ def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Sche
         return {}
     usual = _refusal(wording.shape, schemas)
     description = (
-        f"As `{wording.name}`, or the status alone. A generated client cannot parse a body"
-        " that may be empty, and returns none here; the body is in its raw response."
+        f"`{wording.name}`, or an empty body. A generated client cannot parse a body that may be"
+        " empty, so it returns no object here; read the body from its raw response."
     )
     responses = {wording.name: usual, f"{wording.name}OrBare": {"description": description}}
     if has_page(row):
-        description = f"As `{wording.name}`, or a page of HTML where the request cannot be read."
+        description = f"`{wording.name}`, or an HTML page if the request cannot be parsed."
         responses[f"{wording.name}OrPage"] = {
             "description": description,
             "content": usual["content"] | PAGE,
