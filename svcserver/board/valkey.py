@@ -50,7 +50,7 @@ class Overtaken(Unavailable):
     """The error of a transaction whose entries other transactions have changed at every attempt."""
 
     def __init__(self) -> None:
-        super().__init__("too many change the same at once", retry_after_s=1)
+        super().__init__("too many requests change the same data at once", retry_after_s=1)
 
 
 @frozen
