@@ -125,7 +125,7 @@ class Spread:
         self.out(member)
         if not rest:
             return failure
-        log.debug("worker {number} accepts no connection; trying the next worker", number=member.number)
+        log.debug("worker {number} accepts no connection; trying the next", number=member.number)
         return self._first(rest, fresh=False)
 
 

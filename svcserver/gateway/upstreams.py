@@ -43,7 +43,7 @@ class Checkup(Service):
     _rounds: Every = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._rounds = Every(self.clock, CHECK_EVERY_S, self.check, "the health check of the workers")
+        self._rounds = Every(self.clock, CHECK_EVERY_S, self.check, "the workers' health check")
 
     def startService(self) -> None:
         Service.startService(self)
