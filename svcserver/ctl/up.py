@@ -101,12 +101,12 @@ def answers(
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(
-            "Who can reach it: the internet (public) or your overlay network (private)",
+            "Who can reach the host: the internet (public) or your overlay network (private)",
             type=click.Choice([PUBLIC, PRIVATE]),
             default=PRIVATE if own_address() else PUBLIC,
         )
         if mode == PUBLIC:
-            question = "Name or address that players reach it by"
+            question = "Name or address under which players reach the host"
             public_host = asked(question, lambda answer: place_of(answer, None))
         else:
             address = own_address() or LOOPBACK
@@ -118,7 +118,7 @@ def answers(
     if ask and name is None:
         name = asked("Name of the host, which players see", host_name, SERVER_NAME)
     if ask and owner is None:
-        owner = asked("Name of the first player, who owns it", owner_name, OWNER)
+        owner = asked("Name of the first player, who owns the host", owner_name, OWNER)
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))

@@ -51,6 +51,6 @@ def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
 
 def test_it_is_said_when_and_on_what_they_were_measured() -> None:
     reply = machine(date(2026, 11, 22), "tests/test_ship.py")
-    assert reply.startswith("Measured on 22 November 2026 as `tests/test_ship.py` does on ")
+    assert reply.startswith("Measured on 22 November 2026 by `tests/test_ship.py` on ")
     assert "\n" not in reply
     assert "\nMeasured on " in PAGE.read_text("utf-8")

@@ -59,6 +59,6 @@ def machine(day: date, test: str) -> str:
     """Return the sentence that names the date, the test and the machine of the tour."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
-        f"Measured on {day.day} {day:%B %Y} as `{test}` does on {os.cpu_count()} cores and "
+        f"Measured on {day.day} {day:%B %Y} by `{test}` on {os.cpu_count()} cores and "
         f"{memory:.0f} GB of memory."
     )
