@@ -54,8 +54,8 @@ class CommandLine:
     def parse(cls, words: list[str]) -> CommandLine:
         """Parse the command line; raise SystemExit with a one-line message if it is invalid."""
         if len(words) < 7 or not words[1].isdigit():
-            words = "KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT"
-            raise SystemExit(f"usage: svc-gameserver-sim {words}")
+            arguments = "KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT"
+            raise SystemExit(f"usage: svc-gameserver-sim {arguments}")
         key, port, map_path, behemoth, hunt, expected, address, *extra = words
         return cls(key, int(port), map_path, behemoth, hunt, expected, address, tuple(extra))
 
