@@ -187,7 +187,7 @@ def init(
     out.text(f"The image {image} is built, and this machine is a manager of the swarm.")
     if any(machine.id != swarm["NodeID"] for machine in machines(docker)):
         out.text(f"Copy it to each machine: {_copying(image)}")
-    out.text("Restart the host to use it: svcctl restart. Add a machine: svcctl fleet invite.")
+    out.text("To use it, run svcctl restart --rolling. To add a machine, run svcctl fleet invite.")
 
 
 def _is_windows(program: Path, binary: str) -> bool:
