@@ -48,7 +48,7 @@ class ForPeopleTests(SynchronousTestCase):
             ("live state of 20 s ago was read", 20.4371),
             ("back after 0.3 s", 0.2519),
             ("line\\x1b[2J", "line\x1b[2J"),
-            ("asks in the name of 'Ann B'", "Ann B"),
+            ("sent a request in the name of 'Ann B'", "Ann B"),
             ("listens on 127.0.0.1:61000", 61000),
         ):
             line = orjson.dumps({"message": message, "field": value}).decode()

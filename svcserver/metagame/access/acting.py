@@ -85,14 +85,18 @@ class Acting:
     def itself(self, call: Call, named: AccountId) -> AccountId:
         """Return the player's own account; log if the body names another account."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
-            log.info("{account} asks in the name of {named!r}", account=call.player, named=named)
+            log.info(
+                "{account} sent a request in the name of {named!r}",
+                account=call.player,
+                named=named,
+            )
         return call.player
 
 
 def own(call: Call, named: AccountId) -> AccountId:
     """Return the player's own account; raises Forbidden if ``named`` is another account."""
     if call.player != named:
-        raise Forbidden("this is not yours to do")
+        raise Forbidden("only the owner of this account may do this")
     return call.player
 
 
@@ -106,4 +110,4 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
     if caller.game_server:
         return
     if row.game_server or (row.own and caller.account != named):
-        raise Forbidden("this is not yours to do")
+        raise Forbidden("only the owner of this account may do this")

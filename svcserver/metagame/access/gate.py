@@ -235,7 +235,7 @@ class Gate:
     def _check_development(self, request: HttpRequest) -> None:
         """Raise Forbidden for a proxied request to a server without log-in."""
         if self._development and request.proxied:
-            raise Forbidden("a development server takes no proxied request")
+            raise Forbidden("a server with AUTH_MODE=NONE accepts no proxied requests")
 
     async def _prove(self, row: Row, request: HttpRequest) -> Caller:
         access = row.access
@@ -309,7 +309,7 @@ class Gate:
 
     def _local_only(self, request: HttpRequest) -> None:
         if not self.origin.is_local(request):
-            raise Forbidden("a game server calls from this machine")
+            raise Forbidden("game servers must call from this machine or an allowed address")
 
     async def _game_server_key(self, request: HttpRequest) -> None:
         self._local_only(request)
@@ -340,7 +340,7 @@ class Gate:
         requests.
         """
         if access is Access.ADMIN_KEY and not request.direct:
-            raise Forbidden("an admin calls directly")
+            raise Forbidden("admin requests must come directly, not through a proxy")
         if not self.settings.login or request.header(ACCOUNT_KEY) is not None:
             return
         by_session = request.has_header(PAGE_HEADER)
@@ -365,7 +365,7 @@ class Gate:
 
     async def _direct(self, request: HttpRequest) -> Caller:
         if not request.direct:
-            raise Forbidden("an admin calls directly")
+            raise Forbidden("admin requests must come directly, not through a proxy")
         return NOBODY
 
     async def _admin_key(
@@ -376,7 +376,7 @@ class Gate:
             return machine
         account = await self._signed_in(request) or await self._staff(request, signs_in)
         if account.role < role:
-            no = Forbidden("the account's role is not enough")
+            no = Forbidden("the account's role does not allow this")
             raise await self.attempts.refused(no, request.peer, account.id)
         return _caller_of(account)
 

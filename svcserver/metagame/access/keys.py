@@ -60,7 +60,7 @@ class Keys:
         for number, text in enumerate(further, start=1):
             if number > MAX_FURTHER:
                 log.error(
-                    "AUTH_VERIFY_KEYS_B64 has more than {most} keys; the rest is not used",
+                    "AUTH_VERIFY_KEYS_B64 has more than {most} keys; further keys are not used",
                     most=MAX_FURTHER,
                 )
                 break

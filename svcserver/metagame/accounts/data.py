@@ -44,7 +44,9 @@ class Allowance:
             self._limit, self._buckets = limit, TokenBuckets(Rate(limit, limit / MINUTES_A_DAY))
         wait = self._buckets.take(account_id, self.wall_clock(), max(size, LEAST))
         if wait:
-            raise TooMany("this account has stored enough for now", retry_after_s=math.ceil(wait))
+            raise TooMany(
+                "this account has used up its storage quota for now", retry_after_s=math.ceil(wait)
+            )
 
 
 @frozen

@@ -215,7 +215,7 @@ class SignInActs:
             trace.before = {"secondFactor": before.factor is not None}
             trace.after = {"secondFactor": factor is not None}
             if before.factor is not None and factor is not None:
-                raise Malformed("end the second factor first", code="bad_request")
+                raise Malformed("remove the second factor first", code="bad_request")
             if factor is None:
                 access.put(evolve(self._use(tx, account_id, code), factor=None))
                 return

@@ -57,7 +57,7 @@ class AccountActs:
             return self.registration.keep(tx, mode)
 
         await self.registration.begin(await self.audit.write(entry, act, ACROSS))
-        log.info("registration is now {mode}", mode=mode)
+        log.info("the registration mode is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
         """Return a new account with its key, if the registration mode allows it.
@@ -188,4 +188,4 @@ class AccountActs:
 
 
 def _too_many() -> TooMany:
-    return TooMany("too many questions from this network", retry_after_s=PAUSE_S)
+    return TooMany("too many checks of names and codes from this network", retry_after_s=PAUSE_S)

@@ -64,7 +64,7 @@ class RenameWish:
     def checked(self) -> RenameWish:
         """Return the request; raises Malformed if it names no account."""
         if self.user_id is None and self.username is None:
-            raise Malformed("UserId or Username, and NewUsername", code="bad_request")
+            raise Malformed("UserId or Username is required, and NewUsername", code="bad_request")
         return self
 
 

@@ -19,4 +19,4 @@ def check(stored: int | None, version: int) -> None:
     if stored is not None and version <= stored < MAX_VERSION:
         raise Conflict("this version of the breadcrumbs or a newer one is stored")
     if version > MAX_VERSION:
-        raise Conflict("this version is too high: no newer one would fit above it")
+        raise Conflict("this version is too high: no higher version would be possible")

@@ -167,7 +167,7 @@ def confirm(
     if premium and not path.gate:
         return track, []
     if premium and path.gate not in active:
-        raise Forbidden("the premium list is not open to this account")
+        raise Forbidden("this account lacks the entitlement for premium rewards")
     old = track.confirmed_premium if premium else track.confirmed_free
     new = max(old, min(ask.rank, path.rank(track.progress)))
     if new == old:

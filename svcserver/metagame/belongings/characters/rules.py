@@ -78,5 +78,5 @@ def check_save(before: Head | None, account_id: AccountId, version: int) -> Head
     if version <= before.update_version < MAX_VERSION:
         raise Conflict("this version or a newer one is stored")
     if version > MAX_VERSION:
-        raise Conflict("this version is too high: no newer one would fit above it")
+        raise Conflict("this version is too high: no higher version would be possible")
     return before

@@ -159,7 +159,7 @@ def is_newer(held: Instance, sent: Instance) -> bool:
     MAX_VERSION, any version replaces it.
     """
     if sent.version is not None and sent.version > MAX_VERSION:
-        raise Conflict("this version is too high: no newer one would fit above it")
+        raise Conflict("this version is too high: no higher version would be possible")
     if held.version is None or held.version >= MAX_VERSION:
         return True
     if held.stateless and sent.stateless and held.version == 0:

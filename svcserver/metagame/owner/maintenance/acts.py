@@ -73,7 +73,7 @@ class Maintenance:
             trace.before = _described(before)
             if before is not None and before.is_told:
                 raise Conflict(
-                    f"the server is empty and the stack is already {before.then}, so this can no "
+                    f"the server is empty and svc-stack is already {before.then}, so this can no "
                     "longer be changed",
                     code="acting",
                 )
@@ -83,7 +83,7 @@ class Maintenance:
             if order.then and not self.has_stack():
                 raise Conflict(
                     "no svc-stack runs this server, so nothing can stop or restart it. Drain "
-                    "without stop or restart, and do that yourself once the server is empty",
+                    "without stop or restart, and stop the server yourself once it is empty",
                     code="no_stack",
                 )
             made = Drain(by, round(self.wall_clock(), 3), order.then, order.until, order.reason)
@@ -222,7 +222,7 @@ class Maintenance:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error(
-                "the stack cannot be asked to stop or restart: {why}. New hunts are allowed again",
+                "svc-stack cannot be asked to stop or restart: {why}. New hunts are allowed again",
                 why=why.strerror,
             )
             await self.become(acting, None)

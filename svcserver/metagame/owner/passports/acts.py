@@ -95,7 +95,7 @@ class PassportActs:
         """Return the player's data, signed; raises Unavailable if the host has no signing key."""
         key = self.key
         if key is None:
-            raise Unavailable("this host has no key to sign with")
+            raise Unavailable("this host has no signing key")
 
         def work(tx: Connection) -> wire.PassportReply:
             data = HunterData(tx, self.paths, self.titles)

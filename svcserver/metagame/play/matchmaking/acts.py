@@ -105,7 +105,7 @@ class MatchmakingActs:
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
-                raise Missing("not queued")
+                raise Missing("this player is in no queue")
             if entry.match.party_id is not None:
                 mark_seen(transaction, player)
             return entry, rules.begin(entry.match)
@@ -117,7 +117,7 @@ class MatchmakingActs:
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:
-                raise Missing("not queued")
+                raise Missing("this player is in no queue")
             state = entry.state(transaction.now)
             news = state is MatchState.IN_PROGRESS and rules.sent(player, entry)
             return entry, state, news

@@ -183,7 +183,7 @@ class Matchmaker:
         match = self._of_party(group.id) if group is not None else None
         entry = self.stored.entry(player)
         if match is None or match.id != candidate_id or entry is None or entry.match is not match:
-            raise Missing("not a candidate of your party")
+            raise Missing("your party has no such search for a game server")
         return entry
 
     # -- waiting -----------------------------------------------------------

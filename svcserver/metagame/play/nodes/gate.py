@@ -76,10 +76,10 @@ class NodeGate:
             raise Forbidden("this node is revoked")
         if row.access is Access.NODE:
             if request.has_header(RELAYED):
-                raise Forbidden("only the agent itself calls here")
+                raise Forbidden("only the node's agent may call this route")
             return
         if request.has_header(ACCOUNT_KEY) or request.has_header(MACHINE):
-            raise Forbidden("only a game server calls here")
+            raise Forbidden("only a game server may call this route")
         if not request.has_header(GAME_SERVER_KEY):
             raise Unauthenticated("no game-server key")
 

@@ -84,7 +84,9 @@ class NodeFactory(HttpFactory):
         for channel in list(self.channels):
             fingerprint = getattr(channel, "fingerprint", "")
             if fingerprint and not self.node_of(fingerprint):
-                log.info("the node at {peer} is revoked: its connection is cut", peer=channel.peer)
+                log.info(
+                    "the node at {peer} is revoked: its connection is closed", peer=channel.peer
+                )
                 channel.cut()
 
 

@@ -151,7 +151,7 @@ def unfriend(friends: Friends, me: AccountId, friend: AccountId) -> Friendship |
 
 def _check_target(friends: Friends, me: AccountId, target: AccountId) -> None:
     if target == me:
-        raise Malformed("that is yourself", code="self")
+        raise Malformed("this is your own account", code="self")
     if not friends.exists(target):
         raise Missing("no such account", code="not_found")
 

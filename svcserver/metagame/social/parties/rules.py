@@ -174,7 +174,7 @@ class Parties:
     ) -> Party:
         """Invite an existing account to the sender's party; raises if this is not allowed."""
         if sender == recipient:
-            raise Conflict("that is yourself")
+            raise Conflict("this is your own account")
         if blocked:
             raise Forbidden("one of you has blocked the other")
         party = self.poll(sender)
@@ -287,7 +287,7 @@ class Parties:
         """Make another member the leader; raises Forbidden or Missing."""
         party = self.poll(leader)
         if party.leader != leader:
-            raise Forbidden("only the party's leader hands over")
+            raise Forbidden("only the party's leader can make another member the leader")
         if member not in party.members:
             raise Missing("not in your party")
         self.stored.keep(evolve(party, leader=member))

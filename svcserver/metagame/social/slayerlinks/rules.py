@@ -98,7 +98,7 @@ def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exist
     if slot is None:
         raise Malformed("slot must be 1, 2 or 3")
     if target == me:
-        raise Conflict("that is yourself")
+        raise Conflict("this is your own account")
     if not exists:
         raise Missing("no such account")
     return slot
@@ -111,9 +111,9 @@ def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: b
     links.
     """
     if not are_friends:
-        raise Forbidden("only friends link")
+        raise Forbidden("only friends can have a slayer link")
     if any(link.partner == target for link in running):
-        raise Conflict("already linked")
+        raise Conflict("these players already have a slayer link")
 
 
 def pending_invite(
@@ -124,7 +124,7 @@ def pending_invite(
     Raises Conflict if ``target`` has sent a pending invite to the caller.
     """
     if any(invite.is_waiting(at) and invite.sender == target for invite in received):
-        raise Conflict("they have invited you already")
+        raise Conflict("this player has already invited you")
     return next((i for i in sent if i.is_waiting(at) and i.recipient == target), None)
 
 
@@ -135,9 +135,9 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
     by a pending invite that the account sent.
     """
     if slot in own:
-        raise Conflict("this slot is taken or holds a waiting invite")
+        raise Conflict("this slot has a link or a pending invite")
     if len(targets) >= len(SLOTS):
-        raise Conflict("they have no free slot")
+        raise Conflict("this player has no free slot")
 
 
 # -- answering ---------------------------------------------------------------

@@ -176,7 +176,7 @@ class PlainMatchmaker:
         """Add a member to the party's candidate; raise Missing if there is none."""
         match = self._parties.get(group.id) if group is not None else None
         if match is None or match.id != candidate_id or not self._is_in(player, match):
-            raise Missing("not a candidate of your party")
+            raise Missing("your party has no such search for a game server")
         return self._entries[player]
 
     # -- waiting -----------------------------------------------------------

@@ -107,7 +107,7 @@ class PlainParties:
     ) -> Party:
         """Invite an existing account into the sender's party; raise an exception if refused."""
         if sender == recipient:
-            raise Conflict("that is yourself")
+            raise Conflict("this is your own account")
         if blocked:
             raise Forbidden("one of you has blocked the other")
         party = self.poll(sender, now)
@@ -209,7 +209,7 @@ class PlainParties:
         """Make another member the party leader."""
         party = self.poll(leader, now)
         if party.leader != leader:
-            raise Forbidden("only the party's leader hands over")
+            raise Forbidden("only the party's leader can make another member the leader")
         if member not in party.members:
             raise Missing("not in your party")
         self._parties[party.id] = evolve(party, leader=member)
