@@ -58,7 +58,7 @@ class Stretch:
 
 
 class Crowd:
-    """The accounts of one worker: every ``count``-th account, from account ``number`` on."""
+    """The accounts of one worker: every ``count``-th account, beginning with number ``number``."""
 
     def __init__(self, board: Board, number: int = 0, count: int = 1) -> None:
         mine = range(number, ACCOUNTS, count)
@@ -103,7 +103,7 @@ async def _side_by_side(some: Callable[[int], Any]) -> None:
 
 
 def on_the_reactor(work: Callable[[], Awaitable[None]]) -> None:
-    """Run ``work`` until it finishes; a process can run the reactor only once."""
+    """Run ``work`` in the reactor until it finishes; a process can run its reactor only once."""
     failed: list[bool] = []
 
     def over(result: Any) -> None:

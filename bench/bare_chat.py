@@ -1,6 +1,7 @@
-"""The baseline of the chat: autobahn with an RS256 check of each login, and no rules.
+"""The baseline of the chat: autobahn that checks each login's RS256 token, but no chat rule.
 
-It sends the same stanzas as our chat, but reads the client's with regular expressions.
+The server sends the same stanzas as our chat, but parses the client's stanzas with regular
+expressions.
 """
 
 import base64
@@ -35,7 +36,7 @@ _BODY = re.compile(r"<body>.*</body>")
 
 
 class BareChat(WebSocketServerProtocol):
-    """A connection. In its room, it has a seat: the room's address with the client's nickname."""
+    """A connection; in a room, ``seat`` is the room's address with the client's nickname."""
 
     account = jid = ""
     here: str = ""  # the room in which the client is
@@ -106,7 +107,7 @@ class BareChat(WebSocketServerProtocol):
         self.say(PRESENCE.format(seat=self.seat, to=self.jid, jid=self.jid, own=own))
 
     def talk(self, text: str) -> None:
-        """Send a line to the room; autobahn frames it once for all."""
+        """Send a line to the room; autobahn builds the frame only once for all occupants."""
         body = _BODY.search(text)
         assert body is not None
         line = LINE.format(seat=self.seat, body=body[0])
@@ -119,7 +120,7 @@ class BareChat(WebSocketServerProtocol):
 
 
 class BareFactory(WebSocketServerFactory):
-    """The rooms, and the key that verifies tokens."""
+    """The rooms, and the public key that verifies tokens."""
 
     protocol = BareChat
 
@@ -130,7 +131,10 @@ class BareFactory(WebSocketServerFactory):
 
 
 def main() -> None:
-    """Serve on the port in the first argument; the second is the public key (PEM in base64)."""
+    """Serve on the port in the first argument; the second argument is the public key.
+
+    The key is PEM text, encoded in base64.
+    """
     reactor: Any = installed
     key = load_pem_public_key(base64.b64decode(sys.argv[2]))
     reactor.listenTCP(int(sys.argv[1]), BareFactory(key), backlog=511, interface="127.0.0.1")

@@ -1,4 +1,4 @@
-"""The baseline of writes: twisted.web and the bare group-commit writer, with a request log.
+"""The baseline of writes: twisted.web with ``bench.bare_writer`` and a request log.
 
     python -m bench.bare_store PORT FOLDER
 
@@ -28,7 +28,7 @@ BODY = b'{"stored":true}'
 
 @define(eq=False)
 class Store(Resource):
-    """A resource that parses a body, passes it to the writer, and replies once it is on disk."""
+    """A resource that parses a body, passes it to the writer, and replies after the commit."""
 
     isLeaf = True
     requests: SimpleQueue[Any] = field(factory=SimpleQueue)
@@ -54,7 +54,10 @@ def answer(stored: list[Any]) -> None:
 
 
 def main() -> None:
-    """Serve on the port in the first argument; the second is the folder for database and log."""
+    """Serve on the port in the first argument; the second argument names the data folder.
+
+    The folder holds the database and the log.
+    """
     reactor: Any = installed
     folder, store = Path(sys.argv[2]), Store()
 

@@ -29,7 +29,7 @@ class BufferedSite(Site):
 
 
 def main() -> None:
-    """Serve on the port in the first argument; the second names the request log's file."""
+    """Serve on the port in the first argument; the second argument is the request log's path."""
     reactor: Any = installed
     site = BufferedSite(Small(), logPath=sys.argv[2].encode())
     reactor.listenTCP(int(sys.argv[1]), site, backlog=511, interface="127.0.0.1")

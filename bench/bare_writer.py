@@ -132,7 +132,7 @@ def loot_body(rng: random.Random) -> bytes:
 
 
 def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """Store the document as it was sent, and its owner."""
+    """Store the document as it was sent, with the player as its owner."""
     stored = orjson.dumps(body["data"])
     at = connection.execute(
         "INSERT INTO saves (owner, data) VALUES (?, ?)", (player, stored)
@@ -145,7 +145,7 @@ def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> N
 
 
 def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """Store three stacks, and the transaction's id, which prevents a second application."""
+    """Store three stacks, and the transaction's id, by which a repeat would be recognised."""
     connection.executemany(
         "INSERT INTO stacks VALUES (?, ?, 1) "
         "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",

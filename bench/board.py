@@ -1,4 +1,4 @@
-"""The cost of a live-state transaction: a party poll in memory and on a real engine.
+"""The cost of a live-state transaction: a party poll in memory and on a real live-state engine.
 
     python -m bench.board
 

@@ -34,7 +34,7 @@ def has_wrk() -> bool:
 
 
 def yardstick(server: tuple[int, int], connections: int, seconds: float) -> Run:
-    """Measure a server that sends one small reply; ``server`` is the server's port and pid."""
+    """Measure a baseline that sends one small reply; ``server`` is the baseline's port and pid."""
     port, pid = server
     return _run(wrk(pid, f"http://127.0.0.1:{port}/svc-status", connections, seconds))
 

@@ -1,4 +1,4 @@
-"""HTML for a kept run: charts as inline SVG, each with a table of the same figures."""
+"""HTML for a run's stored results: charts as inline SVG, each with a table of the same figures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Bar:
 
 
 def page(run: KeptRun, previous: KeptRun | None) -> str:
-    """Return a page that loads nothing else."""
+    """Return a page that loads no other file."""
     parts = (f"<h2>{escape(title)}</h2>\n{body}" for title, body in sections(run, previous))
     return PAGE.format(style=STYLE, body="\n".join(parts))
 
@@ -127,7 +127,7 @@ def _functions(profile: Profile) -> Iterator[str]:
 
 
 def circumstances(run: KeptRun, previous: KeptRun | None) -> str:
-    """Return the table of the machine, the load and the commit, beside the previous run's."""
+    """Return a table of the machine, the load and the commit of this run and the previous run."""
     runs = [run] if previous is None else [run, previous]
     heads = ("of", "this run", "previous run")[: len(runs) + 1]
     rows = [

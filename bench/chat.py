@@ -1,4 +1,4 @@
-"""``make bench-chat``: the chat compared with Prosody, ejabberd and bare autobahn, a core each.
+"""``make bench-chat``: our chat, Prosody, ejabberd and bare autobahn, on one core each.
 
     python -m bench.chat [--seconds 4] [--rounds 3] [--logins 300] [--only ours]
 

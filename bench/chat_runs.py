@@ -125,7 +125,7 @@ async def logins(server: Server, first: int, count: int) -> LoginRun:
 
 @define
 class Talk:
-    """A room that talks until ``end`` (perf_counter): in a closed loop, or at a given rate."""
+    """A room whose clients talk until ``end`` (perf_counter), in a closed loop or at a rate."""
 
     clients: list[Chatter]
     paced: bool
@@ -191,7 +191,7 @@ async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
 
 
 def percentile(values: list[int], part: float) -> float:
-    """Return the value below which the given fraction of the values lies; 0 without values."""
+    """Return the value below which the given fraction of the values lies; 0 if there are none."""
     ordered = sorted(values)
     return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else 0.0
 
@@ -210,7 +210,7 @@ async def idle(server: Server) -> float:
 
 
 async def stalled(server: Server) -> tuple[bool, float]:
-    """Return whether a client that stops reading is cut off, and the server's growth in MiB."""
+    """Return whether a client that stops reading is cut off, and the MiB that the server grew."""
     talkers = await arrivals(server, 0, TALKERS, lambda _: ROOM)
     cut = asyncio.Event()
     reader = Chatter(server.place, server.logins[TALKERS], TALKERS)

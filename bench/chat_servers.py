@@ -1,4 +1,4 @@
-"""The chat servers that are compared, each tuned for one core."""
+"""The chat servers that the bench compares, each tuned for one core."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ REQUEST_TIMEOUT_S = 15.0
 
 
 class Connection(asyncio.Protocol):
-    """A connection that reads replies with a Content-Length, which every server here sends."""
+    """A connection that reads replies with a Content-Length, which all compared servers send."""
 
     def __init__(self) -> None:
         self._reader = ReplyReader()

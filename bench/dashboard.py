@@ -1,4 +1,4 @@
-"""The dashboard of a large host: how soon a page shows its data, and what live updates cost.
+"""The dashboard of a large host: the time until a page shows its data, and the cost of updates.
 
     python -m bench.dashboard [--accounts 5000] [--online 200] [--hunts 30] [--pages log,audit]
 
@@ -95,7 +95,7 @@ def ask(connection: HTTPConnection, call: requests.Call, token: str = "") -> Any
 
 
 def make(folder: Path, accounts: int, hunts: int) -> None:
-    """Create the host with its accounts, whose port range fits the game servers."""
+    """Create a host with these accounts, and with a port range that fits its game servers."""
     ports = Ports.from_base(FIRST)
     create_host(folder, "127.0.0.1", "owner", ports=ports, demo=True)
     last = UDP + hunts + 20
@@ -208,7 +208,7 @@ def percent(pid: int, seconds: float) -> float:
 def measure(address: str, key: str, pid: int, server: str, how: Any) -> list[Figure]:
     """Open the pages of the dashboard (all, if none are given) in a browser and measure each.
 
-    ``server`` is the id of a game server, whose console is measured, too.
+    ``server`` is the id of a game server, whose console page is measured as well.
     """
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 860}, locale="en-GB")

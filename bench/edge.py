@@ -51,7 +51,7 @@ class Case:
     resumed: bool = False  # each request resumes a TLS session
 
     def figure(self, run: WrkRun) -> float:
-        """Return the figure of a run that is compared: megabytes or requests per CPU second."""
+        """Return the figure that is compared: the run's megabytes or requests per CPU second."""
         return run.megabytes_per_cpu if self.bulk else run.per_cpu
 
     @property
@@ -119,7 +119,7 @@ def drive(
 def compare(
     table: FloorTable, part: str, cases: tuple[Case, ...], runs: Runs, ours: str, others: list[str]
 ) -> None:
-    """Add the rows that compare ``ours`` with each other server."""
+    """Add the rows that compare the server ``ours`` with each of the other servers."""
     for case in cases:
         mine = runs[case.name, ours]
         figure = median(case.figure, mine)

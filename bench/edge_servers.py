@@ -124,7 +124,7 @@ class Server:
 
 @frozen
 class Behind:
-    """The upstream server of the gateways: its port, and its TLS port for the relay."""
+    """The upstream server behind the gateways; the relay connects to its TLS port."""
 
     port: int
     tls_port: int
@@ -132,7 +132,7 @@ class Behind:
 
 
 def prepare(folder: Path) -> str:
-    """Create certificate, game folder and manifest; return the certificate's fingerprint."""
+    """Create a certificate, a game folder and a manifest; return the certificate's fingerprint."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1", "localhost"]), folder)
     certificate.rename(folder / "cert.pem")
     key.rename(folder / "key.pem")
@@ -171,7 +171,10 @@ def _up(
 
 @contextmanager
 def upstream(folder: Path, fingerprint: str) -> Iterator[Behind]:
-    """Run an nginx on the load generator's core: small replies, large files and key look-ups."""
+    """Run the upstream nginx, which serves small replies, large files and key look-ups.
+
+    It shares a core with the load generator.
+    """
     behind = Behind(free_port(), free_port(), fingerprint)
     body = {"status": "OK", "name": "bench", "version": "1", "pad": "x" * 400}
     who = {"UserId": "UID-1", "Username": "bench", "IsAdmin": 0}

@@ -1,4 +1,4 @@
-"""Many simultaneous players: a fresh host with every limit on, and the players of `svcctl demo`.
+"""Many simultaneous players: a new host with all limits enabled, and the players of `svcctl demo`.
 
     python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20]
 

@@ -1,4 +1,4 @@
-"""CPU time of a request by function: a metagame of its own for each scenario, under cProfile.
+"""CPU time of a request by function: each scenario runs on its own metagame, under cProfile.
 
     python -m bench.functions [--scenarios heartbeat,login,...] [--players 50] [--seconds 2]
 
@@ -38,7 +38,7 @@ def label(code: Code) -> str:
 
 
 def shares(seconds: dict[Code, float], most: int = SHOWN) -> dict[str, float]:
-    """Return the functions with the most time of their own, each with its share of all time."""
+    """Return the functions that used most time themselves, each with its share of the total."""
     by_label: dict[str, float] = {}
     for code, own in seconds.items():
         if WAITS not in code[2]:

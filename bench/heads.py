@@ -1,4 +1,4 @@
-"""Request heads of many players, no two of which have the same header fields."""
+"""Request heads of many players, each with different header fields."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ function request() return heads[math.random(#heads)] end
 
 
 def varied(folder: Path, port: int) -> Path:
-    """Write a wrk script that sends a random one of these heads with every request."""
+    """Write a wrk script that sends a randomly chosen head with each request."""
     script = folder / f"heads-{port}.lua"
     script.write_text(VARIED.format(players=PLAYERS, port=port))
     return script

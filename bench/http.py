@@ -5,10 +5,10 @@
                          [--beside DIR] [--database postgresql]
 
 The rounds alternate between the servers, and a ratio is the median of the ratios per round, so that
-other load on the machine affects both sides. The load generator runs on another core. A row says so
-if the generator used more than 0.9 of that core and therefore limited the figure. ``--beside``
-compares the CPU time of requests with that of another checkout's metagame. The exit status is 1 if
-a limit is missed, a request fails, or acknowledged data is missing afterwards.
+other load on the machine affects both sides. The load generator runs on another core. If the
+generator used more than 0.9 of that core, and therefore limited the figure, the row notes this.
+``--beside`` compares the CPU time of requests with that of another checkout's metagame. The exit
+status is 1 if a limit is missed, a request fails, or acknowledged data is missing afterwards.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ async def bare(port: int, counter: Counter, players: int, requests: int) -> None
 async def parts(
     row: str, counter: Counter, requests: int, play: Callable[[int], Awaitable[None]]
 ) -> None:
-    """Print the median cost of a request over the parts, and the cost in each part."""
+    """Print a request's median cost over ``PARTS`` measurements, and the cost in each of them."""
     counter.take()
     await asyncio.sleep(IDLE_S)
     by_the_clock = counter.take() / IDLE_S

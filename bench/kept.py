@@ -64,7 +64,7 @@ class Measurement:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return the cells of a table's row, below ``HEADS``."""
+        """Return the cells of a table row, in the order of ``HEADS``."""
         times = [in_words(ms) for ms in (self.p50_ms, self.p99_ms) if ms is not None]
         return (
             self.name,
@@ -112,7 +112,7 @@ def json_option(options: ArgumentParser) -> None:
 
 
 def finish(path: Path | None, rows: list[Measurement]) -> int:
-    """Write the rows of a bench if a file was requested; return 1 if a limit is missed."""
+    """Write the rows of a bench to ``path`` if it is given; return 1 if a limit is missed."""
     if path is not None:
         write(path, Part(rows))
     return int(any(not row.good for row in rows))
@@ -141,7 +141,7 @@ def latest(folder: Path = FOLDER, count: int = 2) -> list[KeptRun]:
 
 
 def change(current: Measurement, previous: Measurement | None) -> float | None:
-    """Return the relative change of the ratio, or without ratios of the value."""
+    """Return the relative change of the ratio, or of the value if there is no ratio."""
     if previous is None or current.unit != previous.unit:
         return None
     if current.ratio is None or previous.ratio is None:

@@ -128,10 +128,10 @@ def connect(port: int, tls: bool) -> socket.socket:
 
 
 def resumed(pid: int, port: int, path: str, seconds: float) -> WrkRun:
-    """Resume one TLS session for each request; a request on a new session counts as refused.
+    """Resume one TLS session for each request.
 
-    Only one connection is open at a time. So the servers are not saturated, and only their CPU time
-    per request can be compared.
+    A request whose session was not resumed counts as refused. Only one connection is open at a
+    time. So the servers are not saturated, and only their CPU time per request can be compared.
     """
     context, session = client_context(), None
     ask = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()

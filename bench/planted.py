@@ -1,4 +1,4 @@
-"""Plants known bugs, one at a time, and measures how soon the simulation finds each of them.
+"""Plants known bugs, one at a time, and measures how long the simulation takes to find each bug.
 
     python -m bench.planted                    # all; prints a table
     python -m bench.planted "a port leaks"     # one of them
@@ -61,7 +61,7 @@ class Planting(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
 def child(plant: Plant, seeds: Sequence[int], *, sound: bool) -> None:
     """Search for a planted bug with these seeds and print one JSON object.
 
-    With ``sound``, the code stays unchanged.
+    If ``sound`` is true, the code stays unchanged.
     """
     if not sound:
         sys.meta_path.insert(0, Planting(plant))

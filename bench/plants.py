@@ -16,7 +16,7 @@ class Plant:
 
 
 def on_swarm(name: str, kind: str, old: str, new: str, module: str = "swarm") -> Plant:
-    """Return a bug of the engine that starts services of a Docker Swarm."""
+    """Return a bug in the code that starts game servers as services of a Docker Swarm."""
     return Plant(name, kind, f"svcserver.deploy.{module}", old, new, swarm=True)
 
 

@@ -33,7 +33,7 @@ RERUN = "svc_metagame_rerun_transactions_total"
 
 @define
 class Engine:
-    """PostgreSQL's CPU time and repeated transactions per request, by scenario, one per round."""
+    """PostgreSQL's CPU time and retried transactions per request, by scenario, for each round."""
 
     instance: Instance
     metrics_port: int
@@ -112,7 +112,7 @@ def compare(
 
 
 def report(few: Runs, many: Runs, beside: Engine) -> list[Measurement]:
-    """Print and return the rows; those that miss a limit, or show a loss of data, are not good."""
+    """Print and return the rows; ``good`` is false if a limit is missed or data was lost."""
     table = FloorTable()
     for name, on_postgres in many.of.items():
         us, p50_ms, p99_ms = (

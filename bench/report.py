@@ -2,9 +2,9 @@
 
     python -m bench.report [--parts requests,edge,...] [--rounds 3] [--seconds 2] [--only-page]
 
-The results go into ``bench/kept``, a file for each run, and the page compares them with the
-newest file there. The documentation shows the same charts of the newest run. The exit status is 1
-if a bench missed a limit.
+The results go into ``bench/kept``, a file for each run, and the page compares them with those of
+the previous run. The documentation shows the same charts of the newest run. The exit status is 1 if
+a bench missed a limit.
 """
 
 import argparse

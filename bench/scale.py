@@ -3,10 +3,10 @@
     python -m bench.scale [--seconds 3] [--rounds 2] [--parts polls,accounts,workers] [--page FILE]
                           [--json FILE]
 
-The compared figure is CPU time: all processes of a round share a core, and the load generator has
-another. Only the workers that load the engine with a hundred thousand accounts use all cores. The
-rounds alternate, and each figure is a median. The exit status is 1 if a limit is missed. ``--page``
-writes the tables into a page between two marks.
+The compared figure is CPU time: all processes of a round share a core, and the load generator uses
+another core. Only the workers that load the engine with a hundred thousand accounts use all cores.
+The rounds alternate, and each figure is a median. The exit status is 1 if a limit is missed.
+``--page`` writes the tables into that page, between two markers.
 """
 
 import argparse
@@ -242,7 +242,7 @@ def median(runs: list[Any], name: str) -> float:
 
 
 def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare the chat of four processes with the chat of one process, in a room of a hundred."""
+    """Compare four chat processes with a single one, in a room of a hundred clients."""
     full, calm = dict[str, list[Any]](), dict[str, list[Any]]()
     with ours(folder, count=ROOM) as alone, workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], ROOM), some.engine_pid
@@ -264,7 +264,7 @@ def chat(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare four processes with one in a room of a thousand.
+    """Compare four chat processes with a single one, in a room of a thousand clients.
 
     Only processes that share an engine allow such a room.
     """
@@ -280,7 +280,7 @@ def hall(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def compared(table: Table, full: dict[str, list[Any]], room: int, least: float) -> None:
-    """Add the rows that compare four processes with one in a room of ``room`` clients."""
+    """Add the rows that compare four processes with a single one, in a room of ``room`` clients."""
     for name, runs in full.items():
         figure = f"{median(runs, 'per_cpu'):,.0f} deliveries a CPU second"
         if name != "one process in memory":
@@ -340,7 +340,7 @@ PARTS: dict[str, Callable[[Table, Path, argparse.Namespace], None]] = {
 
 
 def into(page: Path, lines: list[str]) -> None:
-    """Write the tables into the page, between the two marks in the page."""
+    """Write the tables into the page, between its two ``MARKS``."""
     begins, ends = MARKS
     head, _, rest = page.read_text().partition(begins)
     _, mark, tail = rest.partition(ends)

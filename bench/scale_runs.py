@@ -81,7 +81,7 @@ def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> 
 
 @frozen
 class Mixed:
-    """The figures of a mix of players' requests, in microseconds of CPU time per request."""
+    """The figures of a mix of players' requests: rate, failures, CPU microseconds per request."""
 
     per_second: float
     workers_us: float

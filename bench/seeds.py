@@ -1,7 +1,7 @@
 """Runs the simulation with many seeds, each with twenty players for a simulated hour.
 
     python -m bench.seeds 1000 build/seeds.txt    # seeds 1 to 1000; resumes where the file ends
-    python -m bench.seeds 1000 build/seeds.txt 2/3    # the second third, while others do the rest
+    python -m bench.seeds 1000 build/seeds.txt 2/3    # only the second third of the seeds
 
 Two thirds of the seeds also cause faults. One process uses one core. Each seed adds a line of
 tab-separated fields to the file: the seed, the number of violations, the run's CPU seconds, its

@@ -9,9 +9,9 @@ Each part and its baseline are measured in every round. The lowest figure of all
   The baseline is an interpreter that imports Twisted's reactor.
 * ``svcctl demo --once`` in an empty folder, in wall-clock seconds. It creates a host, starts it,
   lets players play, and stops it, like ``make run ONCE=1`` in a clone that already has its
-  environment. The baseline is the same interpreter, in wall-clock seconds. The ports of the demo
-  host must be free.
-* The resident memory of that metagame after twenty requests and two idle seconds, in megabytes.
+  environment. The baseline is again an interpreter that imports Twisted's reactor, in wall-clock
+  seconds. The ports of the demo host must be free.
+* The resident memory of such a metagame after twenty requests and two idle seconds, in megabytes.
   The baseline is an interpreter that has imported only a metagame's third-party libraries.
 
 Prints a table. Each part has two limits: one for the figure itself, which a slow machine may miss,
@@ -140,7 +140,7 @@ def evening(folder: Path) -> float:
 
 
 def resident(output: str) -> float:
-    """Parse the line ``VmRSS:`` in megabytes; the figure includes file-backed memory."""
+    """Return the megabytes in the line ``VmRSS:``, which include file-backed memory."""
     match = re.search(r"^VmRSS:\s*(\d+) kB", output, re.MULTILINE)
     if match is None:
         raise SystemExit("the output has no VmRSS line, so the memory use is unknown")

@@ -40,7 +40,7 @@ LEAST_BESIDE = 0.9  # of the requests per CPU second of another checkout
 
 
 def report(runs: Runs) -> list[Measurement]:
-    """Print and return the rows; those that miss a limit, or show a loss of data, are not good."""
+    """Print and return the rows; ``good`` is false if a limit is missed or data was lost."""
     table = FloorTable()
     for name, measured in runs.of.items():
         members = {"p50_ms": "p50_ms", "p99_ms": "p99_ms", "cpu_us": "server_us"}
@@ -109,7 +109,7 @@ class FloorTable:
     rows: list[Measurement] = field(factory=list)
 
     def add(self, name: str, value: float, unit: str = "", **more: Any) -> None:
-        """Add a row; ``more`` are members of a measurement."""
+        """Add a row; ``more`` holds further attributes of its ``Measurement``."""
         self.rows.append(Measurement(name, value, unit, **more))
 
     def below(self, name: str, value: float, unit: str, most: float) -> None:
@@ -130,7 +130,8 @@ class FloorTable:
     ) -> None:
         """Add a figure with its ratio to a yardstick.
 
-        If there is a ``floor``, the ratio must not be lower, or with ``less`` not be higher.
+        If ``floor`` is not 0, the ratio must be at least ``floor``, or with ``less`` at most
+        ``floor``.
         """
         limit = f"at {'most' if less else 'least'} {floor:.3g}" if floor else ""
         good = not floor or (ratio <= floor if less else ratio >= floor)

@@ -1,9 +1,9 @@
 """The longest turns of a metagame's event loop, and the code that ran in them.
 
-A turn lasts from the return of one ``epoll`` call to the next call. The programs of a temporary
-copy of this environment (``watching``) measure each turn of a metagame. While a turn is long,
-another thread samples its stack. The operating system reports for how long the turn waited for a
-core.
+A turn lasts from the return of one ``epoll`` call to the next call. ``watching`` makes a temporary
+copy of this environment, whose programs measure each turn of a metagame. While a turn is long,
+another thread samples the main thread's stack. The operating system reports for how long the turn
+waited for a core.
 """
 
 import gc
@@ -32,7 +32,7 @@ START_S = 5.0  # after the first turn: the start is not a part of the session
 
 @frozen
 class Turn:
-    """A long turn: its time by the clock, on the CPU, waiting for a core, and in the collector."""
+    """A long turn: its wall-clock and CPU time, its wait for a core, its garbage collection."""
 
     at: float  # of the monotonic clock
     ms: float
@@ -46,15 +46,15 @@ class Turn:
     def own_ms(self) -> float:
         """Return the milliseconds that the turn would have taken with a free core.
 
-        Waits of other threads count as well: a thread without a core may hold the interpreter lock,
-        for which this turn then waits.
+        The time for which other threads waited for a core is subtracted as well, because a thread
+        without a core may hold the interpreter lock, for which the turn then waits.
         """
         return max(self.cpu_ms, self.ms - self.no_core_ms - max(0.0, self.threads_ms))
 
 
 @define
 class TurnMeter:
-    """The meter in a metagame's process; long turns become lines of the file."""
+    """The meter in a metagame's process, which writes each long turn as a line into ``file``."""
 
     file: Path
     began: float = field(factory=time.monotonic, init=False)

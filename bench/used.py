@@ -4,9 +4,10 @@
                          [--scenarios mix,...] [--rounds 3] [--seconds 3]
 
 ``--items`` is the number of rows in the item log; the default is a database of 5 GB. ``--file``
-keeps the database for the next run, or uses a kept one (``bench.population`` creates it, too). The
-players on the used host own accounts of all ages. The start reads the database from the disk. The
-backup runs while 200 players play at their own pace, and the longest turn of the event loop counts.
+keeps the database for the next run, or uses a database that an earlier run or ``bench.population``
+has created. The players on the used host own accounts from all parts of the database. The start
+reads the database from the disk. The backup runs while 200 players play at their own pace, and the
+figure is the longest turn of the event loop.
 """
 
 import argparse
@@ -38,7 +39,7 @@ PLAYERS, CROWD_S = 200, 20.0  # during the backup, at their own pace
 
 
 def keys(accounts: int) -> Iterator[str]:
-    """Yield the keys of accounts from everywhere in the database."""
+    """Yield the keys of accounts that are spread over the whole database."""
     return (key_of(n * STEP % accounts) for n in count())
 
 

@@ -55,7 +55,7 @@ class Answers:
     _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Record a fault until ``until``; with ``who``, the fault affects only this player."""
+        """Record a fault until the time ``until``; with ``who``, it affects only this player."""
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)
@@ -74,7 +74,7 @@ class Answers:
             self.wrong.add("refused for nothing", f"{who}: {method} {path} answered {status}")
 
     def took(self, who: str, what: str, began: float, now: float) -> None:
-        """Check the duration of a request that was sent at ``began``."""
+        """Check that a request, sent at ``began``, got its reply within ``PROMPT_S`` seconds."""
         if now - began > PROMPT_S and self.untroubled(began, who):
             self.wrong.add("nobody waits for ever", f"{who}: {what} took {now - began:.0f} s")
 

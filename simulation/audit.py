@@ -214,7 +214,7 @@ class Audit:
             self._wrong("ports are shut again", f"open for {', '.join(rule.ips)}")
 
     def _live(self) -> None:
-        """Check that no player remains in the chat or has an open connection."""
+        """Check that no player is left in the chat, at the gateway or in the live state."""
         for name, chat in self.host.chats.items():
             if len(chat.server) or list(chat.server.rooms.keys()):
                 count = len(chat.server)

@@ -1,7 +1,8 @@
 """Compares the sums of the logs with the data at the end of a run.
 
 ``item_log`` explains every stack and instanced item; ``progression_events`` explains every track
-and hunt pass. Every row has an owner, and no table has rows that nobody requested.
+and hunt pass. Every row has an existing owner, and the tables that the players do not use are
+empty.
 """
 
 import json

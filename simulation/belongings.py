@@ -64,7 +64,7 @@ async def save_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def save_twice(me: SimPlayer, dice: random.Random) -> None:
-    """Send two saves concurrently, as from two game windows."""
+    """Send two saves concurrently, as if the game ran in two windows."""
     await together(me, [save(me, dice), save(me, dice)])
 
 
@@ -83,7 +83,7 @@ class Deal:
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
 
     def call(self, me: SimPlayer, lists: Mapping[str, Any]) -> requests.Call:
-        """Return the request; ``lists`` are lists of instanced items."""
+        """Return the HTTP request of the transaction; ``lists`` are its instanced items."""
         added, spent = [requests.stack(self.marker, 1)], list[dict[str, Any]]()
         (added if self.amount > 0 else spent).append(requests.stack(CURRENCY, abs(self.amount)))
         empty = ("addInstancedItems", "removeInstancedItems", "saveInstancedItems")
@@ -106,7 +106,7 @@ async def transact(
     """Send the transaction, in ``times`` concurrent copies, and return its outcome.
 
     If ``ask`` is given, it sends the request instead of ``me.ask``. ``overtaken`` returns whether
-    newer data may be stored; then a reply of 409 is correct.
+    the host may already have newer data; in that case, a reply of 409 is correct.
     """
     call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
@@ -176,7 +176,7 @@ async def inventory(me: SimPlayer) -> dict[str, int] | None:
 def held(
     history: History, character: str, stacks: dict[str, int], things: list[dict[str, Any]]
 ) -> None:
-    """Check an inventory that was read from the host or from the database."""
+    """Check an inventory, read from the host or the database, against the recorded history."""
     history.stacks.seen(character, stacks.get(CURRENCY, 0), stacks)
     versions = {
         thing["instanceId"]: (thing["updateVersion"], thing.get("itemData")) for thing in things

@@ -34,7 +34,7 @@ async def chat_in(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _chat(me: SimPlayer, resource: str) -> Chat:
-    """Return a chat session that reports the lines it receives to the history."""
+    """Return a chat session that records in the history each line that it receives."""
     talk, who = me.history.chat, f"{me.name}/{resource[-6:]}"
 
     def on_line(line: Line) -> None:
@@ -54,7 +54,7 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
 
 
 async def enter(me: SimPlayer, room: str) -> None:
-    """Join a room and record the time from which its lines must arrive."""
+    """Join a room and record the time: the player must receive each later line of the room."""
     chat, began, issued = me.chat, me.now, me.issued
     if chat is None or not chat.alive:
         return

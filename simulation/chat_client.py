@@ -65,7 +65,7 @@ class Chat(ChatClient):
     hasty: bool = False  # something was sent before the log-in finished, which may end the session
 
     def connect(self, process: Process) -> None:
-        """Start to connect from the player's process."""
+        """Start a connection from the player's PC to the player's relay."""
         process.connectTCP("127.0.0.1", RELAY, _Factory(self), timeout=10)
 
     async def enter(self, room: str) -> bool:

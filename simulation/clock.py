@@ -24,7 +24,7 @@ class Buried(Protocol):
     """An object that belonged to a process which has died."""
 
     def release(self) -> None:
-        """Release the references that the object holds, because nobody uses the object any more."""
+        """Release this object's references; nobody uses the object any more."""
 
 
 @implementer(IDelayedCall)
@@ -67,7 +67,7 @@ class Timer:
         self._move(self.world.now + secondsFromNow)
 
     def release(self) -> None:
-        """Replace the function, so that the timer calls nothing; see ``Buried``."""
+        """Replace the function and drop the arguments, so that the timer keeps nothing alive."""
         self._run, self.process, self.args, self.kw = _nothing, None, (), {}
 
     def _check(self) -> None:
@@ -119,7 +119,7 @@ class World:
         self.weather = random.Random(f"weather {self.seed}")  # noqa: S311
 
     def system(self) -> System:
-        """Return simulated clocks and random numbers, to be used in place of the machine's."""
+        """Return the simulated clocks and random numbers that replace those of the machine."""
         draw = self.chance
         return System(
             epoch=self.seconds,
@@ -147,7 +147,7 @@ class World:
         return timer
 
     def reserve(self, count: int) -> int:
-        """Reserve ``count`` queue numbers for ``at_place``; return the first of them.
+        """Reserve ``count`` queue numbers, to be passed to ``at_place``; return the first number.
 
         A call with a reserved number runs before all calls for the same time that are queued later.
         """
@@ -167,7 +167,7 @@ class World:
         heapq.heappush(self._queue, (timer.at, self._number, timer))
 
     def bury(self) -> None:
-        """Release the objects of dead processes, which runs their coroutines to the end.
+        """Release the objects of dead processes; this runs the processes' coroutines to the end.
 
         These coroutines get separate random numbers and cannot queue timers, so they do not affect
         the run. Their log is ignored.

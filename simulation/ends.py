@@ -68,9 +68,10 @@ class End:
         self.write(b"".join(iovec))
 
     def _send(self, what: Any) -> None:
-        """Send bytes or the end of the stream, in order.
+        """Send bytes or the end of the stream, after everything that was sent before.
 
-        The end of the stream is an exception, or ``half`` if only this side closes.
+        ``what`` is the bytes, an exception that ends the stream, or ``half`` if only this side
+        closes.
         """
         due = self.world.now + self.network.latency(
             self.process.machine, self.far_end.process.machine
@@ -107,7 +108,10 @@ class End:
             peer.peer_ended(ending)
 
     def _to_nobody(self) -> None:
-        """Resend until the other machine has power again, or for ``GIVEN_UP_S`` seconds."""
+        """Retry the delivery while the other machine is off, then break the connection.
+
+        The connection breaks when the machine has power again, or after ``GIVEN_UP_S`` seconds.
+        """
         if self._unheard_since is None:
             self._unheard_since = self.world.now
         off = self.far_end.process.machine in self.network.off
@@ -176,7 +180,7 @@ class End:
             self._hear(how)
 
     def _piece(self, data: bytes) -> bytes:
-        """Return the bytes that a slow reader reads now; the rest follows later."""
+        """Return the bytes that a slow reader reads now; the remaining bytes are read later."""
         if len(data) > PIECE:
             self._inbox.appendleft(data[PIECE:])
         self._rests = True

@@ -55,7 +55,7 @@ class Breaker:
         self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
-        """Record that for ``for_s`` seconds metagames may miss board messages and chat lines."""
+        """Record that metagames may miss notifications and chat lines for ``for_s`` seconds."""
         if self.host.shared:
             self.missing(self.world.now, self.world.now + for_s)
 
@@ -87,7 +87,7 @@ def kill(name: str) -> Fault:
 
 
 def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
-    """Kill the metagame between a commit and its replies, after a few more commits."""
+    """Kill the metagame right after one of its next commits, before it sends the replies."""
     host, left = breaker.host, [dice.randrange(1, 20)]
 
     def on_commit() -> bool:
@@ -106,13 +106,13 @@ def kill_after_commit(breaker: Breaker, dice: random.Random) -> None:
 
 
 def slow_commits(breaker: Breaker, dice: random.Random) -> None:
-    """Make each sync of the disk take seconds."""
+    """Delay each commit by up to four seconds for a while, as a slow disk does."""
     breaker.host.disk.slow_s = dice.uniform(0.2, 4.0)
     breaker.mend(dice.uniform(5.0, 40.0), lambda: setattr(breaker.host.disk, "slow_s", 0.0))
 
 
 def failing_statement(breaker: Breaker, dice: random.Random) -> None:
-    """Make one of the next SQL statements fail with a disk error, once or for a while."""
+    """Make one SQL statement fail with a disk error, once or each time until the fault ends."""
     disk = breaker.host.disk
     disk.only_writes = dice.random() < 0.7
     disk.fail_in = dice.randrange(0, 8 if disk.only_writes else 60)
@@ -141,7 +141,7 @@ def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
 
 
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
-    """Lose a player's packets for a while; afterwards connections break or continue."""
+    """Lose a player's packets for a while; the connections may or may not survive this."""
     player = breaker.somebody(dice)
     machine = player.process.machine
     breaker.network.silent.add(machine)
@@ -206,7 +206,7 @@ HEARD_LATE_S = 2.0  # a shorter disconnection loses no messages
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
-    """Disconnect one metagame, or one of its connections, from the engine for a while."""
+    """Cut a metagame's connections to the live-state engine, or all but one, for a while."""
     if breaker.host.valkey is None:
         return
     network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
@@ -218,13 +218,13 @@ def cut_engine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failing_syncs(breaker: Breaker, dice: random.Random) -> None:
-    """Make the next commits fail after all their data is written."""
+    """Make the next commits fail after the data is written, as if a sync to disk had failed."""
     breaker.host.disk.bad_syncs = dice.randrange(1, 6)
     breaker.mend(60.0, lambda: setattr(breaker.host.disk, "bad_syncs", 0))
 
 
 def frozen_metagame(breaker: Breaker, dice: random.Random) -> None:
-    """Freeze a metagame for a while, like an overloaded machine or a debugger."""
+    """Freeze a metagame for a while, as an overloaded machine or a debugger would."""
     name, for_s = dice.choice(breaker.host.metagames), dice.uniform(0.5, 25.0)
     breaker.host.processes[name].freeze(for_s)
     breaker.missed(for_s)
@@ -328,7 +328,10 @@ def _unreachable(breaker: Breaker, dice: random.Random, *, power: bool) -> None:
 
 
 def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
-    """Let other programs fill the machines' memory until a launch that waits for it is removed."""
+    """Let other programs fill the machines' memory for a while.
+
+    The memory becomes free when the fault ends, or when a launch that waits for memory is deleted.
+    """
     swarm = breaker.host.swarm
     if swarm is not None:
         swarm.crowded = True
@@ -336,13 +339,13 @@ def crowded_machines(breaker: Breaker, dice: random.Random) -> None:
 
 
 def stopped_hunt(breaker: Breaker, dice: random.Random) -> None:
-    """Stop a hunt as the owner does; the next hunt gets its port."""
+    """Stop a hunt as the owner does; the next hunt gets the stopped hunt's port."""
     if breaker.host.swarm is not None:
         breaker.host.swarm.stop_hunt()
 
 
 def drained_machine(breaker: Breaker, dice: random.Random) -> None:
-    """Drain a machine of the swarm, as the owner does, and undo that later."""
+    """Drain a machine of the swarm as the owner does, and end the drain later."""
     swarm = breaker.host.swarm
     if swarm is None:
         return

@@ -1,4 +1,4 @@
-"""Simulated game servers: the real deploy server starts them, players send them datagrams."""
+"""Simulated game servers: the real deploy server starts them, and players send them datagrams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEVER_HEARD_S = 180.0  # silent players are removed
 
 @frozen
 class _NotedServer:
-    """The saved data of a game server."""
+    """A game server as saved for the next run of the deploy server."""
 
     server: Running
     all: Servers
@@ -111,12 +111,12 @@ class GameServer:
         return True
 
     def sent_to(self) -> None:
-        """Receive a datagram, which stays unread while the game server is frozen."""
+        """Receive a datagram; a frozen game server leaves the datagram unread."""
         if self.still and not self.over:
             self.unread += DATAGRAM
 
     def stand_still(self, *, deaf: bool) -> None:
-        """Freeze; if ``deaf``, only SIGKILL ends the process."""
+        """Freeze the game server; if ``deaf``, only SIGKILL can end its process."""
         self.still, self.still_since, self.deaf = True, self.world.now, deaf
 
     def loseConnection(self) -> None:
@@ -182,7 +182,7 @@ class Servers:
     _bound: dict[int, GameServer] = field(factory=dict, init=False)
 
     def parent_dead(self) -> bool:
-        """Return whether the deploy server is dead and cannot be notified."""
+        """Return whether there is no running deploy server to notify."""
         return self.parent is None or bool(self.parent.dead)
 
     def start(self, process: GameProcess, order: Order) -> int:
@@ -198,7 +198,7 @@ class Servers:
     def begin(
         self, process: GameProcess | None, line: CommandLine, node: str = "", address: str = ""
     ) -> GameServer:
-        """Start a game server; on a swarm, it has no ``process``."""
+        """Start a game server; ``process`` is None if the game server runs in a swarm."""
         pid = FIRST_PID + self.launches
         server = GameServer(
             self.world, self, process, pid, line, self.world.now, node=node, address=address
@@ -261,7 +261,7 @@ class Servers:
                 server.end(by=signal.SIGKILL)
 
     def take(self, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-        """Adopt a process like ``deploy.process.adopt``; raises OSError if it has ended."""
+        """Adopt a process as ``deploy.process.adopt`` does; raise OSError if it has ended."""
         if not self.runs(pid) or not is_ours():
             raise ProcessLookupError(3, "No such process")
         server = self.started[pid]

@@ -126,7 +126,7 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def armed(me: SimPlayer, dice: random.Random) -> None:
-    """Read the loadout and check it."""
+    """Read the loadout and compare it with the recorded saves and unlocks."""
     if not me.character:
         return
     began, unlocks, path = me.now, me.unlocks, f"/loadout/{me.account}/{me.character}"
@@ -153,7 +153,7 @@ def _text(document: dict[str, Any]) -> str:
 
 
 async def window(me: SimPlayer, dice: random.Random) -> None:
-    """Read all offers of the store and choose some for later purchases."""
+    """Read all offers of the store, and choose some that the player may buy later."""
     available: list[str] = []
     for tag in TAGS:
         reply = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")

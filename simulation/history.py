@@ -1,8 +1,8 @@
-"""The history of what the players saw, and checks of whether a correct host could show it.
+"""The history of what players saw, and checks that a correct host could have shown it.
 
-The history shares no code with the services: the rules are written independently. Each part
-records requests, replies and reads as they happen and reports violations. ``audit.py`` compares the
-history with the stored data at the end.
+The history shares no code with the services: the rules are written independently. Each part records
+requests, replies and reads as they happen and reports violations. ``audit.py`` compares the history
+with the stored data at the end.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ YOUNG_S = 600.0  # a younger save is never thinned
 
 @define(eq=False)
 class Saves:
-    """Checks saves: acknowledged saves remain, versions only rise, and all stored data was sent."""
+    """Checks that acknowledged saves remain, versions only rise, and nothing unsent is stored."""
 
     wrong: Violations
     acked: dict[str, int] = field(factory=dict)  # by character: the highest version acknowledged
@@ -52,15 +52,16 @@ class Saves:
             del known[old]
 
     def rivalled(self, character: str, version: int, data: str) -> bool:
-        """Return whether another save of this version, or a newer one, was sent."""
+        """Return whether a save of this version with other data, or a newer save, was sent."""
         versions = self._sent.get(character, {})
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 
     def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
         """Check the save history: the version and time (ms) of each save, newest first.
 
-        The newest ``most`` saves must remain. Of the older saves, only one of each hour may remain.
-        Saves that are less than ``YOUNG_S`` seconds older than the newest one are exempt.
+        The newest ``most`` saves must remain. Of the older saves, at most one of each hour may
+        remain. Saves that are less than ``YOUNG_S`` seconds older than the newest save are exempt
+        from this limit.
         """
         versions = [version for version, _ in saves[:most]]
         old_ms = saves[0][1] - YOUNG_S * 1_000
@@ -78,7 +79,7 @@ class Saves:
                 )
 
     def read(self, character: str, version: int, data: str, at_least: int) -> None:
-        """Check a save that was read; version ``at_least`` was acknowledged before the read."""
+        """Check a save that a player read after version ``at_least`` was acknowledged."""
         if version < at_least:
             self.wrong.add(
                 "acknowledged means present",
@@ -113,7 +114,7 @@ class Stacks:
     sure: dict[str, int] = field(factory=lambda: defaultdict(int))  # what may be spent
 
     def sent(self, character: str, transaction: str, amount: int, marker: str) -> None:
-        """Record a pending transaction; a negative amount spends currency that surely exists."""
+        """Record a pending transaction; a negative amount spends currency that the player has."""
         self.of.setdefault(character, {})[transaction] = Earning(amount, marker)
         self.sure[character] += min(0, amount)
 
@@ -154,11 +155,12 @@ class Grant:
 
 @define(eq=False)
 class Grants:
-    """Checks experience: the sum of the grants, with each grant applied once.
+    """Checks that a player's experience is the sum of the grants, each applied once.
 
     The host treats an equal grant within ``REPLAY_S`` seconds as a retry and does not apply it
-    again. But the specification lets the host apply the second request of a grant in two cases: if
-    it comes later, or if another grant of the account arrives between the two requests.
+    again. However, the specification lets the host apply both requests of a grant in two cases: the
+    second request comes after ``REPLAY_S``, or another grant of the account arrives between the two
+    requests.
     """
 
     wrong: Violations
@@ -201,18 +203,18 @@ class Grants:
 
 @define(eq=False)
 class Parties:
-    """Checks parties: the number of seats, one leader, and each player's own seat."""
+    """Checks parties: a polling player is a member, a member leads, and the size is allowed."""
 
     wrong: Violations
     seats: int = 4
     shaken_at: float = -1e9  # when live state was last lost, or may have been
 
     def shake(self, now: float) -> None:
-        """Record that live state may have been lost."""
+        """Record that the host may have lost its live state."""
         self.shaken_at = now
 
     def joined(self, account: str, party: str, shown: str, now: float) -> None:
-        """Check the party that a player is shown after accepting an invite into ``party``."""
+        """Check the party that the host shows to a player who accepted an invite into ``party``."""
         if shown != party and now - self.shaken_at > PATIENCE_S:
             self.wrong.add(
                 "acknowledged means present", f"{account} joined {party}, but is shown {shown}"

@@ -1,4 +1,4 @@
-"""The history of items, purchases, values, slots and links, with checks of what is shown.
+"""The history of items, purchases, values, slots and links, and checks of what players see.
 
 Like ``history.py``, this module shares no code with the services. Times are simulated seconds.
 """
@@ -18,9 +18,9 @@ REMEMBERED = 40  # replaced or removed states of each thing
 class ItemChange:
     """A request's effect on an instanced item, alone or as a part of a transaction.
 
-    ``marker`` is the marker item of the transaction, if there is one: the change was applied if the
-    inventory has this item. Without a marker, ``state`` says whether the change was applied. If
-    ``version`` is None, the request removes the item.
+    ``marker`` is the transaction's marker item, if there is one; the inventory has this item if and
+    only if the change was applied. Without a marker, ``state`` says whether the change was applied.
+    If ``version`` is None, the request removes the item.
     """
 
     version: int | None
@@ -123,7 +123,7 @@ class Purchases:
                 self.wrong.add("a purchase once", f"{character} has {count} of {item}")
 
     def entitled(self, stored: set[tuple[str, str]]) -> None:
-        """Check the valid entitlements at the end, given as (account, name)."""
+        """Check that the stored (account, name) entitlements include all purchased entitlements."""
         for account, names in self.rights.items():
             for name in sorted(names):
                 if (account, name) not in stored:
@@ -142,7 +142,7 @@ class Write:
 
 @define(eq=False)
 class Register:
-    """Checks values that are replaced as a whole.
+    """Checks values that each write replaces completely, such as a loadout.
 
     A read must return the last value, or a value whose write was pending during the read.
     """
@@ -208,9 +208,10 @@ class Slots:
 
 @define(eq=False)
 class Link:
-    """A slayer link, from its invite on: ``made`` is the outcome of its acceptance.
+    """A slayer link, from its invite to its removal.
 
-    ``ended`` is the outcome of its removal. Both are ``REFUSED`` until a request is sent.
+    ``made`` is the outcome of the request that accepts the invite, and ``ended`` is the outcome of
+    the removal. Both are ``REFUSED`` until such a request is sent.
     """
 
     id: str
@@ -222,7 +223,7 @@ class Link:
 
 @frozen
 class LinkRow:
-    """One side of an active link, as stored or shown."""
+    """One side of an active link, as the database stores it or the host shows it."""
 
     account: str
     linked: str
@@ -232,7 +233,7 @@ class LinkRow:
 
 @define(eq=False)
 class Links:
-    """Checks slayer links: a link has two sides or none, and uses a free slot on each side."""
+    """Checks that a slayer link has two sides or none, and fills one free slot of each player."""
 
     wrong: Violations
     known: dict[str, Link] = field(factory=dict)

@@ -1,9 +1,9 @@
 """The simulated host: every service's real code, each in its own simulated process.
 
-The simulation has no sockets and no threads, because the order of events must follow from the seed.
-There is no TLS between relay and gateway, because OpenSSL draws its own random numbers;
-``tests/relay`` and ``tests/live`` test TLS. The log file and the programs that change a firewall
-are left out, too.
+The simulation has no sockets and no threads, because the order of events must depend only on the
+seed. There is no TLS between relay and gateway, because OpenSSL draws its own random numbers;
+``tests/relay`` and ``tests/live`` test TLS. The simulation also leaves out the log file and the
+programs that change a firewall.
 """
 
 from collections.abc import Callable, Iterable
@@ -180,7 +180,7 @@ class SimHost:
         }
 
     def boot(self, name: str) -> None:
-        """Start one service, as the stack does after the service has died."""
+        """Start one service, as ``svc-stack`` does after the service has died."""
         process = Process(self.world, self.network, name, address=PUBLIC)
         self.processes[name] = process
         process.program = made = self._starters()[name](process)
@@ -188,7 +188,7 @@ class SimHost:
         made.startService()
 
     def kill(self, name: str, back_in_s: float = 2.0) -> None:
-        """Kill a service as a crash would; the stack restarts it."""
+        """Kill a service as a crash would; the simulated stack restarts the service."""
         process = self.processes[name]
         if not process.dead:
             process.die()
@@ -196,7 +196,7 @@ class SimHost:
         self.world.later(back_in_s, lambda: self._again(name))
 
     def stop(self, name: str, back_in_s: float, back: Callable[[], None] = lambda: None) -> None:
-        """Stop a service as the stack does and start it again; then call ``back``.
+        """Stop a service and start it again, as ``svc-stack`` does; then call ``back``.
 
         A service that does not stop in time is killed.
         """
@@ -256,7 +256,7 @@ class SimHost:
     def _board(
         self, reactor: Process, wall_clock: Callable[[], float]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the board of a metagame and the services it needs."""
+        """Return a metagame's live-state board, and the services that the board needs."""
         if not self.shared:
             self.board = (RehearsedBoard if self.rehearsed else MemoryBoard)(wall_clock)
             return self.board, ()
@@ -394,7 +394,7 @@ def _urls(ports: Iterable[int]) -> str:
 
 
 def player_machine(world: World, network: Network, number: int) -> Process:
-    """Return the process of a player's relay, on a PC of its own that is not the host's machine."""
+    """Return the process of a player's relay, which runs on the player's own PC."""
     address = f"198.51.{100 + number // 200}.{1 + number % 200}"
     machine = f"pc-{number}"
     if (machine, "host") not in network.routes:

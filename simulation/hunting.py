@@ -20,7 +20,7 @@ BOARD = 4  # bounties of a player at a time
 
 
 async def served(me: SimPlayer, method: str, path: str, body: Any = None) -> Reply | None:
-    """Send a request from the player's game server; None if the player is on no game server."""
+    """Send a request from the player's game server; return None if there is no such server."""
     server = me.place
     if server is None or not server.plays:
         return None
@@ -90,7 +90,7 @@ async def loot(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def bounty(me: SimPlayer, dice: random.Random) -> None:
-    """Write a bounty, sometimes followed by an older version, which must change nothing."""
+    """Write a bounty; sometimes write an older version afterwards, which the host must ignore."""
     if not on_hunt(me):
         return
     slot, boards, account = dice.randrange(BOARD), me.history.boards, me.account
@@ -125,7 +125,7 @@ async def choose_pass(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def unlock(me: SimPlayer, dice: random.Random) -> None:
-    """Unlock a loadout slot and make it the active one."""
+    """Unlock a loadout slot and make it the active slot."""
     if not on_hunt(me) or not me.character:
         return
     account, character = me.account, me.character

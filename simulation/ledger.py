@@ -1,8 +1,8 @@
 """The ledger of the simulation: the real database writer and reader, without their threads.
 
-``db/sqlite.py`` defines how batches are run, rolled back and answered. This module decides when a
-batch runs, how long its commit takes, and which disk faults affect it. The database outlives its
-process. It is in memory, and spills to a file when it grows large.
+``db/sqlite.py`` defines how a batch runs, how it is rolled back, and how callers get the results.
+This module decides when a batch runs, how long its commit takes, and which disk faults affect it.
+The database outlives its process. It is in memory, and spills to a file when it grows large.
 """
 
 import hashlib
@@ -124,18 +124,18 @@ class Disk:
         self.raw.execute("PRAGMA foreign_keys=ON")
 
     def wrote(self, statement: str) -> None:
-        """Add a writer's statement to the digest, which must be the same for the same seed."""
+        """Add a writer's statement to the run's digest; equal seeds must give equal digests."""
         if statement[:6] in _WRITES:
             self.digest.update(statement.encode("utf-8", "surrogatepass"))
 
     def fill(self) -> None:
-        """Allow no further pages: SQLite then fails and rolls back as on a full disk."""
+        """Stop the database from growing: SQLite then fails and rolls back as on a full disk."""
         pages = self.raw.execute("PRAGMA page_count").fetchone()[0]
         self.raw.execute(f"PRAGMA max_page_count={pages}")
         self.filled = True
 
     def make_room(self) -> None:
-        """Allow further pages again."""
+        """Allow the database to grow again."""
         self.raw.execute(f"PRAGMA max_page_count={ROOM}")
         self.filled = False
 
@@ -149,7 +149,7 @@ class Disk:
         self.fail_in, self.stays_bad, self.only_writes, self._bad = -1, False, False, None
 
     def failing_job(self, work: Work[T]) -> Work[T]:
-        """Wrap a job so that its second or third write fails, even when the job is retried."""
+        """Wrap a job so that its second or third write fails, also when the job is retried."""
         number = self.world.weather.choice((2, 2, 3))
 
         def failing(tx: Any) -> T:
@@ -162,7 +162,7 @@ class Disk:
         return failing
 
     def statement(self, which: Any) -> None:
-        """Raise if the next statement must fail."""
+        """Raise a disk error if this statement must fail."""
         writes = getattr(which, "is_dml", False)
         if writes and self._job_left > 0:
             self._job_left -= 1
@@ -183,7 +183,7 @@ class Disk:
         return list(self.each(query, *values))
 
     def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows that ``rows`` returns, one by one: a list could fill the memory."""
+        """Yield the rows that ``rows`` returns one by one, because a list could fill the memory."""
         return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:
@@ -228,7 +228,7 @@ class _BadSync:
 
 
 class InlineWorker(Worker):
-    """The worker without its thread: batches run as timers of the simulated world."""
+    """A database worker without a thread: batches run as timers of the simulated world."""
 
     def __init__(self, disk: Disk, connection: Connection, reactor: Any, *, writes: bool) -> None:
         super().__init__("simulated", connection, reactor, writes=writes)

@@ -35,7 +35,7 @@ def check_shown(me: SimPlayer, links: list[dict[str, Any]]) -> None:
 
 
 def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Record the shown invites; return those that the player can answer."""
+    """Record the invites that the player is shown, and return those that the player can answer."""
     received = [invite for invite in invites if invite["direction"] == "Received"]
     for invite in received:
         me.history.links.invited(invite["link_id"], me.account, invite["account_id"])

@@ -1,4 +1,4 @@
-"""Checks of the board at the end: it has no players left, and its entries are consistent."""
+"""Checks of the live-state board at the end of a run: no players, and consistent entries."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The machines of a simulated Docker Swarm: what runs there, and what breaks there."""
+"""The machines of a simulated Docker Swarm: the game servers on them, and their failures."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SimSwarm(FakeSwarm):
     excused_until: float = 0.0  # a rare event ended a game server
 
     def tick(self) -> None:
-        """Let the swarm work once, and call this again after ``STEP_S``."""
+        """Advance the swarm by one step, and schedule the next step in ``STEP_S`` seconds."""
         if not self.away:
             for task in self.tasks:
                 server = self.containers.get(task["ID"])
@@ -124,7 +124,7 @@ class SimSwarm(FakeSwarm):
             self.at_launch = None
 
     def _start(self, task: Json) -> None:
-        """Start a task's program when it is ready, or now if its machine is being cut off."""
+        """Start a task's program if it is ready, or if its machine is being cut off."""
         if "known" in task or self.world.now >= task["ready_at"]:
             super()._start(task)
 
@@ -137,13 +137,13 @@ class SimSwarm(FakeSwarm):
             super()._stop(task)
 
     def _delete(self, table: dict[str, Json], name: str) -> None:
-        """Delete a service or secret; a waiting task of the service may get memory just before."""
+        """Delete a service or secret; first free memory if a task of the service waits for it."""
         if any(task["Status"]["State"] == "pending" for task in self._tasks_of(name)):
             self.make_room()
         super()._delete(table, name)
 
     def make_room(self) -> None:
-        """Undo ``crowded``; waiting tasks get memory at once."""
+        """End the lack of memory (``crowded``), and place the tasks that wait for memory."""
         if self.crowded:
             self.crowded = False
             for task in self.tasks:
@@ -216,7 +216,7 @@ class SimSwarm(FakeSwarm):
     # -- faults ------------------------------------------------------------------
 
     def on(self, node: str) -> list[GameServer]:
-        """Return the game servers that really run on a machine, whatever the manager knows."""
+        """Return the game servers that run on a machine, even if the manager cannot reach it."""
         return [
             server
             for server in self.servers.started.values()
@@ -282,7 +282,7 @@ class SimSwarm(FakeSwarm):
         super()._move_from(node)
 
     def drain(self, node: str, *, on: bool) -> None:
-        """Drain a machine, or undo that, as the owner does; try again until it has worked."""
+        """Drain a machine as the owner does, or end its drain; retry until the drain has ended."""
         is_active = self.availability.get(node, "active") == "active"
         if node not in self.machines or is_active != on:
             return

@@ -1,4 +1,7 @@
-"""The history of guilds as the players saw them: one guild per player, with one leader."""
+"""The history of guilds, as the players saw them.
+
+A player has at most one guild, and a guild has one leader.
+"""
 
 from collections.abc import Iterable
 
@@ -88,7 +91,10 @@ class Memberships:
             self.of.answered(write, state, now)
 
     def shown(self, account: str, roll: Roll | None, began: float) -> None:
-        """Check the guild shown to the player after a request at ``began``; None: no guild."""
+        """Check the guild that the player was shown after a request at ``began``.
+
+        ``roll`` is None if the player was shown no guild.
+        """
         self.of.read(account, NONE if roll is None else roll.name, began)
         if roll is None:
             return

@@ -51,7 +51,7 @@ class Listener:
 
 @define(eq=False)
 class Network:
-    """The listeners and connections; ``sent`` is called for every delivery."""
+    """The simulated network's listeners and connections; each delivery calls ``sent``."""
 
     world: World
     sent: Callable[[int, str, bytes], None]
@@ -88,9 +88,10 @@ class Network:
         listener.process.listening.pop(listener.address.port, None)
 
     def isolate(self, process: Any, machine: str, spared: int | None = None) -> None:
-        """Disconnect the process from the machine until ``join``; others still reach the machine.
+        """Disconnect the process from the machine until ``join``; other processes stay connected.
 
-        ``spared`` is the number of a connection that survives; the oldest has the number 0.
+        ``spared`` is the number of a connection that survives; the oldest connection has the number
+        0.
         """
         self._apart[process.name, machine] = None
         there = [end for end in process.ends.values() if end.far_end.process.machine == machine]
@@ -103,7 +104,7 @@ class Network:
         self._apart.pop((process.name, machine), None)
 
     def connect(self, process: Any, host: str, port: int, attempt: Connector) -> None:
-        """Open a connection and notify the attempt of the outcome."""
+        """Open a connection, and report the outcome to ``attempt``."""
         local = host.startswith("127.") or host in ("localhost", "::1")
         machine = process.machine if local else self._machines.get(host, host)
         wait = self.latency(process.machine, machine)
@@ -239,7 +240,7 @@ class Connector:
             self.factory.doStop()
 
     def made(self, end: End) -> Any:
-        """Return the protocol of the near end of the new connection."""
+        """Return the protocol of this end of the new connection."""
         self._decided()
         self._end = end
         return self.factory.buildProtocol(end.peer)

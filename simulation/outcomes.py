@@ -8,7 +8,7 @@ ACKED, REFUSED, UNKNOWN = "acked", "refused", "unknown"
 
 
 def outcome(status: int) -> str:
-    """Return the outcome of a request by its reply's status; after a 5xx the outcome is unknown."""
+    """Return the outcome of a request from its reply's status; a 5xx leaves the outcome unknown."""
     return ACKED if status < 300 else REFUSED if status < 500 else UNKNOWN
 
 

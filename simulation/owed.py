@@ -1,4 +1,4 @@
-"""The results of acknowledged requests that must be visible to another player."""
+"""Acknowledged party invites, which the invited players must be shown."""
 
 from collections.abc import Callable, Collection
 
@@ -13,7 +13,7 @@ INVITE_S = 60.0  # within this time only the two players end an invite
 class Invite:
     """A party invite that was acknowledged at ``at``.
 
-    ``still`` returns whether both players have since stayed online and in their parties.
+    ``still`` returns whether both players have stayed online and in their parties since then.
     """
 
     party: str

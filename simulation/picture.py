@@ -1,4 +1,4 @@
-"""The timeline of a run, with places and faults: as text, or as an HTML page with an SVG."""
+"""The timeline of a run: the players' places and the faults, as text or as HTML with an SVG."""
 
 from html import escape
 
@@ -52,7 +52,7 @@ def text(result: Result) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return the hours, minutes and seconds since the start."""
+    """Return the seconds as ``hours:minutes:seconds``."""
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
@@ -105,7 +105,7 @@ def svg(result: Result) -> str:
 
 
 def _faults(broken: list[Moment], scale: float, bottom: int) -> list[str]:
-    """Return a mark for each moment with faults; where there is no room, it has no number."""
+    """Return a line for each moment with faults; the line has no number where there is no room."""
     down = bottom if len(broken) <= FEW else TOP - 2
     parts, free = [], 0.0
     for number, moment in enumerate(broken, 1):

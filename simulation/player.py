@@ -231,7 +231,7 @@ class SimPlayer:
         return dice.choice(known) if known else None
 
     def switched_off(self) -> None:
-        """Stop the game in the middle of its actions."""
+        """Forget the session of a PC that was switched off; pending actions then stop."""
         self.sitting += 1
         self.token, self.where, self.place, self.party = "", "away", None, ""
         if self.chat is not None:
@@ -251,7 +251,7 @@ class SimPlayer:
 
 
 async def together(me: SimPlayer, works: list[Any]) -> None:
-    """Run all ``works`` concurrently; wait for all of them, and raise the first exception."""
+    """Run ``works`` concurrently, wait until all have ended, and raise the first exception."""
     running = [Deferred.fromCoroutine(work) for work in works]
     failed: Exception | None = None
     for work in running:

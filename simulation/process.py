@@ -1,4 +1,4 @@
-"""A simulated process of the host: the reactor that its code uses. The process can be killed."""
+"""A simulated process that can be killed: the reactor that the process's code uses."""
 
 from collections.abc import Callable
 from typing import Any

@@ -122,7 +122,10 @@ class Result:
 
 @define(eq=False)
 class Run:
-    """One run; ``turn`` gets the completed fraction and returns whether to end early."""
+    """One run of a scenario.
+
+    ``turn`` is called with the completed fraction, and returns whether to end the run early.
+    """
 
     scenario: Scenario
     turn: Turn = lambda part: False
@@ -251,7 +254,7 @@ class Run:
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
         """Return a function that queues all steps up to a given time.
 
-        A step runs before all timers for the same time that are set after this call.
+        A step runs before any timer for the same time that is set after this call.
         """
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
@@ -302,7 +305,7 @@ class Run:
         self.history.chat.forget(self.world.now - FOLD_S / 2, self.world.now)
 
     def _settle(self) -> None:
-        """Wait until all actions end, read what each player is shown, then log all players off."""
+        """Wait until all actions end, read what each player sees, then log all players off."""
         self._rest(QUIET_S)
         for player in self.players:
             if player.key:
@@ -343,7 +346,7 @@ class Run:
         self.history.parties.compared(shown)
 
     def _rest(self, seconds: float) -> None:
-        """Let ``seconds`` pass, and up to 200 s more while players still have pending actions."""
+        """Let ``seconds`` pass, then up to 200 s more until no player has a pending action."""
         least = int(seconds / 20)
         for number in range(least + 10):
             if number > least and not any(player.busy for player in self.players):

@@ -24,9 +24,10 @@ def shared(seed: int) -> bool:
 
 @frozen
 class Step:
-    """A step of the script: ``at`` seconds after the start, ``who`` does ``what``.
+    """A step of the script.
 
-    ``dice`` seeds the random numbers of the action.
+    At ``at`` seconds after the start, the player ``who`` (or ``HOST``) does ``what``. ``dice``
+    seeds the random numbers of the action.
     """
 
     at: float
@@ -57,7 +58,7 @@ def script(
 
 @frozen
 class Script:
-    """The steps of a run in order, and their number.
+    """The steps of a run in order, and the number of steps.
 
     A seed's steps are generated on demand and only once: the steps of a long run would fill the
     memory.
@@ -133,7 +134,7 @@ def _of_player(
 def _troubles(
     seed: int, players: int, seconds: float, draw: random.Random, *, swarm: bool
 ) -> list[Step]:
-    """Return the faults, and the steps of impatient players who leave and return."""
+    """Return the steps that cause faults, each with steps of impatient players soon after it."""
     steps: list[Step] = []
     often = _faults(seed, draw, swarm=swarm)
     every_s = draw.choice((80.0, 240.0, 240.0))

@@ -35,7 +35,7 @@ def command(scenario: Scenario, file: str = "") -> str:
 
 
 def failure_report(result: Result, steps: list[Step]) -> str:
-    """Return a test's failure text: violations, fewest steps, and the commands to repeat them."""
+    """Return a test's failure text: violations, fewest steps, and commands to repeat the run."""
     scenario, file = result.scenario, f"seed-{result.scenario.seed}.steps"
     wrong = "\n".join(f"  {violation.at:.0f} s {violation}" for violation in result.violations[:5])
     lines = "\n".join(f"  {step.line()}" for step in steps)
@@ -70,7 +70,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Shorten the list by ddmin: leave out parts as long as ``breaks`` is true for the rest."""
+    """Shorten the list by ddmin: leave out parts while ``breaks`` is true for the other steps."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

@@ -22,8 +22,8 @@ async def poll_party(me: SimPlayer, dice: random.Random) -> None:
 async def party_of(me: SimPlayer) -> dict[str, Any] | None:
     """Request and return the party that the player is shown.
 
-    The added key ``moves`` is how often the player had changed the party before the request; -1 if
-    unknown.
+    The key ``moves``, which is added to the reply, says how often the player had changed the party
+    before the request. It is -1 if this number is unknown.
     """
     moves = -1 if _astray(me) else me.moves
     reply = await me.ask("POST", "/party", {})
@@ -40,9 +40,10 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
 
 
 def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) -> May:
-    """Return a function that allows 400 and 403 unless the player leads the shown party.
+    """Return a function that allows 400 and 403, unless the player certainly leads the party.
 
-    ``moves`` is how often the request itself lets the player change the party.
+    ``party`` is the party as shown to the player. ``moves`` is how many changes of the player's
+    party the request itself causes.
     """
     leads, then = False, 0
     if party is not None and party["moves"] >= 0:
@@ -51,7 +52,7 @@ def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) 
 
 
 async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | None) -> bool:
-    """Invite a player into the shown party; return whether the invite was acknowledged."""
+    """Invite another player into the party; return whether the invite was acknowledged."""
     party, still = me.party, _stays(me, invited)
     call = requests.invite(invited.account, party)
     reply = await me.ask(*call, may=unless_leading(me, shown))
@@ -89,7 +90,7 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
-    """Invite more players than a party has seats; all accept concurrently."""
+    """Invite more players than a party has seats; the invited players accept concurrently."""
     shown, party = await party_of(me), me.party
     if not party:  # quit meanwhile, or the host is away
         return

@@ -235,7 +235,7 @@ class FakeSwarm:
         """A hook for subclasses, called when a task's program ends."""
 
     def changed(self) -> None:
-        """A hook for subclasses, called when followers of the engine's events must get one."""
+        """A hook for subclasses, called when followers of the engine's events must get an event."""
 
     def free(self, node: str) -> int:
         """Return how many MB of a machine's memory no task has reserved."""
@@ -267,14 +267,14 @@ class FakeSwarm:
         task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
 
     def start_unseen(self, node: str) -> None:
-        """Start what a machine received before it was cut off; the manager does not see this."""
+        """Start the tasks that a machine received before it was cut off, unseen by the manager."""
         for task in self._tasks_on(node):
             if task["Status"]["State"] == "preparing" and task["DesiredState"] == "running":
                 task["known"] = task["Status"]
                 self._start(task)
 
     def lose(self, node: str) -> None:
-        """Lose a machine; the swarm moves its city and dojo, but never a hunt."""
+        """Mark a machine as lost; the swarm moves the machine's city and dojo, but never a hunt."""
         if node not in self.unreachable:
             self.start_unseen(node)
         self.down.add(node)
@@ -282,7 +282,7 @@ class FakeSwarm:
         self.changed()
 
     def recover(self, node: str) -> None:
-        """Bring a machine back; programs that should no longer run there are stopped."""
+        """Reconnect a lost machine; the programs that should no longer run there are stopped."""
         self.down.discard(node)
         self.unreachable.discard(node)
         for task in self._tasks_on(node):

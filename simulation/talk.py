@@ -1,4 +1,4 @@
-"""The history of the chat as players received it: one order, no repeated and no lost lines."""
+"""The history of the chat as players received it: lines in one order, none repeated or lost."""
 
 from collections.abc import Callable, Collection
 from graphlib import CycleError, TopologicalSorter
@@ -15,7 +15,7 @@ LATE_S = 300.0  # the deadline of echo or refusal, even during faults
 
 @define(eq=False)
 class Listening:
-    """A chat session's stay in a room: the received lines, and the time of entry."""
+    """A chat session's time in a room: when it entered and left, and the lines it received."""
 
     since: float
     lines: list[str] = field(factory=list)
@@ -24,7 +24,7 @@ class Listening:
 
 @define(eq=False)
 class ChatHistory:
-    """Checks the chat: one order, no repeats, and no lines that reach only some of the players."""
+    """Checks that chat lines reach every player of a room, in the same order, and only once."""
 
     wrong: Violations
     rooms: dict[str, dict[str, list[Listening]]] = field(factory=dict)  # room -> listener
@@ -44,7 +44,7 @@ class ChatHistory:
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
-        """Record that a session entered the room and must now receive each of its lines."""
+        """Record that a session entered the room; the session must receive each later line."""
         self.left(room, who, now)
         self.rooms.setdefault(room, {}).setdefault(who, []).append(Listening(now))
 
@@ -108,7 +108,7 @@ class ChatHistory:
             self._settled(line)
 
     def refuses(self, line: str) -> None:
-        """Record that the host told the sender that a line was rejected."""
+        """Record that the host told a sender that the line was rejected."""
         self.whispered_to.pop(line, None)
         if line in self.owed:
             self.refused.add(line)

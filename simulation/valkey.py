@@ -267,7 +267,7 @@ class SimValkey:
             self._put(members, member, score if value else _NOTHING)
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write a value; keep the previous value as long as a replica may lag, for ``_forget``."""
+        """Write a value; ``_forget`` can restore the previous value while a replica may lag."""
         now = self.world.now
         self._journal.append((now, table, key, table.get(key, _NOTHING)))
         while self._journal[0][0] < now - BEHIND_S:

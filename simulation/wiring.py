@@ -1,4 +1,4 @@
-"""Replacements for a simulated host's surroundings: keys, firewall, files and treq client."""
+"""Replacements for the keys, firewall, files and treq client that a simulated host uses."""
 
 import base64
 import hashlib
@@ -115,7 +115,7 @@ class FakeFirewall:
         self.rule = rule
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether exactly this rule is in force."""
+        """Return whether the firewall has exactly this rule."""
         return self.rule == rule
 
     def describe(self, rule: Rule) -> str:
@@ -143,7 +143,7 @@ class MemoryState:
 
 @frozen
 class NoAudit:
-    """An audit log that writes nothing, because the history records more."""
+    """An audit log that writes nothing, because the simulation's history records more."""
 
     path: Path = Path("audit.log")
 
@@ -177,7 +177,7 @@ class PlainListener(Service):
 
 
 class Admitting(ChannelFactory):
-    """A factory that asks the policy before it accepts, like ``edge.tls.TlsFactory``."""
+    """A factory that accepts the connections its policy admits, like ``edge.tls.TlsFactory``."""
 
     def buildProtocol(self, addr: Any) -> Any:
         """Return the protocol of an admitted connection; None rejects the connection."""
@@ -189,7 +189,7 @@ class _InMemory(ServedGameFiles):
     """Game files in memory, so that no run leaves a folder behind."""
 
     def check(self) -> None:
-        """Do nothing: there is nothing to compare."""
+        """Do nothing: files in memory are always present."""
 
     def open(self, entry: ManifestEntry) -> BinaryIO:
         return BytesIO(FILES[entry.path])

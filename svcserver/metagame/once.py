@@ -15,8 +15,8 @@ A later attempt reads that result, and ``work`` does not run again. Reply and si
 the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
 runs like a first attempt.
 
-A transaction of the board (the store of live state) publishes the changes itself, exactly once. So
-later attempts need no stored result to send signals.
+A transaction of the board (the store of live state) publishes its changes itself. So later attempts
+need no stored result to send signals.
 """
 
 from __future__ import annotations

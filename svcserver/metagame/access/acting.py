@@ -66,7 +66,7 @@ class Acting:
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Return the account to write for: ``named``, or the token's account if it is None."""
+        """Return the account to write for: ``named``, or the token's account for None."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (

@@ -115,9 +115,9 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """End a correction; ``stored`` says whether this process could store the epoch.
+        """End a correction; ``stored`` says whether this process has stored the epoch.
 
-        It could not if another process changed the stored epoch meanwhile.
+        ``stored`` is False if another process changed the stored epoch meanwhile.
         """
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:

@@ -150,7 +150,7 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """Return the gate of a running service; it gets local addresses from the system."""
+        """Return the gate of a running service, which asks the system for local addresses."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
@@ -219,7 +219,7 @@ class Gate:
         return caller
 
     def _attempt(self, row: Row, request: HttpRequest, caller: Caller) -> Attempt | None:
-        """Return the request's id and attempt number, or None if it did not come from the gateway.
+        """Return the request's id and attempt number, or None if the gateway did not send them.
 
         Raises AnsweredError if the gateway repeats a request to a route marked ``Again.NEVER``.
         """

@@ -34,7 +34,7 @@ class Origin:
         return self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if an address of this machine sent the request, even if it is a local proxy."""
+        """True if an address of this machine sent the request; the sender may be a local proxy."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:

@@ -217,7 +217,7 @@ class SqlAccounts:
     tx: sa.Connection
 
     def find(self, account_id: object) -> Account | None:
-        """Return the account with this id, or None if no account has it or it is malformed."""
+        """Return the account with this id, or None if the id is unknown or malformed."""
         if not is_account_shaped(account_id):
             return None
         return _account(self.tx.execute(_BY_ID, {"account_id": account_id}).first())

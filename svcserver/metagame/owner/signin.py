@@ -46,8 +46,8 @@ from svcserver.web.routes import EMPTY_OBJECT, NO_STORE, Answer
 class WhoIsIn(TypedDict):
     """The signed-in account and its role.
 
-    The CSRF token (``Word``) is sent only once, together with the cookie. The page returns it in
-    the header ``x-svc-dashboard`` of every request.
+    The CSRF token (``Word``) is sent only once, together with the cookie. The page sends the token
+    in the header ``x-svc-dashboard`` of every request.
     """
 
     UserId: str

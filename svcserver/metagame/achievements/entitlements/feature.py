@@ -192,7 +192,7 @@ class SqlEntitlements:
     def active(self, account_id: AccountId, now: float) -> set[str]:
         """Return the names of the entitlements in force at ``now`` (epoch seconds).
 
-        This includes ``self.defaults``, even if they are not stored yet.
+        The result includes ``self.defaults``, even if these are not stored yet.
         """
         held, at = self.all(account_id), round(now * 1000)
         fresh = rules.missing_defaults(held, self.defaults)

@@ -149,8 +149,8 @@ def _check_against(stored: SeasonState, sent: SeasonState, registry: SeasonRegis
 def soft_breaks(season: Season, registry: SeasonRegistry, sent: SeasonState) -> list[str]:
     """Describe each soft rule that a save breaks.
 
-    A save that breaks a soft rule is inconsistent, for example because it spends more talent points
-    than it has levels. It is refused only with ESCALATION_STRICT.
+    A save that breaks a soft rule is inconsistent, for example because its talents cost more points
+    than its level gives. Such a save is refused only with ESCALATION_STRICT.
     """
     broken = []
     if sent.level < registry.max_level and sent.xp >= registry.level_costs[sent.level]:

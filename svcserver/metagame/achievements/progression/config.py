@@ -41,9 +41,9 @@ Sent = tuple[Path, Mapping[str, Any]]
 
 
 def load(folder: str | None, active: str) -> Tracks:
-    """Load the built-in tracks and the folder's files; raises BadData for an invalid file.
+    """Load the built-in tracks and the folder's files.
 
-    Also raises BadData if ``active`` is not a configured track.
+    Raises BadData for an invalid file, and if ``active`` is not a configured track.
     """
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:

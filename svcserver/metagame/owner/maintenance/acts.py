@@ -182,7 +182,8 @@ class Maintenance:
     async def _as_kept(self) -> Drain | None:
         """Return the mode stored in the database.
 
-        If the board has another mode, for example none after a crash, copy the stored mode to it.
+        If the board has another mode, for example none after a crash, copy the stored mode to the
+        board.
         """
         shown = await self.current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())

@@ -35,7 +35,7 @@ class SqlMaintenance:
         return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
 
     def put(self, drain: Drain | None) -> None:
-        """Store the mode, with ``since`` rounded to milliseconds; if it is None, delete the row."""
+        """Store the mode, with ``since`` rounded to milliseconds, or delete the mode for None."""
         if drain is None:
             _KEPT.put(self.tx, None)
             return

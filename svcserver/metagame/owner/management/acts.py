@@ -145,8 +145,8 @@ class OnlinePlayers:
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
         """Return ``sent`` if the player is in a hunt, else None.
 
-        This is the case if the last heartbeat came from a hunt, and if the game server to which
-        the player was sent runs a hunt.
+        The player is in a hunt if the last heartbeat came from a hunt, and if the game server to
+        which the player was sent runs a hunt.
         """
         if place(beat.map, beat.state, self.settings.city_map) is not Place.HUNT:
             return None

@@ -105,7 +105,7 @@ class CarriedLoadout:
 class Carried:
     """A character in a passport; ``data`` is its unparsed document.
 
-    ``items`` or ``loadout`` is None if the passport does not contain it.
+    ``items`` or ``loadout`` is None if the passport does not contain this part.
     """
 
     name: str

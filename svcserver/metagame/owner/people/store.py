@@ -163,7 +163,7 @@ class SqlPeople:
 def remove(tx: sa.Connection, ended: EndedSessions) -> int:
     """Delete all rows of an account, and invalidate its tokens; return the number of rows.
 
-    End the account's sessions before you call this.
+    End the account's sessions before you call this function.
     """
     bury(tx, ended.account_id, ended.not_before)
     return erase(tx, ended.account_id)

@@ -75,7 +75,7 @@ class MatchmakingActs:
     async def poll(self, player: AccountId) -> tuple[MatchEntry, MatchState]:
         """Return the player's entry and its state; raises Missing.
 
-        This also starts or retries the launch when it is due.
+        If a launch or a retry is due, the poll starts it.
         """
         entry = await self._begun(lambda transaction: self._asked(transaction, player))
         if entry.match.party_id is not None:

@@ -114,8 +114,8 @@ class Matchmaker:
     def _again(self, player: AccountId, match: Match) -> MatchEntry:
         """Return a new entry of the player in the same match.
 
-        If the player was already sent to the match's game server, the player gets its address again
-        only after SENT_AGAIN_S seconds.
+        If the player was already sent to the match's game server, the player gets the server's
+        address again only after SENT_AGAIN_S seconds.
         """
         if not self._is_in(player, match):
             self._leave(player)

@@ -1,10 +1,10 @@
 """Access control of the fleet's listener: what a node may do.
 
-A node proves itself with its certificate. Its game servers may then do what game servers of this
-machine may do, with these limits. They need the launch key of a game server that is still running
-on this node. They may act only for the players who were sent to that game server. A hunt may also
-act for the players of its launch, because without Valkey a restart of the metagame deletes the
-match.
+A node proves its identity with its certificate. The node's game servers may then do what game
+servers of this machine may do, with these limits. A game server needs the launch key of a game
+server that is still running on this node. It may act only for the players who were sent to that
+game server. A hunt may also act for the players of its launch, because without Valkey a restart of
+the metagame deletes the match.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def is_served(row: Row) -> bool:
 class NodeGate:
     """The gate of the fleet's listener.
 
-    It applies the rules for nodes; ``gate`` then applies the rules for all game servers.
+    This gate applies the rules for nodes; ``gate`` then applies the rules for all game servers.
     """
 
     gate: Gate

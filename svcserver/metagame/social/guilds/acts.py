@@ -44,7 +44,7 @@ def check_names(
 ) -> tuple[str, str]:
     """Return the name and nameplate if both are allowed and free.
 
-    Otherwise raises the error of the first check that fails.
+    Raises the error of the first check that fails.
     """
     name = names.name_of(words, name)
     if guilds.name_is_taken(name):
@@ -277,7 +277,7 @@ class GuildActs:
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check whether the account could found this guild; store the name if it is valid.
 
-        The method ``found`` later requires a stored name.
+        The method ``found`` later looks for the stored name.
         """
         pair = await self.data.read(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)

@@ -174,9 +174,9 @@ def check_invite_limits(
 ) -> None:
     """Raise an error if the guild may not invite the player now.
 
-    The error is Conflict if an invite is open already. It is TooMany if the player has declined
-    recently, or if the guild has too many open invites. ``previous`` is the guild's last invite to
-    the player; ``sent`` are all invites of the guild.
+    The error is Conflict if an invite is open already. The error is TooMany if the player has
+    declined recently, or if the guild has too many open invites. ``previous`` is the guild's last
+    invite to the player; ``sent`` are all invites of the guild.
     """
     if previous is not None and previous.is_open(at):
         raise Conflict("This player is already invited.", code=REDUNDANT)
