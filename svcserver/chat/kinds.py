@@ -1,8 +1,7 @@
 """The table of room kinds. Spec: 2 §4 Chat, rooms.
 
 To add a kind, add a row. If the kind restricts who may enter, the row has a rule. The rule uses a
-method of ``ports.Memberships`` for state in memory, or a field of ``ports.About`` for data in the
-database.
+method of ``ports.Memberships`` for state in memory, or ``About.rooms`` for data in the database.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,5 +34,7 @@ KINDS: Mapping[str, RoomKind] = {
     "Hunt": RoomKind(),
     "General": RoomKind(hyphen=False),
     "Party": RoomKind(lambda memberships, account, _, room: memberships.party_of(account) == room),
-    "Guild": RoomKind(lambda _, account, about, room: about.guild == room, by_about=True),
+    "Guild": RoomKind(
+        lambda _, account, about, room: ("Guild", room) in about.rooms, by_about=True
+    ),
 }

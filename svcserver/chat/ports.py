@@ -15,14 +15,15 @@ class BadToken(Exception):
 
 @frozen
 class About:
-    """An account's name, guild, friends and blocks, as read at one moment.
+    """An account's name, rooms, friends and blocks, as read at one moment.
 
-    A ``muted`` account may read, but not write. The same applies to its sessions from a network
-    in ``muted_from``.
+    ``rooms`` has the kind and id of each closed room that the account may enter because of data in
+    the database, such as its guild's room. A ``muted`` account may read, but not write. The same
+    applies to its sessions from a network in ``muted_from``.
     """
 
     name: str
-    guild: str | None = None
+    rooms: frozenset[tuple[str, str]] = frozenset()
     friends: frozenset[AccountId] = frozenset()
     blocks: frozenset[AccountId] = frozenset()
     blocked_by: frozenset[AccountId] = frozenset()

@@ -273,13 +273,15 @@ class ChatServer:
                 self.room_access.evict(person)
 
     def on_guild_changed(self, news: GuildChanged) -> None:
-        """Remove accounts that left the guild from the guild's room."""
-        online = self.people.all() if not news.left else ()
-        theirs = [person.account for person in online if person.about.guild == news.guild_id]
-        for account in news.left or theirs:
-            if (person := self.people.get(account)) is not None:
-                if news.guild_id in ("", person.about.guild):
-                    person.change(evolve(person.about, guild=None))
+        """Remove accounts that left the guild from the guild's rooms."""
+        for person in self.people.all() if not news.left else map(self.people.get, news.left):
+            if person is None:
+                continue
+            rooms = person.about.rooms
+            left = {room for room in rooms if news.guild_id in ("", room[1])}
+            if left or news.guild_id == "":  # data that were requested before do not count
+                person.change(evolve(person.about, rooms=rooms - left))
+            if left or news.left:
                 self.room_access.evict(person)
 
     def on_sessions_ended(self, news: SessionsEnded) -> None:

@@ -84,7 +84,7 @@ class ChatGame:
             raise BadToken("expired" if old else "bad-token") from None
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        """Return the account's name, guild, friends, blocks and mutes, read in one transaction."""
+        """Return the account's name, rooms, friends, blocks and mutes, read in one transaction."""
 
         def work(tx: Connection) -> About | None:
             now = self.wall_clock()
@@ -156,7 +156,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
     friends, mute = SqlFriends(tx), SqlSanctions(tx).find(account_id, sanctions.SanctionKind.MUTE)
     return About(
         account.username,
-        guild=None if member is None else member.guild_id,
+        rooms=frozenset() if member is None else frozenset({("Guild", member.guild_id)}),
         friends=frozenset(friends.friends(account_id)),
         blocks=frozenset(friends.blocks(account_id)),
         blocked_by=frozenset(tx.execute(_BLOCKED_BY, {"me": account_id}).scalars()),

@@ -10,6 +10,8 @@ from tests.chat.stanzas import TownTests, evicted, message, not_acceptable, occu
 from tests.chat.town import DOMAIN, Town, account, resource
 from tests.support.proves import proves
 
+GUILD = frozenset({("Guild", "g")})
+
 
 class JoinTests(TownTests):
     @proves("chat: presence to a room (join)")
@@ -100,7 +102,7 @@ class JoinTests(TownTests):
     def test_a_guild_room_is_for_its_members_and_knows_new_ones_at_once(self) -> None:
         client = self.town.bound(1)
         self.assertIn("<forbidden ", client.join("Guild-g")[0])
-        self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], guild="g")
+        self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], rooms=GUILD)
         self.assertIn('code="110"', client.join("Guild-g")[-1])
 
     @proves("state: Chat connection")
@@ -109,7 +111,7 @@ class JoinTests(TownTests):
         for who in (first, second):
             self.town.game.parties[who.account] = "7"
             person = self.town.game.people[who.account]
-            self.town.game.people[who.account] = evolve(person, guild="g")
+            self.town.game.people[who.account] = evolve(person, rooms=GUILD)
         self.town.clock.advance(2)
         for who in (first, second):
             who.join("Party-7")
@@ -129,7 +131,7 @@ class JoinTests(TownTests):
         first, second = self.town.bound(1), self.town.bound(2)
         for who in (first, second):
             person = self.town.game.people[who.account]
-            self.town.game.people[who.account] = evolve(person, guild="g")
+            self.town.game.people[who.account] = evolve(person, rooms=GUILD)
         self.town.clock.advance(2)
         room = f"Guild-g@muc.{DOMAIN}"
         for who in (first, second):
@@ -146,9 +148,11 @@ class JoinTests(TownTests):
 
     def test_membership_is_swept_every_minute(self) -> None:
         client = self.town.bound(1)
-        self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], guild="g")
+        self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], rooms=GUILD)
         client.join("Guild-g")
-        self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], guild=None)
+        self.town.game.people[account(1)] = evolve(
+            self.town.game.people[account(1)], rooms=frozenset()
+        )
         self.town.pass_time(62)
         self.assertTrue(any('code="307"' in text for text in client.heard()))
 
@@ -169,9 +173,9 @@ class JoinTests(TownTests):
         first, second = self.town.bound(1), self.town.bound(2)
         for who in (first, second):
             person = self.town.game.people[who.account]
-            self.town.game.people[who.account] = evolve(person, guild="g")
+            self.town.game.people[who.account] = evolve(person, rooms=GUILD)
             who.join("Guild-g")
-        self.town.game.people[second.account] = evolve(person, guild=None)
+        self.town.game.people[second.account] = evolve(person, rooms=frozenset())
         self.town.clock.advance(2)
         second.whisper(first.jid, "still here")  # for which the game is asked
         second.heard()

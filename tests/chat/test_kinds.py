@@ -9,7 +9,7 @@ from svcserver.chat.ports import About
 from tests.chat.town import ToldGame, account
 
 # in a room of each kind that is not for everyone; a new one adds its own here
-ABOUT, PARTIES = About("Ann", guild="8"), {account(1): "7"}
+ABOUT, PARTIES = About("Ann", rooms=frozenset({("Guild", "8")})), {account(1): "7"}
 MINE = {"Party-7", "Guild-8"}
 
 

@@ -61,7 +61,7 @@ class ChatGameTests(Base):
         made = self.found(self.ann)
         about = self.about(self.ann.id)
         assert about is not None
-        self.assertEqual(about.guild, made)
+        self.assertEqual(about.rooms, {("Guild", made)})
         self.assertEqual(self.about(self.ann.id, self.chat_game(guilds=False)), About("Ann"))
 
     def test_a_token_says_whose_it_is_and_a_bad_one_why(self) -> None:
