@@ -18,7 +18,7 @@ from svcserver.metagame.achievements.entitlements.feature import ENTITLEMENTS
 from svcserver.metagame.belongings.loadouts.store import SqlLoadouts
 from svcserver.metagame.belongings.savehistory.feature import SqlHistories
 from svcserver.metagame.owner.dashboard.differences import MAX_SIZE, Diff, difference
-from svcserver.metagame.owner.dashboard.state import ChatRoom
+from svcserver.metagame.owner.dashboard.state import GUILD_TITLES, ChatRoom
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
 Saved = Callable[[Connection, CharacterId, int], bytes | None]
@@ -39,7 +39,7 @@ class DashboardActs:
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
         """Return the guild ids and names of these chat rooms."""
-        ids = [room.id for room in rooms if room.kind == "Guild"]
+        ids = [room.id for room in rooms if room.kind in GUILD_TITLES]
 
         def work(tx: Connection) -> dict[str, str]:
             guilds = {guild_id: SqlGuilds(tx).guild(guild_id) for guild_id in ids}

@@ -46,6 +46,9 @@ MAX_ROOMS = 200
 MAX_NAMES = 60
 
 
+GUILD_TITLES = {"Guild": "{}"}  # kinds of rooms whose id is a guild's, and their titles
+
+
 @frozen
 class ChatRoom:
     """An occupied chat room; ``id`` is the id of its party or guild, else empty.

@@ -10,7 +10,7 @@ from svcserver.kernel.shapes import AtMost, Opaque
 from svcserver.metagame.accounts.invites import MAX_NEW
 from svcserver.metagame.owner.dashboard.differences import Diff
 from svcserver.metagame.owner.dashboard.history import EVERY_S, HealthSample
-from svcserver.metagame.owner.dashboard.state import ChatFigures, ChatRoom
+from svcserver.metagame.owner.dashboard.state import GUILD_TITLES, ChatFigures, ChatRoom
 from svcserver.metagame.owner.health.rules import upper_bound
 
 ApiDocument = Annotated[dict[str, Any], Opaque("An OpenAPI 3.1 document.")]
@@ -216,8 +216,8 @@ def _room(room: ChatRoom, guilds: Mapping[str, str]) -> RoomReply:
 
 
 def _title(room: ChatRoom, guilds: Mapping[str, str]) -> str:
-    if room.kind == "Guild":
-        return guilds.get(room.id, "A guild")
+    if room.kind in GUILD_TITLES:
+        return GUILD_TITLES[room.kind].format(guilds.get(room.id, "A guild"))
     if room.kind in ("Party", "Hunt"):
         more = " and others" if room.count > TITLED else ""
         return f"{room.kind} of {', '.join(room.names[:TITLED])}{more}"
