@@ -151,7 +151,7 @@ def cure_of_damage(faults: list[str]) -> str:
     if NO_SQLITE in faults:
         return f"correct DATABASE_URL; if it is correct, {restore}"
     if all(fault.endswith(DANGLING) for fault in faults):
-        return f"somebody changed it by hand: undo that; if that is impossible, {restore}"
+        return f"somebody changed the database by hand: undo that; if that is impossible, {restore}"
     return restore
 
 

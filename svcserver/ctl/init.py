@@ -185,10 +185,12 @@ def taken_port(place: PublicAddress, machine: Machine, workers: int = 1) -> str:
     for base in range(FIRST_ALTERNATIVE, FIRST_NO_PORT - PORTS_OF_A_HOST, STEP):
         alternative = evolve(place, ports=Ports.from_base(base), port_given=False)
         if _taken(alternative, machine, workers) is None:
-            cure = f"Make the host with --base-port {base}, whose ports are free, or end it."
+            cure = (
+                f"Make the host with --base-port {base}, whose ports are free, or end that program."
+            )
             break
     else:
-        cure = "End it, or give --base-port another number."
+        cure = "End that program, or give --base-port another number."
     return f"{'UDP port' if udp else 'port'} {port} is taken by {holder_name(holder)}. {cure}"
 
 
@@ -318,11 +320,11 @@ def tell(out: Out, made: CreatedHost, database: str) -> None:
     if (made.folder / LIVE_CONFIG).exists():
         out.text(
             "",
-            "First of all, give the engine the password that init made: copy it to a folder where",
-            "the engine can read it (use the user of your engine: valkey or redis),",
+            "First of all, give Valkey or Redis the password that init made. Copy this file to a",
+            "folder where the server can read it (with Redis, write redis for -o valkey):",
             f"  sudo install -o valkey -m 640 {shlex.quote(str(made.folder / LIVE_CONFIG))}"
             f" {ENGINE_CONFIG}",
-            f"add the line  include {ENGINE_CONFIG}  to its configuration, and restart it.",
+            f"Add the line  include {ENGINE_CONFIG}  to its configuration, and restart the server.",
         )
     tell_my_ip(out, made)
     if address == LOOPBACK:

@@ -310,7 +310,10 @@ def rollback(
     if kick:
         _kick(host, who, reason or "rolled back")
     elif (where := _where(host, who)) is not None:
-        out.text(f"{who.username} is online ({where}): the next save replaces this; see --kick")
+        out.text(
+            f"{who.username} is online ({where}): the next save replaces the restored data; "
+            "see --kick"
+        )
     target = matches[0]["CharacterId"]
     reply: Mapping[str, object]
     if loadouts:

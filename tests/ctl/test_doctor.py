@@ -33,7 +33,7 @@ FAULTS = (  # component, variable, value, fault, cure
     ("gateway", "ALLOWLIST_URL", WRONG_PORT, "leads to port 61009", "to 61005 in gateway"),
     ("content", "METAGAME_URL", WRONG_PORT, "leads to port 61009", "to 61000 in content"),
     ("metagame", "DEPLOYSERVER_URL", "127.0.0.1:61009", "leads to port 61009", "61001 in metagame"),
-    ("relay", "SVC_RELAY_FINGERPRINT", "0" * 64, "is not that", "svcctl cert fingerprint"),
+    ("relay", "SVC_RELAY_FINGERPRINT", "0" * 64, "is not the fingerprint", "svcctl cert fingerprint"),
     ("metagame", "DATABASE_URL", "sqlite://", "a restart loses everything", "sqlite:///svc.db"),
     ("deploy", "METAGAME_API_KEY", "0" * 64, "is not registered", "svcctl gameserver-key add"),
 )
@@ -242,15 +242,15 @@ class MatchingTests(DoctorCase):
 
     def test_signing_keys_of_two_pairs(self) -> None:
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", new_signing_keys().public)
-        self.finds("are not a pair", "put both of one pair in metagame.env")
+        self.finds("are not a pair", "put both keys of one pair in metagame.env")
 
     def test_signing_keys_that_are_none(self) -> None:
         good = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
         self.plant("metagame", "AUTH_SIGNING_PRIVKEY_B64", "bm8ga2V5")
-        self.finds("nobody can log in", "put both of one pair")
+        self.finds("nobody can log in", "put both keys of one pair")
         self.plant("metagame", "AUTH_SIGNING_PRIVKEY_B64", good)
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", "?")
-        self.finds("no token is accepted", "put both of one pair")
+        self.finds("no token is accepted", "put both keys of one pair")
 
     def test_an_address_on_another_machine_is_left_alone(self) -> None:
         self.plant("content", "METAGAME_URL", "http://100.64.0.9:7000")
@@ -264,7 +264,7 @@ class MatchingTests(DoctorCase):
             self.plant("metagame", "BIND_HOST", host)
             self.assertEqual(self.wrong(), [])
         self.plant("metagame", "BIND_HOST", "0.0.0.0")
-        self.finds("it is open to everybody", "overlay address")
+        self.finds("the metagame is open to everybody", "overlay address")
 
     def test_a_name_without_an_address_is_a_note(self) -> None:
         unresolved = Quiet(names={"203.0.113.10": ""})

@@ -194,7 +194,9 @@ class DatabaseTests(DoctorCase):
             database.execute("CREATE TABLE mine(account TEXT REFERENCES accounts(id))")
             database.execute("INSERT INTO mine VALUES ('nobody')")
             database.commit()
-        self.finds("row 1 of mine refers to a row that does not exist", "changed it by hand: undo")
+        self.finds(
+            "row 1 of mine refers to a row that does not exist", "changed the database by hand"
+        )
 
     def test_empty(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")

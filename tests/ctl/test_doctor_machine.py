@@ -69,7 +69,7 @@ class MachineTests(DoctorCase):
             taken={8770: PortState(taken=True)}, held={8770: PortHolder(9, (program, "map"))}
         )
         what = "a game server still runs on UDP port 8770 (process 9)"
-        self.finds(what, "start the deploy server, which takes it over", machine)
+        self.finds(what, "start the deploy server, which takes this game server over", machine)
 
     def test_a_real_stranger_is_noticed(self) -> None:
         with closing(socket.socket()) as stranger:

@@ -76,12 +76,12 @@ class KeysTests(DoctorCase):
         self.start(hours_ago=100)
         self.ctl("keys", "rotate")
         self.assertIn(
-            "it still signs with the old key of svcctl keys rotate; restart it", self.notes()
+            "still signs with the old key of svcctl keys rotate; restart the metagame", self.notes()
         )
         self.start(hours_ago=23)
         self.assertNotIn("svcctl keys", self.notes())
         later = Quiet(at=time.time() + 2 * 3600)
-        self.assertIn("run svcctl keys retire and restart it", self.notes(later))
+        self.assertIn("run svcctl keys retire and restart the metagame", self.notes(later))
         self.assertEqual(self.wrong(later), [])
 
     def test_an_owner_who_goes_back_to_the_old_key_waits_anew(self) -> None:

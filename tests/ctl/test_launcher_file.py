@@ -87,7 +87,7 @@ class LauncherFileTests(SynchronousTestCase):
         env = self.folder / "gateway.env"
         env.write_text(env.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
         self.assertNotIn("/join", self.says())
-        self.assertIn("so the page /join links to none", self.notes())
+        self.assertIn("so the page /join links to no launcher", self.notes())
         self.put()
         self.assertIn("from https://203.0.113.10/join, or from me", self.says())
 

@@ -45,7 +45,7 @@ def certificate(case: Case) -> Iterator[Finding]:
         yield Finding.of(
             "gateway",
             line,
-            "prepare a new one with svcctl cert make, and later run svcctl cert switch",
+            "prepare a new certificate with svcctl cert make, and later run svcctl cert switch",
         )
     if case.relay is None or not case.relay.host:
         return
@@ -54,13 +54,13 @@ def certificate(case: Case) -> Iterator[Finding]:
         yield Finding(
             "gateway",
             f"the certificate does not name {public}, which players connect to",
-            f"correct SVC_RELAY_HOST in relay.env; if {public} is right, prepare a new one "
+            f"correct SVC_RELAY_HOST in relay.env; if {public} is right, prepare a new certificate "
             f"with svcctl cert make --host {public}, and later run svcctl cert switch",
         )
     if case.relay.fingerprint and case.relay.fingerprint != fingerprint(pair.certificate):
         yield Finding(
             "relay",
-            "SVC_RELAY_FINGERPRINT is not that of the gateway's certificate",
+            "SVC_RELAY_FINGERPRINT is not the fingerprint of the gateway's certificate",
             "set it to the output of svcctl cert fingerprint",
         )
 
@@ -179,14 +179,14 @@ def launcher(case: Case) -> Iterator[Finding]:
     if case.content.launcher_dir is None:
         if page:
             what = "the page /join links to no launcher: CONTENT_LAUNCHER_DIR names no folder"
-            cure = "name one in content.env, or switch GATEWAY_JOIN_PAGE off"
+            cure = "set CONTENT_LAUNCHER_DIR in content.env, or switch GATEWAY_JOIN_PAGE off"
             yield Finding.note("content", what, cure)
         return
     where = case.folder / case.content.launcher_dir
     names = offered(case.folder)
     if not names:
         what = f"there is no launcher in {where}"
-        what += ", so the page /join links to none" if page else ""
+        what += ", so the page /join links to no launcher" if page else ""
         yield Finding.note("content", what, how(case.folder))
     for name in names:
         file = where / name
@@ -198,8 +198,8 @@ def launcher(case: Case) -> Iterator[Finding]:
             continue
         if not good:
             what = f"the checksum beside {file} is missing or wrong"
-            cure = "if only you can have changed it, run svcctl content launcher FILE "
-            cure += f"{config_of(case.folder)} with the file of the release, which writes both"
+            cure = "if only you can have changed it, write the file and its checksum again: run "
+            cure += f"svcctl content launcher FILE {config_of(case.folder)} with the release's file"
             yield Finding.note("content", f"{what}, so invites do not name it", cure)
 
 

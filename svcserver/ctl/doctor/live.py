@@ -41,40 +41,40 @@ def live_state(case: Case) -> Iterator[Finding]:
     yield from _keeping(facts)
     slip = facts.seconds - wall_clock()
     if abs(slip) > SLIP_S:
-        what = f"the engine's clock and this machine's differ by {abs(slip):.0f} s"
-        yield Finding(ENGINE, what, "set both (timedatectl set-ntp true)")
+        what = f"the clocks of the live-state server and this machine differ by {abs(slip):.0f} s"
+        yield Finding(ENGINE, what, "set both clocks (timedatectl set-ntp true)")
 
 
 def _version(info: Mapping[str, str]) -> Iterator[Finding]:
     version = info.get("valkey_version") or info.get("redis_version", "")
     parts = version.split(".")
     if not all(part.isdigit() for part in parts[:2]):
-        yield Finding.note(ENGINE, "the engine hides its version", "use Valkey")
+        yield Finding.note(ENGINE, "the live-state server hides its version", "use Valkey")
     elif tuple(map(int, parts[:2])) < OLDEST:
-        what = f"the engine has version {version}, which lacks a command"
+        what = f"the live-state server has version {version}, which lacks a command"
         yield Finding(ENGINE, what, "install Valkey, or Redis of 6.2 to 7.2")
 
 
 def _keeping(facts: EngineFacts) -> Iterator[Finding]:
     info = facts.info
     if info.get("cluster_enabled") == "1":
-        what = "the engine is a cluster, but one transaction needs keys of several slots"
-        yield Finding(ENGINE, what, "use an engine without cluster mode (cluster-enabled no)")
+        what = "the server is a cluster, but one transaction needs keys of several slots"
+        yield Finding(ENGINE, what, "use a server without cluster mode (cluster-enabled no)")
     least = _least_buffer(facts.buffers or "")
     if least is not None and least < NEWS_BUFFER:
-        what = f"the engine drops subscribers with {least >> 20} MB unread: workers lose messages"
+        what = f"the server drops subscribers with {least >> 20} MB unread: workers lose messages"
         cure = "set client-output-buffer-limit pubsub 32mb 8mb 60 in its configuration"
         yield Finding(ENGINE, what, cure)
     policy = info.get("maxmemory_policy", SAFE_EVICTION[0])
     if policy not in SAFE_EVICTION:
-        what = f"the engine's maxmemory-policy is {policy}: it can drop parties in use"
+        what = f"the server's maxmemory-policy is {policy}: it can drop parties in use"
         yield Finding(ENGINE, what, "set maxmemory-policy noeviction in its configuration")
     for name, what in (("rdb_last_bgsave_status", "save"), ("aof_last_write_status", "append")):
         if info.get(name, "ok") != "ok":
-            text = f"the engine's last {what} to its disk failed: it may refuse every write"
+            text = f"the server's last {what} to its disk failed: it may refuse every write"
             yield Finding(ENGINE, text, "see its log, and make room on its disk")
     if info.get("aof_enabled") == "0" and facts.save == "":
-        what = "the engine writes nothing to disk: its restart ends parties, queues and sign-ins"
+        what = "the server writes nothing to disk: its restart ends parties, queues and sign-ins"
         cure = "set save or appendonly yes in its configuration, if that matters to you"
         yield Finding.note(ENGINE, what, cure)
 

@@ -65,7 +65,7 @@ def signing_keys(case: Case) -> Iterator[Finding]:
     """Check that the signing keys form a pair, and that the additional keys are readable."""
     if case.metagame is None:
         return
-    cure = "put both of one pair in metagame.env (svcctl init makes one in a new folder)"
+    cure = "put both keys of one pair in metagame.env (svcctl init makes a pair in a new folder)"
     words = case.metagame.signing_private_key.reveal(), case.metagame.signing_public_key
     try:
         private = load_private(words[0])
@@ -109,7 +109,7 @@ def shielding(case: Case) -> Iterator[Finding]:
     if not is_private(host) and not _here(host):
         yield Finding(
             "metagame",
-            f"BIND_HOST is {host} and there is no gateway: it is open to everybody",
+            f"BIND_HOST is {host} and there is no gateway: the metagame is open to everybody",
             "set BIND_HOST to this machine's overlay address, or make a public host",
         )
 
@@ -129,7 +129,8 @@ def _launch_keys(case: Case) -> Iterator[Finding]:
             "metagame",
             "DEPLOYSERVER_URL is not set, and GAMESERVER_LAUNCH_KEYS=1 in deploy.env:"
             " no game server's key can be checked",
-            "set it to an address like 127.0.0.1:61001, or GAMESERVER_LAUNCH_KEYS=0",
+            "set DEPLOYSERVER_URL to an address like 127.0.0.1:61001, or"
+            " GAMESERVER_LAUNCH_KEYS to 0",
         )
 
 
@@ -226,7 +227,7 @@ def games(case: Case) -> Iterator[Finding]:
     if not open_ports.low <= first <= last <= open_ports.high:
         yield Finding(
             "allowlist",
-            f"ALLOWLIST_PORTS is {open_ports}, game servers use {first}-{last}",
+            f"ALLOWLIST_PORTS is {open_ports}, but game servers use {first}-{last}",
             f"set ALLOWLIST_PORTS={first}-{last} in allowlist.env",
         )
 

@@ -67,7 +67,7 @@ def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Fin
     change = f"or change {place.variable} to {_free_port(case, place)} in all settings"
     if holder is not None and settings is not None and not _same(settings, case.file(program)):
         what = f"{place.setting} is used by the {place.component} of the host in {settings.parent}"
-        cure = f"stop that host, {change} of one of the two"
+        cure = f"stop that host, {change} of one of the two hosts"
         yield Finding(place.component, f"{what} (process {holder.pid})", cure)
     elif place.is_it(_reachable(place.host)):
         return
@@ -117,7 +117,8 @@ def _game_ports(case: Case) -> Iterator[Finding]:
             and str(case.folder / deploy.binary) in holder.words
         ):
             what = f"a game server still runs on UDP port {port} (process {holder.pid})"
-            cure = "start the deploy server, which takes it over; if it is another host's, "
+            cure = "start the deploy server, which takes this game server over; "
+            cure += "if the game server is another host's, "
             yield Finding("deploy", what, f"{cure}change PORT_RANGE_BEGIN")
         else:
             cure = f"{_ended(holder, port, 'lu')}, or change PORT_RANGE_BEGIN"

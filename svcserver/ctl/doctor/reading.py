@@ -49,7 +49,7 @@ def settings(case: Case) -> Iterator[Finding]:
             yield Finding.note(
                 name,
                 f"there is no {name}.env",
-                "this is fine if another host runs it or nobody needs it",
+                "this is fine if another host runs this service, or nobody needs the service",
             )
             continue
         try:

@@ -130,7 +130,8 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         yield Finding(
             "deploy",
             "METAGAME_API_KEY is not registered: game servers can save nothing",
-            f"run svcctl gameserver-key add {config_of(case.folder)} and put its key there",
+            f"run svcctl gameserver-key add {config_of(case.folder)}, and put the new key into"
+            " deploy.env",
         )
 
 
@@ -199,7 +200,8 @@ def _engine(case: Case, tx: Connection, metagames: int = 1) -> Iterator[Finding]
             "database",
             f"{times}DATABASE_CONNECTIONS={each} and {OWNERS_CONNECTIONS} for svcctl are more than "
             f"the {left} connections that PostgreSQL has left for this host",
-            "lower it in metagame.env, or raise max_connections in postgresql.conf",
+            "lower DATABASE_CONNECTIONS in metagame.env, or raise max_connections in"
+            " postgresql.conf",
         )
 
 
@@ -226,10 +228,10 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
         return  # the check matching.signing_keys reports the fault
     if until is None:
         what = "it still signs with the old key of svcctl keys rotate"
-        yield Finding.note("metagame", what, "restart it")
+        yield Finding.note("metagame", what, "restart the metagame")
     elif until.timestamp() <= case.machine.wall_clock():
         what = "AUTH_VERIFY_KEYS_B64 holds keys whose last tokens have expired"
-        yield Finding.note("metagame", what, "run svcctl keys retire and restart it")
+        yield Finding.note("metagame", what, "run svcctl keys retire and restart the metagame")
 
 
 def clock(case: Case) -> Iterator[Finding]:

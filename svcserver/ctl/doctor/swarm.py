@@ -116,4 +116,4 @@ def _reported(machine: FleetMachine, report: Report) -> Iterator[Finding]:
         yield Finding("fleet", what, "open the UDP game ports there, or correct svc.address")
     elif ports != "reachable":
         what = f"the game ports of {machine.name} were {ports}"
-        yield Finding.note("fleet", what, "try it with a player's game")
+        yield Finding.note("fleet", what, "test the ports with a player's game")

@@ -173,7 +173,7 @@ class Chain:
             raise PlayFailed(
                 "deploy",
                 "has too little memory for a game server; lower GAMESERVER_MIN_FREE_MB and "
-                "GAMESERVER_STARTUP_MB in deploy.env, or free some",
+                "GAMESERVER_STARTUP_MB in deploy.env, or free some memory",
             )
 
     def _program(self) -> None:

@@ -68,7 +68,9 @@ def _character(tx: Connection, player: Player) -> int:
         raise PlayFailed("database", f"{player.name} has {len(rows)} characters instead of one")
     document = json.parse(b"[" + bytes(rows[0].data) + b"]")[0]
     if document != player.data or rows[0].version != player.version:
-        raise PlayFailed("database", f"{player.name}'s document is not the one acknowledged last")
+        raise PlayFailed(
+            "database", f"{player.name}'s document is not the last one that was acknowledged"
+        )
     saves = int(tx.execute(_SAVES, {"wanted": player.character}).scalar_one())
     if saves != player.saves:
         raise PlayFailed(
@@ -96,7 +98,9 @@ def _same_document(fresh: Player, player: Player) -> None:
     if fresh.account != player.account or fresh.character != player.character:
         raise PlayFailed("metagame", f"{player.name}'s second login led to another account")
     if fresh.data != player.data or fresh.version != player.version:
-        raise PlayFailed("metagame", f"{player.name}'s document is not the one acknowledged last")
+        raise PlayFailed(
+            "metagame", f"{player.name}'s document is not the last one that was acknowledged"
+        )
 
 
 async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: str) -> None:

@@ -59,7 +59,7 @@ export function settings(host, act, keys) {
       });
     },
   },
-    field("The game's folder", "If it has an older copy of the game, only the differences are downloaded.", "folder", folder),
+    field("The game's folder", "If the folder has an older copy of the game, only the differences are downloaded.", "folder", folder),
     field("Command that starts the game", "{folder}, {program}, {server}, {chat} and {key} are replaced when you press Play.", "command", command),
     field("Program that runs the game", runnerHint, "runner", runner),
     field("Speed limit in MB per second", "0 means no limit.", "limit", String(limit / 1_000_000), { type: "number", min: "0", max: "1000000", step: "any" }),
