@@ -32,6 +32,7 @@ AS_ASKED = "143"
 SVC_ID = 770
 INSTALL = "apt-get install -y -q --no-install-recommends"
 CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL
+FIREWALL = "nftables"  # for the allowlist helper on the machines of a fleet
 ZONES = "tzdata"  # without it TZ=Europe/Paris would be UTC, unsaid, and with it the nightly backup
 EXPOSED = ("443/tcp", "8770-8777/udp")
 LEFT_OUT = ("usr/share/man/*", "usr/share/locale/*", "var/cache/*", "var/log/*")
@@ -65,7 +66,7 @@ def install(package: Path, system: Path) -> None:
         f'chroot "$1" useradd --system --uid {SVC_ID} --gid svc --home-dir {HOME} '
         "--no-create-home --comment svcserver --shell /usr/sbin/nologin svc",
         f"copy-in {package} /tmp",
-        f'chroot "$1" {INSTALL} /tmp/{package.name} {CLIENT} {INIT} {ZONES}',
+        f'chroot "$1" {INSTALL} /tmp/{package.name} {CLIENT} {FIREWALL} {INIT} {ZONES}',
         f'rm "$1"/tmp/{package.name}',
         f"upload {ROOT / 'packaging' / 'image' / 'start'} {START}",
         f'chmod 0755 "$1"{START}',

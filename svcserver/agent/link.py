@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -24,20 +24,25 @@ BASE = "https://host"  # the endpoint decides where to connect
 POLL_S = 15.0  # the host holds a poll for five seconds
 AGAIN_S = 1.0
 CARRY_OUT_S = 5.0  # for the orders of one reply; a slow helper must not delay the next poll
+LOOK_S = 10.0  # between two looks at the helper
 REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
 KEPT_S = 12 * 3600.0  # since the host's last order for an address
 MOST_KEPT = 4_096
 MAX_REPLY = 1024 * 1024  # bytes
 
 
-@frozen
+@define
 class HelperClient:
-    """The client for the allowlist helper beside the agent; ``http`` is a treq client."""
+    """The client for the allowlist helper beside the agent; ``http`` is a treq client.
+
+    ``works`` says whether the helper answered the last ``opened`` and could change the firewall.
+    """
 
     http: Any
     clock: IReactorTime
     url: str
     secret: Secret
+    works: bool | None = field(default=None, init=False)
 
     async def send(self, act: str, address: str) -> bool:
         """Make the helper open or close the ports for an address; return whether this succeeded."""
@@ -59,10 +64,15 @@ class HelperClient:
                 allowlist_client.TIMEOUT_S, self.clock
             )
             content = await reply.content().addTimeout(allowlist_client.TIMEOUT_S, self.clock)
-            return [str(entry["ip"]) for entry in json.parse(content)["entries"]]
+            status = json.parse(content)
+            addresses = [str(entry["ip"]) for entry in status["entries"]]
+            self.works = (status.get("lastApply") or {}).get("ok", True) is True
         except Exception as error:  # refused, cut off, timed out, or no usable answer
-            log.warn("the allowlist helper failed: {why}", why=repr(error))
+            if self.works is not False:
+                log.warn("the allowlist helper failed: {why}", why=repr(error))
+            self.works = False
             return None
+        return addresses
 
 
 @define(eq=False)
@@ -94,7 +104,7 @@ class HostLink:
 
         Addresses that the agent opened before its restart stay open.
         """
-        await self._read_helper()
+        await self.read_helper()
         while True:
             try:
                 orders = await self._poll()
@@ -112,9 +122,9 @@ class HostLink:
                 for order in orders:
                     await self._carry_out(order, deadline)
 
-    async def _read_helper(self) -> None:
-        """Read the addresses that the agent opened before its restart, unless they are known."""
-        if self._is_read or self.helper is None:
+    async def read_helper(self) -> None:
+        """Check the helper; read the addresses that the agent opened before its restart."""
+        if self.helper is None:
             return
         addresses = await self.helper.opened()
         if addresses is not None and not self._is_read:
@@ -126,6 +136,7 @@ class HostLink:
         sent = {
             "done": self._done,
             "helper": self.helper is not None,
+            "helper_works": None if self.helper is None else self.helper.works,
             "clock": epoch(),
             "image": self.has_image,
             "reached": self.is_reached,
@@ -183,7 +194,7 @@ class HostLink:
 
     async def refresh(self) -> None:
         """Report the open addresses to the helper again, which would otherwise close them."""
-        await self._read_helper()
+        await self.read_helper()
         now = self.clock.seconds()
         for address, since in list(self._open.items()):
             if address not in self._open:

@@ -28,6 +28,7 @@ from zope.interface import implementer
 
 from svcserver.agent.checks import NodeChecks
 from svcserver.agent.containers import Containers
+from svcserver.agent.link import LOOK_S as HELPER_LOOK_S
 from svcserver.agent.link import REFRESH_S, HelperClient, HostLink
 from svcserver.agent.settings import Settings, credential_of
 from svcserver.deploy.docker_api import DockerApi, engine_client
@@ -179,6 +180,12 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         Running(NodeChecks(reactor, link, containers).run),
         Running(partial(containers.follow, changes.note)),
         Every(reactor, LOOK_S, watch.look, "the look for a lost host"),
+        Every(
+            reactor,
+            HELPER_LOOK_S,
+            lambda: Deferred.fromCoroutine(link.read_helper()),
+            "the look at the allowlist helper",
+        ),
         Every(
             reactor,
             REFRESH_S,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import tarfile
@@ -23,6 +24,7 @@ from typing import IO, Any
 import click
 from attrs import asdict, field, frozen
 
+from svcserver.allowlist.settings import Settings as AllowlistSettings
 from svcserver.ctl.as_owner import NobodyListens, owner_of
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.noting import noted
@@ -44,10 +46,23 @@ FLEET_PORT = 61040  # a port that svcctl init does not use
 IMAGE = "svc-game"
 GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"
-AGENT = "svc-agent-"
+AGENT, HELPER = "svc-agent-", "svc-allowlist-"  # the services of a machine, and their secrets
+NODE_LABEL = "svc.agent"  # of both services and secrets, with the machine's id
 AGENT_IMAGE = "localhost/svcserver"
 TWISTD = "/usr/lib/svcserver/bin/twistd"  # in this image, whose entry point starts a whole host
+HELPER_DATA = "svc-allowlist"  # the volume that a new helper reads
+HELPER_FOLDER = f"/var/lib/{HELPER_DATA}"
+HELPER_FILE = "/run/secrets/svc-allowlist"
+SECRET = "ALLOWLIST_SECRET"  # noqa: S105 - the name of the variable
+# A helper that ends has closed the ports for everybody. Where the swarm stops it, as on a machine
+# that leaves, they must not stay closed for what else the machine is used for.
+GUARD = (
+    "trap 'kill $!; wait $!; exec /usr/sbin/nft delete table inet svc_gameports' TERM; "
+    f"{TWISTD} --nodaemon --pidfile= svc-allowlist --env-file {HELPER_FILE} & wait $!"
+)
+LEAVE = f"Run there: docker swarm leave; docker volume rm -f {HELPER_DATA}"
 ALLOW_FROM = "GAMESERVER_ALLOW_FROM"
+OLDEST_DOCKER = (20, 10)
 ATTEMPTS = 5  # to read all services while hunts end
 MB = 1024 * 1024
 WINE = """\
@@ -199,9 +214,12 @@ def _is_windows(program: Path, binary: str) -> bool:
         return file.read(2) == b"MZ"
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
 def _check_version(version: str) -> None:
-    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    if numbers < OLDEST:
+    if _numbers(version) < OLDEST:
         fail(f"This Docker has the API {version}. Install Docker 20.10 or later.")
 
 
@@ -254,7 +272,8 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
-    svcctl then waits until the machine has joined, unless you give --no-wait.
+    svcctl then waits until the machine has joined, unless you give --no-wait. It also applies the
+    host's allowlist settings to earlier machines.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()
@@ -277,6 +296,11 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
         "",
     )
     with noted(host, "fleet invite", reason=reason) as trace:
+        changed = unguarded(host, docker)
+        earlier = [machine for machine in _workers(docker, swarm) if machine.id in changed]
+        for machine in earlier:
+            install_agent(host, docker, machine, agent_image)
+            out.text(f"{machine.name} ({machine.address}) has this host's allowlist settings now.")
         deadline = time.monotonic() + (INVITE_S if wait else 0)
         new = _without_agent(docker, swarm)
         while not new and time.monotonic() < deadline:
@@ -285,7 +309,7 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
         for machine in new:
             install_agent(host, docker, machine, agent_image)
             out.text(f"{machine.name} ({machine.address}) has joined.")
-        trace.after = {"machines": [machine.id for machine in new]}
+        trace.after = {"machines": [machine.id for machine in (*earlier, *new)]}
 
 
 def _copying(*images: str) -> str:
@@ -306,15 +330,67 @@ def _check_images(docker: Docker, image: str, agent_image: str) -> None:
 
 
 def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
-    """Return the machines that have joined, but have no agent yet.
+    """Return the machines that have joined, but have no agent yet."""
+    return [machine for machine in _workers(docker, swarm) if not machine.has_agent]
 
-    The host's own machine is left out, because it needs no agent.
-    """
+
+def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
+    """Return the machines that are ready, without the host's own, which needs no agent."""
     return [
         machine
         for machine in machines(docker)
-        if machine.state == "ready" and not machine.has_agent and machine.id != swarm["NodeID"]
+        if machine.state == "ready" and machine.id != swarm["NodeID"]
     ]
+
+
+def helper_settings(host: Host) -> dict[str, str]:
+    """Return the settings of the machines' allowlist helpers; none if they need no helper.
+
+    They have a helper if the host's own helper changes the firewall.
+    """
+    if host.folder is None or not (host.folder / "allowlist.env").is_file():
+        return {}
+    settings = host.settings("allowlist", AllowlistSettings)
+    if settings.dry_run or settings.backend == "none":
+        return {}
+    return {
+        "ALLOWLIST_DRY_RUN": "0",
+        "ALLOWLIST_PORTS": str(settings.ports),
+        "ALLOWLIST_TTL_SECONDS": str(settings.ttl_s),
+        "ALLOWLIST_MAX_ENTRIES": str(settings.max_entries),
+        "ALLOWLIST_ALLOW_PRIVATE": str(int(settings.allow_private)),
+        "ALLOWLIST_AUDIT_LOG": f"{HELPER_FOLDER}/audit.log",
+        "ALLOWLIST_STATE_FILE": f"{HELPER_FOLDER}/state.json",
+    }
+
+
+def unguarded(host: Host, docker: Docker) -> set[str]:
+    """Return the ids of machines whose allowlist helper is missing, or not as the host's settings.
+
+    A machine whose agent got ``ALLOWLIST_SECRET`` from the owner has a helper of the owner's.
+    """
+    expected, services = helper_settings(host), _environments(docker)
+
+    def is_right(node: str) -> bool:
+        helper = services.get(f"{HELPER}{node}", {})
+        return expected.items() <= helper.items() if expected else not helper
+
+    return {
+        node
+        for name, environ in services.items()
+        if name.startswith(AGENT) and SECRET not in environ
+        if not is_right(node := name.removeprefix(AGENT))
+    }
+
+
+def _environments(docker: Docker) -> dict[str, dict[str, str]]:
+    """Map each service's name to its environment."""
+    environments = {}
+    for service in _services(docker):
+        lines = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Env") or []
+        pairs = (line.partition("=") for line in lines)
+        environments[str(service["Spec"]["Name"])] = {name: value for name, _, value in pairs}
+    return environments
 
 
 def _manager(swarm: Mapping[str, Any]) -> str:
@@ -325,12 +401,20 @@ def _manager(swarm: Mapping[str, Any]) -> str:
 
 
 def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Let a machine's game servers reach the metagame, through an agent with a new certificate."""
+    """Let a machine's game servers reach the metagame, and guard its game ports.
+
+    Starts an agent with a new certificate and, if the host has one, an allowlist helper. Settings
+    that the owner has added to earlier services of the machine are kept.
+    """
     home = host.need_folder("metagame.env")
     settings = host.settings("metagame", MetagameSettings)
     if settings.fleet_port is None:
         fail("FLEET_PORT is not set in metagame.env. Run svcctl fleet init again.")
+    if _numbers(machine.version) < OLDEST_DOCKER:
+        fail(f"{machine.name} has Docker {machine.version}. Install Docker 20.10 or later there.")
+    helper = helper_settings(host)
     address = str(docker.swarm()["NodeAddr"])
+    earlier = _environments(docker)
     try:
         folder = FleetFolder(home / FOLDER)
         credential = folder.issue(
@@ -338,20 +422,48 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         )
     except BadFleet as error:
         fail(str(error))
-    name = f"{AGENT}{machine.id}"
-    _remove_agent(docker, name)
-    docker.run("secret", "create", "--label", f"svc.agent={machine.id}", name, "-", sent=credential)
-    docker.run(
-        "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
-        "--label", f"svc.agent={machine.id}", "--constraint", f"node.id=={machine.id}",
-        "--network", "host", "--restart-condition", "any", "--user", "root",
-        "--cap-drop", "ALL", "--no-healthcheck", "--workdir", "/", "--entrypoint", TWISTD,
-        "--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=2",
+    _remove_agent(docker, machine.id)
+    name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
+    words, command = [], ["--nodaemon", "--pidfile=", "svc-agent"]
+    _create_secret(docker, name, machine, credential)
+    if helper:
+        shared = f"{SECRET}={secrets.token_urlsafe(32)}\n"
+        _create_secret(docker, helper_name, machine, shared.encode())
+        words = ["--secret", f"source={helper_name},target=svc-allowlist,mode=0400"]
+        command += ["--env-file", HELPER_FILE]
+        _create_service(
+            docker, helper_name, machine, earlier.get(helper_name, {}) | helper, *words,
+            "--entrypoint", "/bin/sh", "--cap-add", "NET_ADMIN", "--read-only",
+            "--mount", f"type=volume,source={HELPER_DATA},target={HELPER_FOLDER}",
+            image, "-c", GUARD,
+        )  # fmt: skip
+    _create_service(
+        docker, name, machine, earlier.get(name, {}), *words,
+        "--entrypoint", TWISTD, "--secret", f"source={name},target=svc-node",
         "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
-        "--secret", f"source={name},target=svc-node", image,
-        "--nodaemon", "--pidfile=", "svc-agent",
+        image, *command,
     )  # fmt: skip
     allow(host, machine.engine_address, allowed=True)
+
+
+def _create_secret(docker: Docker, name: str, machine: FleetMachine, content: bytes) -> None:
+    label = f"{NODE_LABEL}={machine.id}"
+    docker.run("secret", "create", "--label", label, name, "-", sent=content)
+
+
+def _create_service(
+    docker: Docker, name: str, machine: FleetMachine, environ: Mapping[str, str], *words: str
+) -> None:
+    """Run a program on one machine, in the machine's own network."""
+    settings = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
+    docker.run(
+        "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
+        "--label", f"{NODE_LABEL}={machine.id}", "--constraint", f"node.id=={machine.id}",
+        "--network", "host", "--restart-condition", "any", "--user", "root",
+        "--cap-drop", "ALL", "--no-healthcheck", "--workdir", "/",
+        "--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=2",
+        *settings, *words,
+    )  # fmt: skip
 
 
 def allow(host: Host, address: str, *, allowed: bool) -> None:
@@ -392,18 +504,17 @@ def _changed(current: str, address: str, *, allowed: bool) -> str:
     return ",".join([*rest, address] if allowed else rest)
 
 
-def _remove_agent(docker: Docker, name: str) -> None:
-    for kind in _agent_parts(docker, name):
+def _remove_agent(docker: Docker, node: str) -> None:
+    for kind, name in _agent_parts(docker, node):
         docker.run(kind, "rm", name)
 
 
-def _agent_parts(docker: Docker, name: str) -> list[str]:
-    """Return which parts of an agent still exist: its service, its secret, or both.
-
-    Docker's filter also finds longer names with this beginning, so the names are compared here.
-    """
-    words = "ls", "--filter", f"name={name}", "--format", "{{.Name}}"
-    return [kind for kind in ("service", "secret") if name in docker.run(kind, *words).split()]
+def _agent_parts(docker: Docker, node: str) -> list[tuple[str, str]]:
+    """Return (kind, name) of a machine's services and secrets: its agent's and its helper's."""
+    words = "ls", "--filter", f"label={NODE_LABEL}={node}", "--format", "{{.Name}}"
+    return [
+        (kind, name) for kind in ("service", "secret") for name in docker.run(kind, *words).split()
+    ]
 
 
 @host_command(fleet, "nodes")
@@ -490,7 +601,7 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
         name
         for name in services
         if name.startswith("svc-")
-        and not name.startswith(AGENT)
+        and not name.startswith((AGENT, HELPER))
         and name not in ("svc-city", "svc-dojo")
     ]
     spec, description, status = sent["Spec"], sent["Description"], sent["Status"]
@@ -568,18 +679,18 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     """
     folder, docker = _certificates(host), Docker.of(host)
     swarm, listed = docker.swarm(), machines(docker)
-    agent, ids = f"{AGENT}{node}", [machine.id for machine in listed]
+    ids = [machine.id for machine in listed]
     has_left = node in _without_machine(folder, listed)  # after docker node rm
     # an earlier run that failed after the revocation has left the agent
-    if has_left or (node not in ids and _agent_parts(docker, agent)):
+    if has_left or (node not in ids and _agent_parts(docker, node)):
         gone = next((entry for entry in folder.nodes() if entry.id == node), None)
         with noted(host, "fleet remove", node, reason=reason):
             if gone is not None:
                 _disallow(host, gone.engine_address, listed)
             folder.revoke(node)
-            _remove_agent(docker, agent)
+            _remove_agent(docker, node)
         out.data({"id": node})
-        out.text(f"The certificate of {node} is revoked.")
+        out.text(f"The certificate of {node} is revoked. {LEAVE}")
         if gone is not None and not gone.engine_address:  # lists of older versions lack the address
             out.text(f"Remove its address from {ALLOW_FROM} in the dashboard's settings.")
         return
@@ -590,8 +701,8 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
         fail(f"{machine.hunts} hunts run there. Drain it first, or give --force.")
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
-        _remove_agent(docker, f"{AGENT}{machine.id}")
+        _remove_agent(docker, machine.id)
         _disallow(host, machine.engine_address, [each for each in listed if each is not machine])
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
-    out.text(f"{machine.name} is removed. Run there: docker swarm leave")
+    out.text(f"{machine.name} is removed. {LEAVE}")

@@ -83,11 +83,13 @@ class FirewallHelper:
     is_slow: bool = False
     waiting: list[Deferred[Any]] = field(factory=list)
     addresses: list[str] = field(factory=list)
+    last: Any = None  # its last change of the firewall
 
     def get(self, url: str, headers: Any) -> Deferred[Any]:
         if self.is_unreadable:
             return fail(ConnectionRefusedError())
-        return succeed(Reply({"entries": [{"ip": address} for address in self.addresses]}))
+        entries = [{"ip": address} for address in self.addresses]
+        return succeed(Reply({"entries": entries, "lastApply": self.last}))
 
     def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
         if self.is_down:
@@ -155,6 +157,20 @@ class LinkTests(SynchronousTestCase):
         self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
         opened = [body["ip"] for _, body in self.firewall.orders]
         self.assertEqual(opened, self.firewall.addresses)
+
+    def test_polls_say_whether_the_helper_works(self) -> None:
+        def reported() -> Any:
+            self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
+            self.answer()
+            return self.wire.sent[-1][1]["helper_works"]
+
+        self.assertIs(reported(), True)
+        self.firewall.last = {"ok": False, "error": "Operation not permitted"}
+        self.assertIs(reported(), False)
+        self.firewall.last = {"ok": True}
+        self.assertIs(reported(), True)
+        self.firewall.is_unreadable = True
+        self.assertIs(reported(), False)
 
     def test_addresses_of_a_late_helper_are_reported_too(self) -> None:
         self.work.cancel()

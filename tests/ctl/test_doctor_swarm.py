@@ -12,6 +12,7 @@ from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.fleet import Docker, FleetMachine
 from svcserver.ctl.output import Failed
 from svcserver.kernel.envfile import change
+from svcserver.metagame.owner.maintenance.wire import HELPER_FAILS
 from tests.ctl.test_accounts import HostCase
 
 OWN = FleetMachine(
@@ -37,6 +38,7 @@ class SwarmTests(HostCase):
         error: str = "",
         reachable: bool = True,
         swarm_of: Any = lambda docker: {"NodeID": "own1"},
+        unguarded: frozenset[str] = frozenset(),
         **report: Any,
     ) -> list[str]:
         change(
@@ -52,6 +54,7 @@ class SwarmTests(HostCase):
             mock.patch.object(Docker, "swarm", swarm_of),
             mock.patch.object(Docker, "run", run),
             mock.patch.object(swarm, "machines_of", lambda docker: [OWN, *machines]),
+            mock.patch.object(swarm, "unguarded", lambda host, docker: unguarded),
             mock.patch.object(Machine, "connects", lambda _, host, port: reachable or port == 2377),
             mock.patch.object(Owner, "get", lambda *_: {"machines": [{**REPORT, **report}]}),
         )
@@ -103,6 +106,12 @@ class SwarmTests(HostCase):
                 "second has no image game:1",
             ],
         )
+
+    def test_helper_that_is_missing_or_fails_is_findings(self) -> None:
+        [missing] = self.findings(second(), unguarded=frozenset(("other1",)))
+        self.assertIn("helper of second is missing, or not set as", missing)
+        [fails] = self.findings(second(), gamePorts=HELPER_FAILS)
+        self.assertEqual(fails, "the allowlist helper of second does not work")
 
     def test_agent_that_is_away_is_findings(self) -> None:
         findings = self.findings(second(), agent="away")

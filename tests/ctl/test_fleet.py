@@ -20,6 +20,7 @@ from svcserver.ctl.host import Host
 from svcserver.ctl.output import Failed, fail
 from svcserver.edge.nodes import FleetFolder
 from svcserver.kernel import json
+from svcserver.kernel.envfile import change
 from svcserver.kernel.settings import parse_env_file
 from tests.ctl.test_accounts import HostCase
 from tests.ctl.test_doctor_swarm import second
@@ -101,7 +102,9 @@ class RemoveTests(HostCase):
                 self.removed.append(words[-1])
             if words[1] == "rm" and words[0] != "node":
                 self.agents.remove((words[0], words[2]))
-            return "\n".join(name for kind, name in self.agents if words[:2] == (kind, "ls"))
+            listed = [name for kind, name in self.agents if words[:2] == (kind, "ls")]
+            of_node = [name for name in listed if words[3] == f"label=svc.agent={name[10:]}"]
+            return "\n".join(of_node)
 
         patches: tuple[Any, ...] = (
             mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
@@ -137,7 +140,7 @@ class RemoveTests(HostCase):
         self.with_machines(second(id="own1"))
         fleet.allow(Host(self.folder), "10.1.0.2", allowed=True)
         self.agents = [
-            (kind, f"svc-agent-other{n}") for kind in ("service", "secret") for n in "21"
+            (kind, f"svc-agent-other{n}") for kind in ("service", "secret") for n in ("2", "21")
         ]
         self.is_broken = True
         self.assertIn("the engine is away", self.ctl("fleet", "remove", "other2").err)
@@ -146,7 +149,7 @@ class RemoveTests(HostCase):
         self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
         values = parse_env_file((self.folder / "metagame.env").read_text())
         self.assertEqual(values[NAME], "")
-        self.assertEqual({name for _, name in self.agents}, {"svc-agent-other1"})
+        self.assertEqual({name for _, name in self.agents}, {"svc-agent-other21"})
         self.assertIn("no machine is named other2", self.ctl("fleet", "remove", "other2").err)
 
     def test_machines_are_listed_without_the_metagame_s_settings(self) -> None:
@@ -171,6 +174,130 @@ class RemoveTests(HostCase):
     def test_invite_without_an_image_names_the_cure(self) -> None:
         self.with_machines(second(id="own1"))
         self.assertIn("Run svcctl fleet init first", self.ctl("fleet", "invite").err)
+
+
+class InstallTests(HostCase):
+    """A machine gets an agent and, if the host has one, an allowlist helper."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.services: dict[str, list[str]] = {}  # environments by name
+        self.created: dict[str, tuple[str, ...]] = {}
+        self.secrets: dict[str, str] = {}
+        self.commands: list[str] = []
+
+        def run(docker: Docker, *words: str, sent: bytes | None = None) -> str:
+            self.commands.append(" ".join(words))
+            if words[:2] == ("service", "create"):
+                self.created[words[words.index("--name") + 1]] = words
+            if words[:2] == ("secret", "create"):
+                self.secrets[words[-2]] = (sent or b"").decode()
+            if words[:2] == ("service", "ls") and "--filter" in words:
+                return "\n".join(self.services)
+            return "image1"
+
+        def services(docker: Docker) -> Any:
+            return [
+                {"Spec": {"Name": name, "TaskTemplate": {"ContainerSpec": {"Env": lines}}}}
+                for name, lines in self.services.items()
+            ]
+
+        patches: tuple[Any, ...] = (
+            mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
+            mock.patch.object(
+                Docker, "swarm", lambda docker: {"NodeID": "own1", "NodeAddr": "10.0.0.1"}
+            ),
+            mock.patch.object(Docker, "run", run),
+            mock.patch.object(fleet, "_services", services),
+            mock.patch.object(fleet, "machines", lambda docker: [second(id="own1"), self.machine]),
+        )
+        for patch in patches:
+            self.enterContext(patch)
+        change(self.folder / "metagame.env", {"FLEET_PORT": "61040"})
+        change(self.folder / "deploy.env", {"GAMESERVER_IMAGE": "game:1"})
+        change(self.folder / "allowlist.env", {"ALLOWLIST_DRY_RUN": "0"})
+        self.machine = second(has_agent=False)
+
+    def invite(self) -> Any:
+        return self.ctl("fleet", "invite", "--no-wait")
+
+    def test_helper_may_change_the_firewall_and_nothing_else(self) -> None:
+        self.assertEqual(self.invite().status, 0)
+        words = " ".join(self.created["svc-allowlist-other1"])
+        for expected in (
+            "--network host",
+            "--cap-drop ALL --",
+            "--cap-add NET_ADMIN --read-only",
+            "--constraint node.id==other1",
+            "--restart-condition any",
+            "--env ALLOWLIST_PORTS=8770-8777",
+        ):
+            self.assertIn(expected, words)
+        self.assertEqual(words.count("--cap-add"), 1)
+
+    def test_agent_and_helper_share_a_secret_that_is_not_shown(self) -> None:
+        self.invite()
+        name, _, secret = self.secrets["svc-allowlist-other1"].strip().partition("=")
+        self.assertEqual(name, "ALLOWLIST_SECRET")
+        self.assertGreater(len(secret), 40)
+        self.assertNotIn(secret, " ".join(self.commands))
+        for words in self.created.values():
+            self.assertIn("source=svc-allowlist-other1,target=svc-allowlist,mode=0400", words)
+        agent = " ".join(self.created["svc-agent-other1"])
+        self.assertTrue(agent.endswith("svc-agent --env-file /run/secrets/svc-allowlist"))
+        self.invite()
+        self.assertNotIn(secret, self.secrets["svc-allowlist-other1"])
+
+    def test_host_that_guards_no_port_installs_no_helper(self) -> None:
+        for setting in ({"ALLOWLIST_DRY_RUN": "1"}, {"ALLOWLIST_BACKEND": "none"}):
+            change(self.folder / "allowlist.env", {"ALLOWLIST_DRY_RUN": "0", **setting})
+            self.assertEqual(self.invite().status, 0)
+        (self.folder / "allowlist.env").unlink()
+        self.assertEqual(self.invite().status, 0)
+        self.assertEqual({*self.created}, {*self.secrets}, {"svc-agent-other1"})
+        self.assertNotIn("svc-allowlist", " ".join(self.created["svc-agent-other1"]))
+
+    def test_changed_settings_are_applied_and_the_owner_s_are_kept(self) -> None:
+        self.machine = second()
+        self.services = {
+            "svc-agent-other1": ["LOG_LEVEL=debug"],
+            "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2", "ALLOWLIST_MIN_INTERVAL_MS=50"],
+        }
+        self.assertIn("has this host's allowlist settings now", self.invite().out)
+        removed = [words for words in self.commands if words.startswith("service rm")]
+        self.assertEqual(removed, [f"service rm {name}" for name in self.services])
+        self.assertIn("LOG_LEVEL=debug", self.created["svc-agent-other1"])
+        helper = self.created["svc-allowlist-other1"]
+        self.assertIn("ALLOWLIST_MIN_INTERVAL_MS=50", helper)
+        self.assertNotIn("ALLOWLIST_PORTS=1-2", helper)
+
+    def test_machine_with_the_settings_of_the_host_is_left_alone(self) -> None:
+        self.machine = second()
+        settings = [f"{name}={value}" for name, value in self.expected().items()]
+        for helper in (["X=1", *settings], None):
+            agent = [] if helper else ["ALLOWLIST_SECRET=of-the-owner"]
+            self.services = {"svc-agent-other1": agent}
+            if helper:
+                self.services["svc-allowlist-other1"] = helper
+            self.assertEqual(self.invite().status, 0)
+        self.assertEqual(self.created, {})
+
+    def test_helper_that_the_host_no_longer_uses_is_removed(self) -> None:
+        self.machine = second()
+        self.services = {"svc-agent-other1": [], "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2"]}
+        change(self.folder / "allowlist.env", {"ALLOWLIST_DRY_RUN": "1"})
+        self.invite()
+        self.assertIn("service rm svc-allowlist-other1", self.commands)
+        self.assertEqual([*self.created], ["svc-agent-other1"])
+
+    def test_machine_with_an_old_docker_is_named(self) -> None:
+        self.machine = second(has_agent=False, version="19.03.15")
+        line = "second has Docker 19.03.15. Install Docker 20.10 or later there."
+        self.assertIn(line, self.invite().err)
+        self.assertEqual((self.created, self.secrets), ({}, {}))
+
+    def expected(self) -> dict[str, str]:
+        return fleet.helper_settings(Host(self.folder))
 
 
 class AllowTests(HostCase):

@@ -24,6 +24,7 @@ from tests.support.processes import Service, metagame_environ
 
 METAGAME, DEPLOY, FLEET = 61000, 61001, 61020
 NEW_NETWORK = 0x4000_0000  # CLONE_NEWNET
+GATEWAY = "g" * 40  # a gateway's secret, for requests that come from players' addresses
 CALL_S = 30.0
 
 
@@ -128,6 +129,7 @@ def networked_host(
         place,
         METAGAME,
         FLEET_PORT=str(FLEET),
+        GATEWAY_SECRET=GATEWAY,
         GAMESERVER_ALLOW_FROM=",".join(worker.address for worker in workers),
         DEPLOYSERVER_URL=f"127.0.0.1:{DEPLOY}",
         MATCHMAKING_MODE="DEPLOYSERVER",

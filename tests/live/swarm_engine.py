@@ -117,7 +117,9 @@ class SwarmMachine:
     def make_image(self, game: str = GAME) -> None:
         root = self.folder / "root"
         (root / "bin").mkdir(parents=True)
-        (root / "tmp").mkdir()
+        for name in ("tmp", "etc"):
+            (root / name).mkdir()
+        (root / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\n")
         shutil.copy(BUSYBOX, root / "bin/busybox")
         for name in ("sh", "cat", "nc", "httpd", "sleep", "hostname"):
             (root / "bin" / name).symlink_to("busybox")

@@ -1,28 +1,42 @@
 """A hunt on a second machine, which has its own network, engine and agent."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import orjson
 import pytest
 
 from svcserver.agent.service import LOST_S
+from svcserver.ctl.fleet import HELPER_FILE, TWISTD, Docker
+from svcserver.kernel.envfile import change
+from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL
-from tests.live.fleet_network import METAGAME, networked_host
-from tests.live.swarm_engine import SwarmMachine, fleet
-from tests.support.processes import Service, bearer, eventually, register
+from tests.live.fleet_network import GATEWAY, METAGAME, NetworkedHost, networked_host
+from tests.live.swarm_engine import IMAGE, WIRE, SwarmMachine, fleet
+from tests.live.test_allowlist import crosses, ruleset
+from tests.support.processes import Service, bearer, eventually, free_port, register
 
 pytestmark = pytest.mark.live
 
+ANNOUNCED, STRANGER = "203.0.113.7", "203.0.113.8"  # addresses of PCs
+PORT = 8770  # a game port that is free
+TABLE = "svc_gameports"
 
-def join(metagame: Service, player: dict[str, str]) -> str:
+
+def join(metagame: Service, player: dict[str, str], address_of_pc: str = "") -> str:
     """Send a player to a new game server; return the address of its machine."""
     status, body = metagame.ask("POST", "/candidate/join", TUTORIAL, bearer(player))
     assert status == 200, body
+    headers = bearer(player)
+    if address_of_pc:
+        headers |= {"X-Forwarded-For": address_of_pc, "X-Svc-Gateway": GATEWAY}
 
     def address() -> Any:
-        reply = orjson.loads(metagame.ask("GET", "/candidate/status", None, bearer(player))[1])
+        reply = orjson.loads(metagame.ask("GET", "/candidate/status", None, headers)[1])
         return reply["status"] == "IN_PROGRESS" and reply["serverInfo"]["host"]
 
     return str(eventually(address, pause_s=0.5))
@@ -63,3 +77,134 @@ def test_a_hunt_on_another_machine_writes_and_ends_when_cut_off(tmp_path: Path) 
 
             second.connect("up")
             eventually(lambda: "answers again" in agent.log)
+
+
+def within(machine: SwarmMachine | str) -> list[str]:
+    """Return the prefix that runs a command in the network of a machine, or in a namespace."""
+    name = machine if isinstance(machine, str) else machine.namespace
+    return ["nsenter", f"--net=/run/netns/{name}", "--"]
+
+
+def add_players_network(machine: SwarmMachine) -> None:
+    """Give the machine the address of ``crosses``, and the wire those of two PCs."""
+    for space, address, device in (
+        (machine.namespace, "203.0.113.1", "eth0"),
+        (WIRE, ANNOUNCED, "wire"),
+        (WIRE, STRANGER, "wire"),
+    ):
+        words = ["ip", "-n", space, "address", "add", f"{address}/24", "dev", device]
+        subprocess.run(words, check=True, timeout=20)
+
+
+def is_open(machine: SwarmMachine, source: str) -> bool:
+    """Return whether a datagram from ``source`` reaches a game port of the machine."""
+    return crosses(within(WIRE), within(machine), source, PORT)
+
+
+def make_owners_folder(host: NetworkedHost) -> Path:
+    """Make the running services' folder one that ``svcctl`` can use, with an allowlist helper."""
+    folder = host.folder / "host"
+    settings = {
+        # its metagame is in another network, so that svcctl does not reach it
+        "metagame": {**host.metagame.environ, "PORT": str(free_port())},
+        "deploy": host.deploy.environ,
+        "allowlist": {"ALLOWLIST_DRY_RUN": "0", "ALLOWLIST_SECRET": "h" * 40},
+    }
+    for name, values in settings.items():
+        lines = (f"{key}={value}\n" for key, value in values.items())
+        (folder / f"{name}.env").write_text("".join(lines))
+    return folder
+
+
+def mounts(folder: Path) -> list[str]:
+    """Return the options with which this Python and nft run in a container of the small image."""
+    program = folder / "bin" / "twistd"
+    program.parent.mkdir(exist_ok=True)
+    here = Path(sys.executable).with_name("twistd")
+    program.write_text(f'#!/bin/sh\nexec {here} "$@"\n')
+    program.chmod(0o755)
+    same = {
+        Path(__file__).parents[2],
+        Path(sys.prefix),
+        Path(sys.base_prefix) if sys.base_prefix != "/usr" else Path("/usr/bin"),
+        Path("/usr/sbin"),
+        *Path("/usr/lib").glob("python3*"),
+    }
+    places = {path: path for path in same} | {
+        Path("/lib64"): Path("/lib64"),
+        Path("/usr/lib"): Path("/lib"),
+        program.parent: Path(TWISTD).parent,
+    }
+    return [
+        word
+        for source, target in places.items()
+        for word in ("--mount", f"type=bind,source={source.resolve()},target={target},readonly")
+    ]
+
+
+# slow: 60 s: the engines of two machines start
+def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
+    with fleet(2, joined=2) as (first, second):
+        add_players_network(second)
+        first.docker("node", "update", "--availability", "pause", first.node)
+        with networked_host(tmp_path, first, second, HUNT_WORKER="1") as host:
+            folder, mounted = make_owners_folder(host), mounts(tmp_path)
+            run = Docker.run
+
+            def run_in_test(docker: Docker, *words: str, sent: bytes | None = None) -> str:
+                if words[:2] == ("service", "create"):
+                    socket = f"source={second.socket},"
+                    words = tuple(
+                        word.replace("source=/var/run/docker.sock,", socket) for word in words
+                    )
+                    words = (*words[:2], *mounted, *words[2:])
+                return run(docker, *words, sent=sent)
+
+            def ctl(*words: str) -> None:
+                with mock.patch.object(Docker, "run", run_in_test):
+                    ran = svcctl("fleet", *words, "--config", folder)
+                assert ran.status == 0, ran.err
+
+            def helper() -> str:
+                words = ("ps", "--quiet", "--filter", "name=svc-allowlist-")
+                return str(eventually(lambda: second.docker(*words).stdout.strip(), pause_s=0.5))
+
+            assert is_open(second, STRANGER)
+            ctl("invite", "--no-wait", "--agent-image", IMAGE)
+            eventually(lambda: TABLE in ruleset(within(second)), pause_s=0.5)
+            assert not is_open(second, ANNOUNCED)
+            ann = register(host.metagame, "Ann_1")
+            assert join(host.metagame, ann, ANNOUNCED) == second.address
+            eventually(lambda: is_open(second, ANNOUNCED), pause_s=0.5)
+            assert not is_open(second, STRANGER)
+
+            # its secret is nowhere else
+            before = helper()
+            secret = second.docker("exec", before, "/bin/cat", HELPER_FILE).stdout.strip()
+            assert len(secret) > 40
+            shown = first.docker("service", "inspect", *first.names("service")).stdout
+            shown += first.docker("service", "logs", f"svc-allowlist-{second.node}").stdout
+            shown += subprocess.run(["ps", "-ef"], capture_output=True, text=True).stdout
+            assert secret.partition("=")[2] not in shown
+
+            # it crashes
+            second.docker("kill", before)
+            assert eventually(lambda: helper() != before, 60, 0.5)
+            assert is_open(second, ANNOUNCED)
+            assert not is_open(second, STRANGER)
+
+            # the host's settings change
+            name = f"svc-allowlist-{second.node}"
+            added = "ALLOWLIST_MIN_INTERVAL_MS=50"
+            first.docker("service", "update", "--detach", "--env-add", added, name)
+            change(folder / "allowlist.env", {"ALLOWLIST_PORTS": f"{PORT - 1}-8777"})
+            ctl("invite", "--no-wait", "--agent-image", IMAGE)
+            assert added in first.docker("service", "inspect", name).stdout
+            eventually(lambda: f"dport {PORT - 1}-8777 drop" in ruleset(within(second)), 60, 0.5)
+            eventually(lambda: ANNOUNCED in ruleset(within(second)), pause_s=0.5)
+            assert not is_open(second, STRANGER)
+
+            ctl("remove", second.node, "--force")
+            eventually(lambda: TABLE not in ruleset(within(second)), pause_s=0.5)
+            assert is_open(second, STRANGER)
+            assert first.names("secret") == [] == first.names("service")

@@ -5,10 +5,11 @@ from typing import Any
 
 from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.fleet import Docker, FleetMachine, missing_image
+from svcserver.ctl.fleet import Docker, FleetMachine, missing_image, unguarded
 from svcserver.ctl.fleet import machines as machines_of
 from svcserver.ctl.output import Failed
 from svcserver.deploy.settings import Settings
+from svcserver.metagame.owner.maintenance.wire import HELPER_FAILS
 
 MANAGER_PORT = 2377  # on which machines join and get their tasks
 GOSSIP_PORT = 7946  # on which the engines of a swarm find each other
@@ -27,6 +28,7 @@ def fleet(case: Case) -> Iterator[Finding]:
         own = str(swarm["NodeID"])
         machines = machines_of(docker)
         docker.run("image", "inspect", "--format", "{{.Id}}", case.deploy.image)
+        changed = unguarded(case.host, docker)
         without_image = {machine.id for machine in machines if missing_image(docker, machine.id)}
     except Failed as error:
         yield Finding.of("fleet", error.message, "run svcctl fleet init")
@@ -55,6 +57,9 @@ def fleet(case: Case) -> Iterator[Finding]:
         report = reports.get(machine.id, {})
         yield from _machine(case, machine, machine.id == own, expected)
         yield from _reported(machine, report)
+        if machine.id in changed:
+            what = f"the allowlist helper of {machine.name} is missing, or not set as this host's"
+            yield Finding("fleet", what, "run svcctl fleet invite --no-wait")
         if machine.id in without_image or report.get("hasImage") is False:
             image = case.deploy.image
             what = f"{machine.name} has no image {image}"
@@ -112,7 +117,10 @@ def _reported(machine: FleetMachine, report: Report) -> Iterator[Finding]:
         yield Finding("fleet", what, "set it by NTP there: timedatectl set-ntp true")
     ports = str(report.get("gamePorts", ""))
     what = f"the game ports of {machine.name} at {machine.address} are {ports}"
-    if ports == "not reachable":
+    if ports == HELPER_FAILS:
+        what = f"the allowlist helper of {machine.name} does not work"
+        yield Finding("fleet", what, f"see docker service logs svc-allowlist-{machine.id}")
+    elif ports == "not reachable":
         yield Finding("fleet", what, "open the UDP game ports there, or correct svc.address")
     elif ports != "reachable":
         what = f"the game ports of {machine.name} were {ports}"

@@ -14,6 +14,7 @@ from svcserver.metagame.play.drain import TOLD, Drain, Then, Until
 from svcserver.metagame.play.nodes.reports import AgentSeen
 
 Word = Annotated[str, text(0, 16)]
+HELPER_FAILS = "unknown: its allowlist helper does not work"
 
 
 @spelled(pascal_case)
@@ -114,7 +115,7 @@ class MachineEntry(TypedDict):
     is the time by which the machine's clock is ahead of the host's. ``hasImage`` says whether the
     machine has the game servers' image. Both fields are null if unknown. ``gamePorts`` says whether
     a datagram from another machine has reached a game port: reachable, not reachable, or not tried
-    and why.
+    and why. It is unknown while the machine's allowlist helper does not work.
     """
 
     id: str
@@ -196,6 +197,8 @@ def show_machine(
         reached, has_helper = agent.is_reached, agent.has_helper
     if own or agent is not None:
         entry["gamePorts"] = _game_ports(reached, has_helper=has_helper)
+    if agent is not None and agent.helper_works is False:
+        entry["gamePorts"] = HELPER_FAILS
     return entry
 
 

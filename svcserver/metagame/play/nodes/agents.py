@@ -28,8 +28,9 @@ MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
 class AgentPoll:
     """The orders that an agent has carried out, and whether its node has an allowlist helper.
 
-    ``clock`` is the node's time (epoch seconds). ``image`` and ``reached`` are results of checks:
-    whether the node has the game servers' image, and whether a datagram reached its game ports.
+    ``helper_works`` says whether the helper answers and can change the firewall. ``clock`` is the
+    node's time (epoch seconds). ``image`` and ``reached`` are results of checks: whether the node
+    has the game servers' image, and whether a datagram reached its game ports.
     """
 
     done: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_ORDERS)]
@@ -37,13 +38,14 @@ class AgentPoll:
     clock: float | None = None
     image: bool | None = None
     reached: bool | None = None
+    helper_works: bool | None = None
 
     def report(self, now: float) -> AgentSeen:
         """Return the report; ``now`` is the host's time (epoch seconds)."""
         ahead = None
         if self.clock is not None:
             ahead = round(max(-MAX_CLOCK_S, min(MAX_CLOCK_S, self.clock - now)), 3)
-        return AgentSeen(now, self.helper, ahead, self.image, self.reached)
+        return AgentSeen(now, self.helper, ahead, self.image, self.reached, self.helper_works)
 
 
 class OrderEntry(TypedDict):

@@ -11,9 +11,10 @@ SEEN_S = 20.0  # an agent that has not polled for this time is away
 class AgentSeen:
     """The last poll of an agent.
 
-    On a node without an allowlist helper, no ports are opened. ``clock_s`` is the number of seconds
-    by which the node's clock is ahead. ``has_image`` says whether the node has the game servers'
-    image. ``is_reached`` says whether a datagram has reached its game ports. None means unknown.
+    On a node without an allowlist helper, no ports are opened. ``helper_works`` says whether the
+    helper answers and can change the firewall. ``clock_s`` is the number of seconds by which the
+    node's clock is ahead. ``has_image`` says whether the node has the game servers' image.
+    ``is_reached`` says whether a datagram has reached its game ports. None means unknown.
     """
 
     at: float
@@ -21,6 +22,7 @@ class AgentSeen:
     clock_s: float | None = None
     has_image: bool | None = None
     is_reached: bool | None = None
+    helper_works: bool | None = None
 
 
 AGENTS = Kind("node_agents", AgentSeen, lives_s=SEEN_S)

@@ -28,8 +28,9 @@ from svcserver.metagame.owner.maintenance.acts import (
     maintenance_watch,
 )
 from svcserver.metagame.owner.maintenance.store import SqlMaintenance
-from svcserver.metagame.owner.maintenance.wire import show_servers
+from svcserver.metagame.owner.maintenance.wire import HELPER_FAILS, show_machine, show_servers
 from svcserver.metagame.play.drain import Drain, Then
+from svcserver.metagame.play.nodes.reports import AgentSeen
 from tests.metagame.play.matchmaking.base import Reply
 from tests.support.browser import Page
 from tests.support.game import START, Game
@@ -325,6 +326,15 @@ class MaintenanceTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json), (200, {"id": None}))
             newest = self.game_server_acts()[0]
             self.assertEqual(newest, ("fleet drain", {"drains": drains}, None))
+
+    def test_helper_of_a_machine_that_fails_is_shown(self) -> None:
+        record: dict[str, Any] = dict.fromkeys(("id", "name", "address", "state", "version"), "")
+        record |= dict.fromkeys(("memoryBytes", "reservedBytes", "hunts", "players", "room"), 0)
+        record |= {"own": False, "reached": None}
+        for works, shown in ((False, HELPER_FAILS), (True, "not tried: its firewall admits only")):
+            agent = AgentSeen(0, True, helper_works=works)
+            entry = show_machine(record, agent, has_helper=True)
+            self.assertIn(shown, entry["gamePorts"])
 
     def game_server_acts(self) -> list[Any]:
         """Return (action, after, refused) for each audit row, newest first."""
