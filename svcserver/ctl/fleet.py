@@ -489,6 +489,15 @@ def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> No
         allow(host, address, allowed=False)
 
 
+def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
+    """Do the same for a machine that has left; an error has its address, which is unlisted now."""
+    try:
+        _disallow(host, address, remaining)
+    except Failed as error:
+        cure = f"Remove {address} from {ALLOW_FROM} in the dashboard's settings"
+        fail(f"The certificate is revoked, but: {error.message}. {cure}, and run this again.")
+
+
 def _live_value(reply: Any) -> str:
     return next(
         str(setting["value"] or "")
@@ -685,9 +694,9 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     if has_left or (node not in ids and _agent_parts(docker, node)):
         gone = next((entry for entry in folder.nodes() if entry.id == node), None)
         with noted(host, "fleet remove", node, reason=reason):
-            if gone is not None:
-                _disallow(host, gone.engine_address, listed)
             folder.revoke(node)
+            if gone is not None:
+                _disallow_departed(host, gone.engine_address, listed)
             _remove_agent(docker, node)
         out.data({"id": node})
         out.text(f"The certificate of {node} is revoked. {LEAVE}")

@@ -152,6 +152,16 @@ class RemoveTests(HostCase):
         self.assertEqual({name for _, name in self.agents}, {"svc-agent-other21"})
         self.assertIn("no machine is named other2", self.ctl("fleet", "remove", "other2").err)
 
+    def test_machine_that_left_is_revoked_before_its_address_goes(self) -> None:
+        self.with_machines(second(id="own1"))
+        self.agents = [("secret", "svc-agent-other2")]
+        with mock.patch.object(fleet, "allow", lambda *_, **options: fail("no metagame")):
+            ran = self.ctl("fleet", "remove", "other2")
+        self.assertIn("revoked, but: no metagame. Remove 10.1.0.2 from", ran.err)
+        self.assertNotIn("other2", self.nodes())
+        self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
+        self.assertEqual(self.agents, [])
+
     def test_machines_are_listed_without_the_metagame_s_settings(self) -> None:
         self.with_machines(second(id="own1"))
         (self.folder / "metagame.env").unlink()
