@@ -1,7 +1,7 @@
 """The tables of inventories.
 
-A row of the item log records a transaction, and also stores the reply for its repeats. So a
-transaction that changes only stacks needs just four SQL statements.
+A row of the item log records a transaction, and also stores the reply for repeats of the
+transaction. So a transaction that changes only stacks needs just four SQL statements.
 """
 
 from typing import Any

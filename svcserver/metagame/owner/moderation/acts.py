@@ -54,7 +54,7 @@ def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
 
 @frozen
 class StaffWork:
-    """Makes the actions of one staff member on the account ``who``."""
+    """Creates the actions that one staff member may take on the account ``who``."""
 
     staff: Staff
     who: str

@@ -90,7 +90,7 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """Makes the actions of one owner on the account ``who``."""
+    """Creates the actions that one owner may take on the account ``who``."""
 
     staff: Staff
     who: str

@@ -94,7 +94,7 @@ def _shares(sizes: Mapping[str, list[int]], most: int) -> tuple[dict[str, int], 
 
 
 def erase(tx: sa.Connection, account_id: AccountId) -> int:
-    """Delete all rows of the account; return how many there were."""
+    """Delete all rows of the account; return the number of deleted rows."""
     return sum(
         tx.execute(sa.delete(table).where(rows)).rowcount for table, rows in _rows(tx, account_id)
     )
