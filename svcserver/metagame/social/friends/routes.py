@@ -101,7 +101,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """List recently met players; the list is always empty, because this server stores no meetings."""
+        """List recently met players; the list is always empty: this server stores none."""
         return Answer(200, [])
 
     @routes.row(
