@@ -33,7 +33,13 @@ FAULTS = (  # component, variable, value, fault, cure
     ("gateway", "ALLOWLIST_URL", WRONG_PORT, "leads to port 61009", "to 61005 in gateway"),
     ("content", "METAGAME_URL", WRONG_PORT, "leads to port 61009", "to 61000 in content"),
     ("metagame", "DEPLOYSERVER_URL", "127.0.0.1:61009", "leads to port 61009", "61001 in metagame"),
-    ("relay", "SVC_RELAY_FINGERPRINT", "0" * 64, "is not the fingerprint", "svcctl cert fingerprint"),
+    (
+        "relay",
+        "SVC_RELAY_FINGERPRINT",
+        "0" * 64,
+        "is not the fingerprint",
+        "svcctl cert fingerprint",
+    ),
     ("metagame", "DATABASE_URL", "sqlite://", "a restart loses everything", "sqlite:///svc.db"),
     ("deploy", "METAGAME_API_KEY", "0" * 64, "is not registered", "svcctl gameserver-key add"),
 )

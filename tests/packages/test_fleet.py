@@ -22,6 +22,7 @@ from tests.ctl.command import new_host
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.fleet_network import METAGAME, ServiceOn
 from tests.live.swarm_engine import GAME, IMAGE, SwarmMachine, fleet
+from tests.live.test_allowlist import ruleset
 from tests.support.processes import bearer, eventually, register
 
 pytestmark = pytest.mark.packages
@@ -138,20 +139,27 @@ def test_second_machine_joins_by_the_printed_commands(tmp_path: Path, release: P
             entry = shown()[second.node]
             assert entry["hasImage"]
             assert abs(entry["clockSeconds"]) < 2
-            findings = orjson.loads(doctor(first, host))["findings"]
-            wrong = [
-                finding
-                for finding in findings
-                if (finding["component"], finding["level"]) == ("fleet", "wrong")
-            ]
-            assert wrong == []
+            assert faults(first, host) == []
+
+            change(host / "allowlist.env", {"ALLOWLIST_DRY_RUN": "0"})
+            [fault] = faults(first, host)
+            assert "allowlist helper" in fault
+            svcctl(first, "fleet", "invite", "--no-wait", "--config", host)
+            guarded = "not tried: its firewall admits only players"
+            eventually(lambda: shown()[second.node]["gamePorts"] == guarded, LONG_S, 1)
+            eventually(lambda: "8770-8777 drop" in ruleset(on(second)), LONG_S, 1)
+            assert faults(first, host) == []
             second.die()
             state = host / "host-state.json"
             eventually(lambda: f"({second.address}) is lost" in state.read_text(), LONG_S, 1)
 
 
-def doctor(machine: SwarmMachine, host: Path) -> str:
-    """Return what ``svcctl doctor`` prints, whose exit status is 1 if it finds a fault."""
+def faults(machine: SwarmMachine, host: Path) -> list[str]:
+    """Return the faults of the fleet that ``svcctl doctor`` finds; its exit status is then 1."""
     command = on(machine, PROGRAMS / "svcctl", "doctor", "--config", host, "--json")
     ran = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
-    return ran.stdout
+    return [
+        finding["what"]
+        for finding in orjson.loads(ran.stdout)["findings"]
+        if (finding["component"], finding["level"]) == ("fleet", "wrong")
+    ]

@@ -57,7 +57,7 @@ def fleet(case: Case) -> Iterator[Finding]:
         report = reports.get(machine.id, {})
         yield from _machine(case, machine, machine.id == own, expected)
         yield from _reported(machine, report)
-        if machine.id in changed:
+        if machine.id in changed and machine.state == "ready":
             what = f"the allowlist helper of {machine.name} is missing, or not set as this host's"
             yield Finding("fleet", what, "run svcctl fleet invite --no-wait")
         if machine.id in without_image or report.get("hasImage") is False:
