@@ -56,29 +56,9 @@ class Browser:
     _open: list[Any] = field(factory=list, init=False)
     _resource: Any = field(default=None, init=False)
 
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None = None,
-        key: str | None = None,
-        game_server: str | None = None,
-        headers: Mapping[Any, Any] | None = None,
-        **sent: Any,
-    ) -> Page:
-        """Send a request and return the response, which must arrive without a wait."""
-        return self.test.successResultOf(
-            self.ask(
-                method,
-                path,
-                token=token,
-                key=key,
-                game_server=game_server,
-                headers=headers,
-                **sent,
-            )
-        )
+    def __call__(self, method: str, path: str, **options: Any) -> Page:
+        """Send a request as ``ask`` does, and return the response, which must arrive at once."""
+        return self.test.successResultOf(self.ask(method, path, **options))
 
     def ask(
         self,
