@@ -1,4 +1,4 @@
-"""The order of the tests, the programs that tests find, and which tests may start processes."""
+"""The order of the tests, the programs that they find, and the tests that may start processes."""
 
 import gc
 import itertools

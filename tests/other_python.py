@@ -27,7 +27,7 @@ LONGEST_S = 900.0
 
 
 def version_of(python: str) -> str:
-    """Return a version such as ``3.13``, or nothing if the Python cannot create environments."""
+    """Return a version such as ``3.13``, or "" if this Python cannot create environments."""
     request = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run(
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def install(python: str, version: str) -> int:
-    """Create the environment; remove the folder again if that fails."""
+    """Create the environment; if the installation fails, remove the folder again."""
     print(
         f"installing the pinned dependencies for Python {version} into {FOLDER} (once)", flush=True
     )

@@ -1,10 +1,11 @@
 """The programs that tests start: PostgreSQL, a Redis-compatible engine, Node, npm and Chromium.
 
 ``make test`` runs ``python -m tests.tools``, which installs pinned versions into ``.venv/tools``
-without root. Tests use only these, so that everybody tests the same versions. SVC_TEST_TOOLS=system
-selects the machine's own programs instead, and SVC_TEST_TOOLS=none skips the tests that need any.
-Programs that no package registry has, such as nft and curl, come from the machine. On Debian,
-missing ones are downloaded with apt and unpacked into ``.venv/tools``.
+without root. Tests use only the installed programs, so that everybody tests the same versions.
+SVC_TEST_TOOLS=system selects the machine's own programs instead, and SVC_TEST_TOOLS=none skips the
+tests that need any of these programs. Programs that no package registry has, such as nft and curl,
+come from the machine. On Debian, such programs are downloaded with apt if they are missing, and
+unpacked into ``.venv/tools``.
 """
 
 import os

@@ -28,7 +28,7 @@ MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
 @frozen
 class Finding:
-    """A checked requirement; without a ``fault`` it is met."""
+    """A checked requirement, which is met if ``fault`` is empty."""
 
     what: str
     fault: str = ""

@@ -1,4 +1,4 @@
-"""The agent's orders, and the host's signs of life, without which game servers are stopped."""
+"""The host's orders to an agent, which stops its game servers if the host does not answer."""
 
 import tempfile
 from pathlib import Path

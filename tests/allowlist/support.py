@@ -1,4 +1,4 @@
-"""A clock that records the processes it is asked to spawn."""
+"""A clock that records the processes that it is asked to spawn."""
 
 from typing import Any
 

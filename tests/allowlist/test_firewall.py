@@ -1,4 +1,4 @@
-"""The commands for each firewall, with fake programs."""
+"""The commands for each kind of firewall, tested with fake programs."""
 
 import errno
 import json

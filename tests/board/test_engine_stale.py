@@ -1,4 +1,4 @@
-"""A stale engine answers and refuses commands, so the client must reconnect."""
+"""An engine's error replies, and the errors after which the client must reconnect."""
 
 from typing import Any
 

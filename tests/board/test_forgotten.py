@@ -1,4 +1,4 @@
-"""Entries that the first process to start deletes, because they are left from an earlier run."""
+"""Entries left from an earlier run, which only the first process that starts deletes."""
 
 from twisted.trial.unittest import SynchronousTestCase
 

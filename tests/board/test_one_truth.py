@@ -90,7 +90,7 @@ def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
 
 @define(eq=False)
 class Turn:
-    """A lane's board, which holds the lane's next transaction until its turn in the replay."""
+    """A lane's board, which holds the lane's next transaction until the replay reaches it."""
 
     shared = True
     work: Work[Any] | None = field(default=None, init=False)
@@ -124,7 +124,7 @@ class Memory(MemoryBoard):
 
 
 class Replay:
-    """A replay of all lanes on a memory board; ``lies`` lists transactions whose answers differ."""
+    """A replay of all lanes on a memory board; ``lies`` names transactions with other answers."""
 
     def __init__(self, storm: Storm) -> None:
         self.storm = storm

@@ -1,4 +1,4 @@
-"""A sealed entry is ignored unless this host wrote it under this key and with this stamp."""
+"""A sealed entry is ignored unless this host wrote it with the same key and stamp."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The board on a real engine: it behaves like the memory board, also for several processes."""
+"""The board on a real engine, which behaves like the memory board for several processes too."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class OvertakenTests(OnEngine):
             self.test_a_conflict_runs_again_on_the_current_entries()
 
     def test_a_refusal_counts_only_on_a_consistent_snapshot(self) -> None:
-        """Another process's transaction commits between two reads of this process."""
+        """Another process moves the seat between two reads, so the first refusal must not count."""
         self.do(
             lambda transaction: (
                 transaction.put(NAMES, "seat", "x"),

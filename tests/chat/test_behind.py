@@ -1,4 +1,4 @@
-"""A player's own chat line is echoed only after all others' copies are in the kernel's buffers."""
+"""A player's chat line is echoed only after the kernel has buffered the other players' copies."""
 
 from functools import partial
 from socket import socketpair

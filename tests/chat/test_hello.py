@@ -1,6 +1,7 @@
-"""``Hello`` and ``Here``: how a starting process learns the sessions of all others.
+"""``Hello`` and ``Here``: how a starting process learns the other processes' sessions.
 
-The others answer in pieces; a session that enters a room waits until the answers have arrived.
+The other processes answer in pieces; a session that enters a room waits until all answers have
+arrived.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
 
 
 class Names:
-    """A process whose list of sessions a test fills with copies of one session."""
+    """A process whose list of sessions a test fills with copies of a single session."""
 
     def __init__(self, town: Town) -> None:
         self.workers = town.server.workers
@@ -163,7 +164,7 @@ class ArrivingTests(SynchronousTestCase):
         self.entered: list[str] = []
 
     def enters(self, *news: Here) -> bool:
-        """Return whether a waiting session enters the room after our Hello and this message."""
+        """Return whether a waiting session enters the room after our Hello and the answers."""
         self.arriving.greeted()
         self.arriving.enter(lambda: succeed(bool(self.entered.append("Ann") or True)))
         for item in news:

@@ -118,7 +118,7 @@ class ElsewhereTests(Base):
         self.assertEqual(two.send("<presence/>"), [seen(self.first, two, "")])
 
     def test_without_the_presences_of_others_it_is_silent(self) -> None:
-        """This test shows that the tests above would fail without the other process's presences."""
+        """Check that the tests above would fail without the other process's presences."""
         self.patch(workers.Workers, "_on_shown", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         self.pass_time(2)

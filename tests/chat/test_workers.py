@@ -53,7 +53,7 @@ class Base(SynchronousTestCase):
                 town.server.tick()
 
     def meanwhile(self, *acts: Callable[[], Any]) -> None:
-        """Deliver the notifications of these calls only after all of the calls."""
+        """Make these calls, and deliver their notifications only after the last call."""
         self.board.slow = waiting = []
         for act in acts:
             act()
@@ -218,7 +218,7 @@ class SeatTests(Base):
             self.assertEqual(len(town.server.workers.seats(first.account)), 1)
 
     def test_without_shared_seats_each_process_allows_its_own(self) -> None:
-        """This test shows that the tests above would fail without shared seats."""
+        """Check that the tests above would fail without shared seats."""
         self.patch(workers.Workers, "_on_bound", lambda *_: None)
         self.here, self.there = self.town(), self.town()
         with self.assertRaises(self.failureException):

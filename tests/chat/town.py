@@ -218,7 +218,7 @@ class Town:
         return client
 
     def pair(self) -> tuple[Client, Client]:
-        """Return two clients in one room who have read everything."""
+        """Return two clients in one room, without unread messages."""
         first, second = self.joined(1), self.joined(2)
         first.heard()
         return first, second

@@ -1,4 +1,4 @@
-"""A small game folder, a metagame that knows two keys, and a client for the content server."""
+"""A small game folder, a fake metagame that knows two keys, and a content server's client."""
 
 import hashlib
 import tempfile

@@ -126,7 +126,10 @@ class BuilderTests(SynchronousTestCase):
             self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
 
     def test_the_owners_note_stays_out_once_there_is_a_game(self) -> None:
-        """The README.txt of ``svcctl init``, now or in 0.1.0, is left out; a game's is listed."""
+        """The README.txt that ``svcctl init`` writes, or wrote in 0.1.0, is left out.
+
+        The README.txt of a game is listed.
+        """
         for note in (
             host_creation.README,
             "Put the game's files here, then run: svcctl content manifest . --config ..\n",

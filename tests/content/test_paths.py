@@ -1,4 +1,4 @@
-"""The paths of files that are allowed: a table, and a comparison with a simple reference."""
+"""The file paths that are allowed: a table, and a comparison with a simple reference."""
 
 from urllib.parse import quote, unquote_to_bytes
 

@@ -3,7 +3,7 @@
     python -m tests.contract.coverage           # the faults; make check runs it
     python -m tests.contract.coverage --list    # every row and the tests that prove it
 
-The rows are in ``docs/contributors/specification.md``: those of the tables of routes, and the list
+The rows are in ``docs/contributors/specification.md``: the rows of the route tables, and the list
 lines that begin with ``- ``. A mark on a test (``tests/support/proves.py``) names the rows that the
 test proves. Three things are faults: a row without proof, a mark that names no row, and a mark on a
 test that does not run.
@@ -61,7 +61,7 @@ def rules(page: str) -> list[str]:
 
 @cache
 def marks() -> tuple[Mark, ...]:
-    """Return every mark beside a test."""
+    """Return the mark of every ``@proves`` decorator in the tests."""
     return tuple(
         mark
         for path in sorted((ROOT / "tests").rglob("*.py"))

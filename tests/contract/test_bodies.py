@@ -19,7 +19,7 @@ FOR_A_PLAYER = (
 
 
 def shapeless(part: Any, place: str) -> Iterator[str]:
-    """Yield the places in a JSON schema that allow any value and do not say why."""
+    """Yield the places in a JSON schema that allow any value without saying why."""
     if not isinstance(part, dict) or ("description" in part and "properties" not in part):
         return
     if part == {"type": "object"}:

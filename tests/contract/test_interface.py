@@ -101,7 +101,7 @@ def _printed(paths: Iterable[Path]) -> Iterator[str]:
 
 
 def _options(command: click.Command, name: str) -> Iterator[str]:
-    """Yield a command's name with its options, then the same for each command below it."""
+    """Yield a command's name with its options, then the same for each of its subcommands."""
     options = [text for parameter in command.params for text in parameter.opts if text[0] == "-"]
     yield " ".join([name, *sorted(options)])
     if isinstance(command, click.Group):

@@ -53,7 +53,7 @@ def ledger_of(call: ast.Call) -> str:
 
 
 def scope_of(call: ast.Call) -> str:
-    """Return the call's scope as named in docs/contributors/transactions.md, or nothing."""
+    """Return the call's scope as named in docs/contributors/transactions.md, or ""."""
     text = ast.unparse(call.args[-1]) if len(call.args) > 1 else ""
     if text == "scope" and ledger_of(call) == "audit":
         return "account"  # unless the caller passes another scope
@@ -66,7 +66,7 @@ def scope_of(call: ast.Call) -> str:
 
 @lru_cache(maxsize=1)
 def in_code() -> dict[str, str]:
-    """Return each transaction's scope in the code, as ``folder: method``."""
+    """Return the scope of each transaction in the code; the keys are ``folder: method``."""
     scopes = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         place = str(file.relative_to(PACKAGE))

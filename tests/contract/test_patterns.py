@@ -2,7 +2,8 @@
 
 The test makes hostile texts from each pattern: its repeated parts many times over, with an end that
 does not match. Such texts make a bad pattern backtrack. For the longest text, a pattern with
-quadratic time needs a second or more of CPU time, and a linear one a few milliseconds.
+quadratic time needs a second or more of CPU time, and a pattern with linear time needs a few
+milliseconds.
 """
 
 import ast
@@ -54,7 +55,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
 
 
 def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
-    """Yield the patterns in a module's variable: itself, in a class, or in a collection."""
+    """Yield the patterns in a variable: its value, or the members of a collection or class."""
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, dict):
@@ -187,12 +188,12 @@ def texts(pattern: Text, flags: int, length: int) -> Iterator[Text]:
 
 
 def before_of(whole: Text) -> Text:
-    """Return the first half of a match; a search in many such halves fails again and again."""
+    """Return the first half of a match; in a text of many such halves, each search step fails."""
     return whole[: len(whole) // 2]
 
 
 def seconds(pattern: re.Pattern[Any], uses: set[Text], text: Any) -> float:
-    """Return the CPU time of the slowest method on the text, in seconds."""
+    """Return the CPU seconds that the pattern needs on the text, used as the code uses it."""
     began = time.thread_time()
     if uses <= FROM_THE_START:
         pattern.match(text)

@@ -53,7 +53,10 @@ def works_of(function: ast.AST) -> Iterator[ast.Lambda | ast.FunctionDef]:
 
 
 def swallowed(function: ast.AST) -> Iterator[int]:
-    """Yield lines where a transaction catches an error and goes on, which keeps earlier writes."""
+    """Yield the lines where a transaction catches an error and continues.
+
+    The ledger would then commit what the transaction wrote before the error.
+    """
     for work in works_of(function):
         for node in ast.walk(work):
             if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):

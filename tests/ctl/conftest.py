@@ -14,7 +14,7 @@ _migrate = migrations._run
 
 @lru_cache(maxsize=1)
 def _made() -> tuple[str, ...]:
-    """Return the statements that create a fully migrated database, once per test run."""
+    """Return the statements that create a fully migrated database, computed only once."""
     engine = create_engine("sqlite://")
     with engine.begin() as tx:
         _migrate(tx, revisions.known()[-1])

@@ -1,4 +1,4 @@
-"""A host that ``svcctl doctor`` examines, on a fake machine that lacks nothing."""
+"""A host for tests of ``svcctl doctor``, on a fake machine that meets all requirements."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -92,7 +92,7 @@ class DoctorCase(HostCase):
         )
 
     def finds(self, what: str, cure: str, machine: Machine | None = None) -> None:
-        """Assert that doctor finds exactly one fault, and gives this advice."""
+        """Assert that doctor finds exactly one fault, and gives the advice ``cure``."""
         [line] = self.wrong(machine)
         fault, _, advice = line.partition("; ")
         self.assertIn(what, fault)

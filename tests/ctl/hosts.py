@@ -107,8 +107,8 @@ def stack(
 ) -> Iterator[Prestarted | subprocess.Popen[Any]]:
     """Run ``svc-stack``, with its output in ``out.log``.
 
-    With ``itself``, the stack and its components start as an owner starts them. Otherwise they are
-    forks of a process that has already imported everything.
+    If ``itself`` is true, the stack and its components start as an owner starts them. Otherwise
+    they are forks of a process that has already imported everything.
     """
     line = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder), *words]
     environ = {**os.environ, "PORT": "1", "DATABASE_URL": "sqlite:///of-the-stack.db"}

@@ -87,7 +87,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(ways))
 
     def ledger(self) -> None:
-        """Return None, with which the game uses its own in-memory database; it knows all keys."""
+        """Return None: the game's own in-memory database knows all keys of these tests."""
 
     def found_guild(self) -> None:
         token = self.ann.player.token

@@ -190,7 +190,7 @@ class InitTests(SynchronousTestCase):
         self.assertIn("disk full", ran.line)
 
     def test_the_note_is_written_first_and_what_makes_it_a_host_last(self) -> None:
-        """If init is stopped, the note explains the files, and the folder is no host yet."""
+        """If init is stopped early, the note explains the files; the folder is not a host yet."""
         put, names = begun.put, list[str]()
 
         def noted(path: Path, *sent: Any) -> None:

@@ -25,7 +25,7 @@ MOST = 40  # renames: one for each file
 
 
 def killed_at_removal() -> None:
-    """Kill this process just before it removes the note."""
+    """Kill this process just before it removes the note about an unfinished init."""
 
     def hear(event: str, sent: tuple[object, ...]) -> None:
         if event == "os.remove" and begun.NOTE in str(sent[0]):

@@ -21,7 +21,7 @@ class JournalTests(SynchronousTestCase):
         self.patch(subprocess, "run", self.run_)
 
     def run_(self, words: list[str], *, stdout: Any, timeout: float, **more: Any) -> Any:
-        """Act as journalctl; raise ``fault`` if it is set."""
+        """Take the place of ``subprocess.run`` for journalctl; raise ``fault`` if it is set."""
         self.commands.append(words)
         if self.fault is not None:
             raise self.fault

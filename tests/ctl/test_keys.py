@@ -23,7 +23,7 @@ class KeysTests(DoctorCase):
         return self.folder / "metagame.env"
 
     def tokens(self) -> Tokens:
-        """Return the metagame's tokens after a restart."""
+        """Return a ``Tokens`` with the keys that the metagame has after a restart."""
         settings = find(str(self.folder), None).settings("metagame", Settings)
         keys = Keys.read(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
@@ -31,7 +31,7 @@ class KeysTests(DoctorCase):
         return Tokens(time.time, keys)
 
     def start(self, hours_ago: float = 0) -> None:
-        """Start the metagame with the current settings, as if this many hours ago."""
+        """Start the metagame with the current settings and a clock that is ``hours_ago`` behind."""
         then = time.time() - hours_ago * 3600
         settings = find(str(self.folder), None).settings("metagame", Settings)
         with mock.patch.object(service, "epoch", lambda: then):

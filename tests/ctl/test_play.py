@@ -1,4 +1,4 @@
-"""The parts of the simulated client: the service blamed for a fault, and the replies accepted."""
+"""The simulated client: the service that it blames for a fault, and the replies it accepts."""
 
 import json
 from typing import Any

@@ -198,7 +198,7 @@ class StatusTests(HostCase):
 
     @proves("svcctl status")
     def test_the_health_for_people_says_nothing_of_bans(self) -> None:
-        """The health reply always says that bans are unsupported; its format is older than bans."""
+        """The health reply is older than bans, and always says that bans are unsupported."""
         health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
         look = mock.Mock(return_value=(STATUS, health))
         with mock.patch.object(status_command, "look", look):

@@ -163,7 +163,7 @@ class UpTests(SynchronousTestCase):
         port = listening.getsockname()[1]
 
         class Probed(Machine):
-            """This machine, on which all other ports are free."""
+            """This machine, with every port except ``port`` reported as free."""
 
             def port(self, host: str, number: int, *, udp: bool = False) -> PortState:
                 return super().port(host, number, udp=udp) if number == port else PortState()

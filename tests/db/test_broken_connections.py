@@ -59,7 +59,7 @@ class BrokenConnectionTests(PostgresCase):
 
     @contextmanager
     def held(self, what: str) -> Iterator[Connection]:
-        """Yield another process's connection, which holds the lock for which the work waits."""
+        """Yield another process's connection, which holds the lock that the work waits for."""
         with self.engines[1].connect() as blocker, blocker.begin():
             blocker.execute(text(what))
             yield blocker

@@ -1,4 +1,4 @@
-"""Migrations run at startup, may run twice, and never drop or change data. Spec: 1 §9.4."""
+"""Migrations run at startup, can be repeated, and never drop or change data. Spec: 1 §9.4."""
 
 import os
 import signal
@@ -251,7 +251,7 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
 
 
 def contents(engine: Engine, tables: list[str]) -> dict[str, list[tuple[object, ...]]]:
-    """Return every row of the tables, the oldest columns first."""
+    """Return the sorted rows of each table; the columns are in the order of their creation."""
     with engine.connect() as tx:
         rows = {name: tx.execute(select(text("*")).select_from(table(name))) for name in tables}
         return {name: sorted(tuple(row) for row in rows) for name, rows in rows.items()}

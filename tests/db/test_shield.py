@@ -1,4 +1,4 @@
-"""When a client disconnects, only its waiting is cancelled; the work continues."""
+"""A client that disconnects cancels only its own waiting; the work continues."""
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase

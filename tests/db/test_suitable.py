@@ -1,4 +1,4 @@
-"""PostgreSQL servers are rejected if a connection does not keep its own session."""
+"""PostgreSQL servers are rejected if a connection does not keep the same session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svcserver.db.suitable import refuse_unsuitable
 
 @define
 class Server:
-    """A fake server that answers each query for its session with the next list item."""
+    """A fake server; each query for the session id gets the next item of ``sessions``."""
 
     sessions: list[int]
     encoding: str = "UTF8"

@@ -1,4 +1,4 @@
-"""The trials of game ports, and the datagrams between two sockets of this machine."""
+"""The reachability trials of game ports, and datagrams between two sockets of this machine."""
 
 from typing import Any
 from unittest import mock

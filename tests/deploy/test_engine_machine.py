@@ -1,4 +1,4 @@
-"""Both engines behind their interface, during random requests, ends, faults and restarts."""
+"""Both engines that run game servers, under random requests, ends, faults and restarts."""
 
 from abc import abstractmethod
 from typing import Any
@@ -67,7 +67,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @abstractmethod
     def end_one(self, choice: int, code: int) -> None:
-        """End one of the programs with this exit code."""
+        """End one of the programs, with ``code`` as its exit code."""
 
     def end_match(self, match: str) -> None:
         """End the program of a match's hunt, without an error."""

@@ -23,7 +23,7 @@ PATH = "/api/matchmaker/handle-matchmaking-for-player"
 
 
 class LaunchKeyTests(SupervisorCase):
-    """A launch key, which the process list shows, is valid only while its game server runs."""
+    """A launch key, visible in the process list, is valid only while its game server runs."""
 
     def launched(self) -> list[str]:
         return [command[1] for command in self.spawner.commands]

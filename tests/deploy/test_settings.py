@@ -158,7 +158,7 @@ class BadValueTests(SynchronousTestCase):
 
 
 class LaunchTests(SynchronousTestCase):
-    """Bad values that make launches fail, but not the start: documented as ``launch 500``."""
+    """Bad values that make launches fail, but not the start, documented as ``launch 500``."""
 
     def launch(self, more: dict[str, str], request: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Request a game server from a supervisor with these settings."""

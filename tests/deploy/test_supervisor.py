@@ -371,7 +371,7 @@ class ReadinessTests(SupervisorCase):
 
 
 class StoppableReactor(Clock):
-    """A fake reactor that runs calls from threads immediately, and counts its stops."""
+    """A fake reactor that runs ``callFromThread`` immediately, and counts the calls of ``stop``."""
 
     stopped = 0
 

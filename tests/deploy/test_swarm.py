@@ -267,7 +267,7 @@ class SwarmTests(SwarmCase):
         self.assertIn("svc.address", supervisor.history.newest()[0]["reason"])
 
     def test_launch_that_failed_is_not_begun_again_after_a_restart(self) -> None:
-        """The metagame died, too, so it repeats the launch whose failure it has missed."""
+        """The metagame has restarted as well, so it repeats a launch that has already failed."""
         supervisor = self.on_swarm()
         launch = self.hunt(supervisor)
         self.running.step()
@@ -437,7 +437,7 @@ class SwarmTests(SwarmCase):
         self.assertEqual(page.status, 404)
 
     def test_hunts_that_end_together_are_removed_in_order_of_launch(self) -> None:
-        """A run of the simulation must not depend on the hashes of names."""
+        """The order must not depend on hashes, because equal seeds must give equal simulations."""
         self.swarm = FakeSwarm({"node1": 4000})
         supervisor = self.on_swarm()
         for number in range(6):

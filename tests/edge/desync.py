@@ -2,8 +2,8 @@
 
 The result is either a status or a negative number. A status means that the request is rejected, the
 connection ends, and nothing reaches the upstream. The number ``-2`` means that exactly two requests
-pass. Each case is followed on its connection by ``SMUGGLED``. If the case is rejected, ``SMUGGLED``
-must not arrive as a request.
+pass. On the same connection, the message ``SMUGGLED`` follows each case. If the case is rejected,
+``SMUGGLED`` must not arrive as a request.
 """
 
 from attrs import frozen

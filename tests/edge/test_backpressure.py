@@ -1,4 +1,4 @@
-"""Only the slow peer's own connection waits, and nothing accumulates meanwhile."""
+"""A slow peer delays only its own connection, and no data accumulates meanwhile."""
 
 from collections.abc import Callable
 from typing import Any

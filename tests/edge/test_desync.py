@@ -15,7 +15,7 @@ from tests.support.proves import proves
 
 
 def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
-    """Return how the edge handled the case wrongly, or an empty value."""
+    """Return what the edge did wrong with the case, or an empty string."""
     wire = edge.connect()
     data = case.data + SMUGGLED
     cuts = [len(data) * n // pieces for n in range(pieces + 1)]

@@ -49,7 +49,8 @@ def damaged(draw: st.DrawFn) -> bytes:
 def outcome(pieces: list[bytes], *, resumed: bool) -> tuple[int, str]:
     """Search for the end of a head after each piece, until the end or a fault is found.
 
-    Return the number of the piece, and the position of the end or the kind of fault.
+    Return the number of the last piece that was searched, and the position of the head's end or the
+    kind of fault.
     """
     buffer, searched = b"", 0
     for number, piece in enumerate(pieces):

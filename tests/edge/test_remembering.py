@@ -47,7 +47,7 @@ def connection(name: bytes, count: int) -> bytes:
 
 
 def whole_head(book: HeadCache[object], raw: bytes) -> int:
-    """Cache a head as a service does; return its weight in the cache."""
+    """Cache a whole head, as the services behind the gateway do; return its weight."""
     book.keep(raw, ParsedHead(raw))
     return book.weight(raw)
 

@@ -249,7 +249,7 @@ class FigureTests(SynchronousTestCase):
     """The owner sees which requests were repeated, and with which result."""
 
     def repeated(self, edge: Edge, fate: str) -> list[Any]:
-        """Send a request whose metagame ends once; return what was logged about the retry."""
+        """Send a request during which the metagame ends; return what was logged about the retry."""
         wire = edge.connect()
         with capturedLogs() as events:
             wire.protocol.dataReceived(line(b"DELETE", b"/party/member?a=b"))

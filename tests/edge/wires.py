@@ -41,7 +41,7 @@ def chunked(*parts: bytes) -> bytes:
 
 
 class Wire(StringTransport):
-    """A transport that notifies its protocol when it is closed, and records how."""
+    """A transport that tells its protocol when it is closed, and records how it was closed."""
 
     ended = ""
     half_closed = False
@@ -165,7 +165,7 @@ class Upstream:
         self.pool = Pool(self.clock, self._connect)
 
     def parks(self) -> Parking:
-        """Make the gateway hold requests while the upstream is away, if it has answered before."""
+        """Make the gateway hold requests while this upstream is away, if it has ever answered."""
         self.pool.parking = Parking(
             self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
         )

@@ -25,7 +25,7 @@ HEARTBEAT = (
 
 
 class Helper(Resource):
-    """A fake allowlist helper that records requests; with status None it never answers."""
+    """A fake allowlist helper that records requests; without a ``status``, it never answers."""
 
     isLeaf = True
 

@@ -1,4 +1,4 @@
-"""The rate limits and connection limits of one address."""
+"""The gateway's limits of requests and connections for each client address."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

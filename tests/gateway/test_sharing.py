@@ -83,7 +83,7 @@ class SharingTests(SynchronousTestCase):
 
 
 class Lonely:
-    """A board without other processes; it records what is published, or fails if ``away``."""
+    """A board that no other process shares; it records notifications, or fails if ``away``."""
 
     def __init__(self, *, away: bool = False) -> None:
         self.reported: list[Any] = []

@@ -18,7 +18,7 @@ from tests.support.proves import proves
 def seen(
     method: str = "GET", peer: str = "127.0.0.1", host: str = "127.0.0.1:61000", **more: str
 ) -> str:
-    """Return the verdict on a request; ``more`` are ``origin``, ``site``, ``mode``, ``dest``."""
+    """Return the verdict; ``more`` sets headers: ``origin``, ``site``, ``mode`` and ``dest``."""
 
     def sent(name: str) -> list[bytes]:
         return [more[name].encode()] if name in more else []

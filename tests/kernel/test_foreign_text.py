@@ -1,4 +1,4 @@
-"""Foreign text is made harmless wherever it is shown, but can still be recognised."""
+"""Text from strangers is made harmless wherever it is shown, but can still be recognised."""
 
 import re
 import unicodedata

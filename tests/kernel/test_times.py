@@ -1,4 +1,4 @@
-"""Times in the format of the wire."""
+"""Times in the format of requests and replies."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The launcher's program: its versions for one user, locked files, and its traces on the system."""
+"""The launcher's program: installed versions, locked files, and its entries in the system."""
 
 import io
 import os
@@ -287,7 +287,7 @@ class PackedProgramTests(SynchronousTestCase):
     def packed(
         self, name: str, version: str, more: str = "", *, copied: bool = True
     ) -> PackedProgram:
-        """Write and return a packed launcher; if ``copied``, its copy belongs in ``own``."""
+        """Write and return a packed launcher; if ``copied``, its copy goes into ``own``."""
         file = self.folder / name
         with zipfile.ZipFile(file, "w") as packed:
             packed.writestr(f"site-packages/svc_launcher-{version}.dist-info/METADATA", more)

@@ -30,7 +30,7 @@ def packed() -> dict[str, Path]:
 
 
 def imported(source: str) -> Iterator[tuple[str, ...]]:
-    """Yield the possible modules of each import: a module, or a name in a module."""
+    """Yield the modules that each import may mean: for ``from a import b``, ``a`` and ``a.b``."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name,) for alias in node.names)

@@ -10,7 +10,7 @@ from svcserver.launcher.stages import Host, Inputs, Stage, machine_of, member_of
 
 
 class RecordedActions:
-    """A set of actions that are recorded but not performed."""
+    """A fake set of actions, which records each call and performs nothing."""
 
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []

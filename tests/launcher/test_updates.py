@@ -1,4 +1,4 @@
-"""The launcher's update: offered by a signed list, installed without a running game.
+"""The launcher's update: offered in a signed list, and installed only while no game runs.
 
 A launcher never installs an older version than its own.
 """

@@ -189,8 +189,8 @@ def weeks(here: Host) -> None:
 class Visit(Seen):
     """The owner's browser session on the dashboard.
 
-    It opens each page, and confirms each dialog, in the next look of ``looks``: another window size
-    or colour scheme.
+    Each page is opened, and each dialog is confirmed, in the next of the ``looks``. A look is a
+    window size with a colour scheme.
     """
 
     address: str
@@ -259,7 +259,8 @@ class Visit(Seen):
     def look_at_question(self) -> None:
         """Check the open dialog, then show it in the next look.
 
-        The first dialog with these fields is checked with axe in each look.
+        Of the dialogs with the same title and fields, only the first is checked with axe, in each
+        look.
         """
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         number = next((at for at, fits in enumerate(TITLES) if fits(title)), None)
@@ -323,7 +324,7 @@ class Visit(Seen):
 
 @contextmanager
 def visit(browser: Browser, here: Host, size: str = "", colours: str = "") -> Iterator[Visit]:
-    """Open the dashboard, to be shown in all looks or in those of one size or colour scheme.
+    """Open the dashboard; ``size`` and ``colours`` limit the looks in which it is shown.
 
     The test fails if the browser's console shows an error, or if the last page does not fit the
     window.

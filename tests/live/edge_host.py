@@ -170,7 +170,7 @@ def await_ready(process: Prestarted | subprocess.Popen[bytes], log: Path) -> Non
 
 
 def _gateway(host: Host, certificate: Path, key: Path, url: str) -> dict[str, str]:
-    """Return the settings of a gateway whose upstreams are all ``url``."""
+    """Return the settings of a gateway that has ``url`` as each of its upstreams."""
     return {
         "GATEWAY_BIND": "127.0.0.1",
         "GATEWAY_PORT": str(host.gateway_port),

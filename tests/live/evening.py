@@ -1,7 +1,7 @@
-"""The scripted session of ``svcctl demo`` on services that already run, without a stack.
+"""The scripted session of ``svcctl demo`` on services that already run.
 
-Tests of faults in the session use the module, because a stack would start six processes that import
-everything again. That start would be most of the test's duration.
+Tests of faults in the session use this module instead of a stack. A stack would start six processes
+that import everything again, which would take most of the test's time.
 """
 
 import os

@@ -127,7 +127,7 @@ def fleet_host(folder: Path, **environ: str) -> Iterator[FleetHost]:
 def node(
     host: FleetHost, folder: Path, credential: bytes | None
 ) -> Iterator[http.client.HTTPConnection]:
-    """Yield a TLS connection to the fleet's listener, with a node's certificate if given."""
+    """Yield a TLS connection to the fleet's listener, with the node's certificate if it has one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -154,7 +154,7 @@ def ask(
 
 @contextmanager
 def agent(host: FleetHost, folder: Path, node: str = NODE, **environ: str) -> Iterator[Service]:
-    """Run the agent of a node; the service's port is the port that game servers call."""
+    """Run the agent of a node; game servers call the port of the returned service."""
     file, port = folder / "svc-node", free_port()
     file.write_bytes(host.issue(node))
     settings = {"SVC_NODE_FILE": str(file), "SVC_RELAY_PORT": str(port)}

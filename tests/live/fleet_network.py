@@ -29,7 +29,7 @@ CALL_S = 30.0
 
 
 def enter(namespace: str) -> None:
-    """Move the calling thread, which must not be the first one, into another network."""
+    """Move the calling thread, which must not be the main thread, into another network."""
     with open(f"/run/netns/{namespace}", "rb") as file:
         assert ctypes.CDLL(None).setns(file.fileno(), NEW_NETWORK) == 0
 
@@ -97,7 +97,7 @@ class NetworkedHost:
     ends: ExitStack = field(factory=ExitStack)
 
     def start(self, service: ServiceOn) -> ServiceOn:
-        """Start a service until the host ends."""
+        """Start a service, which is stopped when the host ends."""
         service.start()
         self.ends.callback(service.stop)
         return service
@@ -119,7 +119,7 @@ class NetworkedHost:
 def networked_host(
     folder: Path, manager: SwarmMachine, *workers: SwarmMachine, **deploy: str
 ) -> Iterator[NetworkedHost]:
-    """Start the metagame, and the deploy server with ``deploy`` as additional settings."""
+    """Start a metagame and a deploy server; ``deploy`` are the latter's further settings."""
     place, rest = folder / "host", folder / "deploy"
     for created in (place, rest):
         created.mkdir()

@@ -1,11 +1,11 @@
 """A stand-in for svcctl, twistd, make, git and crontab in tests of the owner's pages.
 
-The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it forks them
-from the process that has imported them (``prestarted.py``). A new host gets free ports. A service
-keeps running after the code block that started it. The stand-in ends a watch command by Ctrl-C
-after its first output, and shortens simulations.
+The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it starts them
+as forks of a process that has already imported them (``prestarted.py``). A new host gets free
+ports. A service keeps running after the code block that started it. The stand-in ends a watch
+command by Ctrl-C after its first output, and shortens simulations.
 
-The stand-in starts anew for each command, so it imports none of our modules.
+Each command starts a new process of the stand-in, so it imports none of our modules.
 """
 
 import json

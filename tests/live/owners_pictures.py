@@ -56,7 +56,7 @@ class Owner:
 
 @define
 class Tour:
-    """The finished steps, each with its duration in seconds."""
+    """The finished steps of the tour, with the duration of each step in seconds."""
 
     folder: Path
     steps: dict[str, float] = field(factory=dict)
@@ -191,7 +191,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
 
 
 def taken(folder: Path, owner: Owner | None = None) -> Tour:
-    """Take the tour on this machine or on the owner's, and save its pictures in ``folder``."""
+    """Take the tour on this machine or on the ``owner``'s; save its pictures in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)

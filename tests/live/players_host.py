@@ -115,7 +115,7 @@ SYSTEM = ["linux"]  # on which ``launcher`` runs
 
 @pytest.fixture(scope="module", params=["linux", "windows"])
 def system(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the tests of a file with the launcher for Linux, then with the one for Windows."""
+    """Run the tests of a file with the Linux launcher, then with the Windows launcher."""
     SYSTEM[:] = [request.param]
     if request.param == "windows":
         wine.need_wine()
@@ -239,7 +239,7 @@ def _on_windows(home: Path, *words: str) -> Iterator[Running]:
 
 @contextmanager
 def _on_linux(home: Path, *words: str) -> Iterator[Running]:
-    """Run a launcher; a Python interpreter takes the place of Wine and runs the simulated game."""
+    """Run a launcher; a script in place of Wine runs the simulated game with Python."""
     program = home / "bin" / "wine"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(

@@ -45,7 +45,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def beside(browser: Browser, *switches: str) -> Iterator[Browser]:
-    """Start another browser of the same kind with its own ``switches``."""
+    """Start another browser of the same kind with these command-line ``switches``."""
     started = browser.browser_type.launch(
         executable_path=CHROMIUM, args=["--no-sandbox", *switches]
     )
@@ -67,7 +67,7 @@ def replace_text(page: Page, pairs: Sequence[tuple[str, str]]) -> None:
 
 @define
 class Seen:
-    """A page with its console messages and requests; ``look`` names the page's pictures."""
+    """A page with its console messages and requests; ``look`` is part of its pictures' names."""
 
     page: Page
     look: str

@@ -4,7 +4,7 @@ The program runs in its own process for tests of restarts. The players register,
 and then send requests and chat lines. They reconnect whenever their chat connection ends. At the
 end, the program compares the replies that the players received with the data that the host has
 stored. It also compares the lines that were sent with those that each player received. It prints
-``ready`` once all players are in their rooms, and one JSON object at the end. The end comes when
+``ready`` once all players are in their rooms, and one JSON object at the end. The program ends when
 the time is over, a file signals that no more faults follow, and all players are connected again.
 """
 
@@ -205,8 +205,8 @@ class Person:
 class Town:
     """All players of a session.
 
-    With ``strict``, a line also counts as lost if the listener's chat connection ended just after
-    the line was sent. No player leaves before the file ``enough`` exists.
+    If ``strict`` is true, a line also counts as lost if the listener's chat connection ended just
+    after the line was sent. No player leaves before the file ``enough`` exists.
     """
 
     reactor: Any

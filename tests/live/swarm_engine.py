@@ -147,7 +147,7 @@ def check_requirements() -> None:
 
 @contextmanager
 def swarm_machine() -> Iterator[SwarmMachine]:
-    """Start an engine and its swarm, and remove both at the end; skip where that is impossible."""
+    """Start an engine and its swarm, and remove both at the end; skip if this is impossible."""
     check_requirements()
     # pytest's folders are too long for the paths of containerd's sockets
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder:
@@ -238,7 +238,7 @@ def _unmount(folder: Path) -> None:
 
 
 def talk(port: int) -> str:
-    """Return what the game server on this port prints to a client; empty if there is none."""
+    """Return what the game server on this port sends to a client, or "" if none runs."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as wire:
         wire.settimeout(5)
         return wire.recv(4096).decode()

@@ -1,4 +1,4 @@
-"""Transactions that span accounts, each run concurrently with changes that could interfere.
+"""Transactions on several accounts, each run concurrently with changes that could interfere.
 
 Two metagame processes share one PostgreSQL. docs/contributors/transactions.md lists the
 transactions; ``@isolates`` names those that a test proves. Each test checks the result at both
@@ -25,7 +25,7 @@ def block_path(me: Player, second: Player) -> str:
 
 
 async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
-    """Return the friend status of the two players, which both must see alike on both processes."""
+    """Return the friend status of two players; both must see the same on both processes."""
     view = [
         [entry["status"] for entry in await both.good("GET", f"{friends_path(me)}{ALL}", me, at=at)]
         for me in (first, second)

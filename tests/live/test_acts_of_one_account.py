@@ -134,7 +134,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
 
     @frozen
     class Online:
-        """A presence service that reports the players of ``order``, all seen at time ``at``."""
+        """A presence service in which the players of ``order`` were last seen at time ``at``."""
 
         at: int
         order: list[str]

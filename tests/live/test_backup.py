@@ -1,8 +1,8 @@
 """Nightly backups of a running stack: a good backup passes verification, a damaged one fails.
 
-The stack verifies a backup by a scripted session on a second host that is restored from it. The
-overview page shows the result. Real processes are needed because the second host runs on its own
-ports.
+The stack restores a backup as a second host, and verifies the backup by a scripted session on that
+host. The overview page shows the result. Real processes are needed because the second host runs on
+its own ports.
 """
 
 import os
@@ -45,7 +45,7 @@ def by_night() -> None:
 
 @contextmanager
 def night(folder: Path, scratch: Path) -> Iterator[None]:
-    """Run a host's stack that makes its nightly backup; ``scratch`` is for temporary files."""
+    """Run a host's stack, which makes the nightly backup; ``scratch`` holds temporary files."""
     words = ["--nodaemon", "--pidfile=", "svc-stack", "--config", str(folder)]
     name = f"{__name__}:{by_night.__name__}"
     environ = {**os.environ, "TMPDIR": str(scratch)}
@@ -132,7 +132,7 @@ def wrong(folder: Path) -> str | None:
 # slow: a whole host is restored into a new database, started and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_a_proof_of_a_postgresql_backup_leaves_no_database(tmp_path: Path) -> None:
-    """The database role is an ordinary one, whose password needs percent-encoding."""
+    """The database role has no special rights, and its password needs percent-encoding."""
     server = Instance.make("hush:@/ %20")
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""kill -9 during many inventory transactions and purchases: each counts exactly once.
+"""kill -9 during many inventory transactions and purchases: each of them counts exactly once.
 
 Real processes are needed because only a process can be killed in the middle of a transaction.
 """
@@ -141,7 +141,7 @@ def at_once(*calls: Callable[[], int]) -> list[int]:
 
 
 def check_crowds(entry: Storm) -> None:
-    """Assert that fifty concurrent repeats count once and that no balance is overspent."""
+    """Assert that fifty concurrent copies of a request count once and overspend no balance."""
     token = orjson.loads(entry.ask("GET", f"/token/platinum/{BUNDLE}")[1])["purchaseToken"]
     before = entry.held()[0]
     redeem, transact = partial(entry.redeem, token), lambda: entry.transact("once")[0]

@@ -1,4 +1,4 @@
-"""Two hosts with separate folders, one database and one engine: one game in two cells.
+"""Two hosts with separate folders that share a database and an engine: one game in two cells.
 
 The test does what ``docs/owners/scale.md`` describes, with both cells on one machine. Real
 processes are needed because each cell has its own gateway and metagame.

@@ -76,7 +76,7 @@ def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: P
 
 @contextmanager
 def kept_running(folder: Path) -> Iterator[list[str]]:
-    """Yield what ``make run`` has printed when it waits for Ctrl-C, line by line."""
+    """Yield the lines that ``make run`` has printed by the time it waits for Ctrl-C."""
     printed = folder.with_name("printed.txt")
     words = [SVCCTL, "demo", "--config", str(folder), "--players", "1", "--hunts", "0"]
     with printed.open("wb") as out:

@@ -581,7 +581,7 @@ def test_each_problem_on_the_overview_links_to_a_page(browser: Browser, here: Ho
 
 
 def a_week(now: float) -> HostHistory:
-    """Return a week of a host whose gateway was away for an hour, and which was once off."""
+    """Return a week of a host that was once off, and whose gateway was once down for an hour."""
     history = HostHistory()
     begin = int(now) // STEP_S * STEP_S - KEPT_S + STEP_S
     for number in range(KEPT_S // STEP_S):
@@ -755,7 +755,7 @@ def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> Non
 
 
 def seldom(route: Route) -> None:
-    """Answer with half an hour of health figures that show one request every two minutes."""
+    """Answer with half an hour of health figures, with one request in every two minutes."""
     now = 1_790_000_000.0
     unknown = dict.fromkeys(("loopP50Ms", "loopP95Ms", "loopMaxMs", "rssMB", "players"))
     samples = [

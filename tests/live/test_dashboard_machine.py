@@ -1,7 +1,7 @@
 """The dashboard's page about the machine, in a real browser, with a whole running host.
 
-Real processes are needed because the stack sends the alerts, and game servers are its grandchild
-processes.
+Real processes are needed because the stack sends the alerts, and game servers are grandchild
+processes of the stack.
 """
 
 import json
@@ -39,7 +39,7 @@ Told = list[tuple[dict[str, str], bytes]]
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]]:
-    """Run a stack with a city; yield it with the alerts that its webhook received."""
+    """Run a stack with a city; yield the host, and the alerts that its webhook received."""
     folder = demo_host(tmp_path_factory.mktemp("machine") / "host")
     change(folder, "metagame", "SERVER_NAME", "Evening Hunters")
     port = int(value(folder, "metagame", "PORT"))
@@ -436,7 +436,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
 
 
 def logged_cities(here: Host) -> list[int]:
-    """Wait until the log names the running city; return the pids of all cities in the log."""
+    """Wait until the log names the running city server; return the pids of all logged ones."""
     eventually(lambda: (city := city_of(here)) and city in said(here.folder), pause_s=SELDOM_S)
     return cities(here.folder)
 

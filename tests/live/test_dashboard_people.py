@@ -57,7 +57,7 @@ CHOICES = {
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """Return the one-time code that is valid now, or ``steps`` times thirty seconds from now."""
+    """Return the one-time code that is valid ``steps`` times thirty seconds from now."""
     made = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
     return made.generate(time.time() + 30 * steps).decode()
 

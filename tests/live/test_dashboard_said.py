@@ -144,7 +144,7 @@ def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) ->
     stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:
-        """Prepare the first answer now, but deliver it only when the test allows it."""
+        """Fetch the first answer now, but keep it until the test delivers it."""
         if stored:
             route.continue_()
         else:

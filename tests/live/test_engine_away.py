@@ -86,7 +86,7 @@ class Proxy:
 
 @define
 class Away:
-    """An engine, with a function that makes it unavailable and one that brings it back."""
+    """An engine, with functions that make it unavailable and available again."""
 
     url: str
     go: Callable[[], None]

@@ -1,4 +1,4 @@
-"""The Swarm of the simulation does what a real one does, after the same calls."""
+"""The simulation's fake swarm does the same as a real Docker Swarm after the same calls."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
@@ -58,7 +58,7 @@ def service(name: str, memory_mb: int, condition: str) -> dict[str, Any]:
 
 @define
 class Conversation:
-    """Calls to an engine, and what they show."""
+    """Calls to an engine, real or fake, and a log of what the calls show."""
 
     api: Any
     wait: Callable[[], Coroutine[Any, Any, None]]  # a moment
@@ -72,7 +72,7 @@ class Conversation:
             self.log.append((method, path.split("/")[1], error.status))
 
     async def until(self, *states: str) -> None:
-        """Wait until the tasks have these states, the oldest first; log their exit codes."""
+        """Wait until the tasks, oldest first, have these states; log the states and exit codes."""
         tasks: list[Task] = []
         for _ in range(PATIENCE):
             sent = await self.api.call("GET", "/tasks", filters=FILTER) or []

@@ -28,7 +28,7 @@ env | grep -E "POSTGRES|DATABASE|LIVE" || true
 
 
 class Start:
-    """The start script, changed to use this machine's programs, and a folder in place of /data."""
+    """The start script, changed to use this machine's programs and a folder instead of /data."""
 
     def __init__(self, here: Path) -> None:
         self.data = here / "data"
@@ -57,7 +57,7 @@ class Start:
         return ran.stdout
 
     def has_a_host(self, port: str) -> None:
-        """Create the files that a host has after its first start, with this port."""
+        """Create the files that a host with this gateway port has after its first start."""
         (self.data / "metagame.env").touch()
         (self.data / "gateway.env").write_text(f"GATEWAY_PORT={port}\n")
 
@@ -129,7 +129,7 @@ def test_the_password_of_live_state_gets_into_a_url_that_lacks_it(
 
 
 def test_an_engine_without_a_password_is_refused_in_one_line(start: Start) -> None:
-    """Otherwise ``svcctl init`` would invent a password that compose.yaml's engine lacks."""
+    """Without this refusal, ``svcctl init`` would set a password that the engine does not have."""
     reply = start.says(ends=1, SVC_LIVE_URL="valkey://live:6379", SVC_LIVE_PASSWORD="")
     [line] = reply.splitlines()
     assert "SVC_LIVE_PASSWORD" in line and "live.env" in line

@@ -287,7 +287,7 @@ def test_a_friend_the_own_hunter_and_a_passport_for_another_host(
 
 
 def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
-    """Assert that a host that trusts the signer accepts the passport once."""
+    """Assert that a host that trusts the signer accepts the passport once, but not twice."""
     signer = json.loads(run("passport", "key", "--json", "--config", host).stdout)["key"]
     for line in (
         ("account", "create", "Bo_2"),
@@ -302,7 +302,7 @@ def _is_taken_in_once(passport: Path, host: Path, second: Path) -> None:
 
 
 def _key_saved(browser: Browser, host: Path, home: Path) -> Path:
-    """Return the key file that Mover_1 saves before leaving a PC."""
+    """Return the key file that the player Mover_1 saves before leaving a PC."""
     downloads = home / "Downloads"
     downloads.mkdir(parents=True)
     with visit(browser, home, "light", invite(host)) as tab:

@@ -1,4 +1,4 @@
-"""A launcher killed during a download resumes where it stopped, with flat memory.
+"""A launcher killed during a download resumes where it stopped, and its memory does not grow.
 
 ``tests/prove/test_big_download.py`` does the same with ten gigabytes. Real processes are needed
 because the tests kill the launcher.

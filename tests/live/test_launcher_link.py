@@ -1,4 +1,4 @@
-"""The link to the launcher's page: only the player's own browser gets it and can use it.
+"""The link to the launcher's page, which only the player's own browser gets and can use.
 
 Real processes are needed because the browser and the other user's program are separate processes.
 """

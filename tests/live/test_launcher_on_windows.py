@@ -109,7 +109,7 @@ def test_launcher_ends_cleanly_when_its_console_is_closed(pc: WindowsPC) -> None
 
 # slow: a launcher starts under Wine
 def test_page_is_opened_in_the_default_browser(pc: WindowsPC, tmp_path: Path) -> None:
-    """Wine passes links to ``xdg-open`` of the system that it runs on."""
+    """Wine passes links to the ``xdg-open`` of the Linux system on which Wine runs."""
     opener, opened = tmp_path / "bin" / "xdg-open", tmp_path / "opened"
     opener.parent.mkdir()
     opener.write_text(f'#!/bin/sh\necho "$1" >> "{opened}"\n')
@@ -220,7 +220,7 @@ def test_crash_in_compiled_code_leaves_a_report(pc: WindowsPC) -> None:
 
 
 def cut(file: Path) -> None:
-    """Keep only the first half of a file, like a full disk."""
+    """Keep only the first half of a file, as if the disk had been full."""
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 

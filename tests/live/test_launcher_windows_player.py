@@ -170,7 +170,7 @@ def test_windowed_launcher_restarts_as_the_new_version(tmp_path: Path) -> None:
 
 
 def has_changed(file: Path, before: bytes) -> bool:
-    """Return whether a file exists with another content."""
+    """Return whether the file exists with content other than ``before``."""
     return file.exists() and file.read_bytes() != before
 
 

@@ -1,7 +1,7 @@
 """Maintenance mode on a whole host: waiting players, an ending hunt and a stack restart.
 
-Real processes are needed because the stack replaces itself, and game servers are its grandchild
-processes.
+Real processes are needed because the stack replaces itself, and game servers are grandchild
+processes of the stack.
 """
 
 import os

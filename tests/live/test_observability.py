@@ -1,4 +1,4 @@
-"""A whole host as monitoring sees it: metrics, logs, doctor and watch. Spec: 2 §8.
+"""A whole host as a monitoring system sees it: metrics, logs, doctor and watch. Spec: 2 §8.
 
 Real processes are needed because the tests check what an owner sees of a process tree.
 """

@@ -95,7 +95,7 @@ class Traffic:
 
 
 def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[int, dict[str, str]]:
-    """Return a port, and the environment of a gateway that passes requests to these metagames."""
+    """Return a free port, and the environment of a gateway on it in front of these metagames."""
     certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
     port = free_port()
     return port, {

@@ -129,7 +129,7 @@ def names(machine: SwarmMachine) -> list[str]:
 
 
 def freeze(host: FleetHost, number: int) -> None:
-    """Send this signal to the metagame's process; SIGSTOP looks as if its machine were cut off."""
+    """Send this signal to the metagame's process; SIGSTOP makes its machine seem cut off."""
     assert host.metagame.process is not None
     os.kill(host.metagame.process.pid, number)
 

@@ -69,7 +69,7 @@ def hunts(service: Service) -> int:
 
 
 def lost_within(service: Service, remaining: int) -> None:
-    """Wait until the hunts of a lost machine have ended."""
+    """Wait until the hunts of a lost machine have ended, and assert that this was in time."""
     began = time.monotonic()
     eventually(lambda: hunts(service) == remaining, 2 * LOST_S, 0.2)
     seconds = time.monotonic() - began

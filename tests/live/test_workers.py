@@ -157,7 +157,7 @@ NO_LEASE = "from svcserver.chat import leases\nleases.LEASE_S = 1e9\n"
 
 
 def sabotaged(change: str) -> dict[str, str]:
-    """Return the environment with which services run this code at their start.
+    """Return the environment in which each service runs the code ``change`` when it starts.
 
     The code runs after all imports. If a module imported a name with ``from``, the code must change
     the name in that module.
@@ -203,7 +203,7 @@ def invites(both: Workers, ann: dict[str, str]) -> int:
 
 
 def test_without_shared_live_state_the_rules_count_twice(tmp_path: Path) -> None:
-    """Check that the next test fails without shared live state."""
+    """Check that the test below would fail without shared live state."""
     with workers(tmp_path, "memory:") as both:
         assert invites(both, register(both.first, "Ann_1")) == 40
 

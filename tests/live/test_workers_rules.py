@@ -1,4 +1,4 @@
-"""Account rules (epochs, staff roles, lockouts, launches) that every worker must enforce.
+"""Account rules (token epochs, staff roles, lockouts, launches) that every worker must enforce.
 
 Real processes are needed because two metagames in one process would share memory.
 """

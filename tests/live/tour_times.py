@@ -48,7 +48,7 @@ def slow(took: Mapping[str, float], page: str) -> dict[str, float]:
 
 
 def written(page: str, took: Mapping[str, float], measured: str) -> str:
-    """Return the page with these times, and with the sentence about their measurement."""
+    """Return the page with these times, and with the sentence ``measured`` about the tour."""
     seconds = {step: max(1, round(took[step])) for step in STEPS}
     page = _ROW.sub(lambda row: f"{row[1]}{seconds[row[2]]} s |", page)
     page = _SUM.sub(lambda row: f"{row[1]}{sum(seconds.values())} s |", page)

@@ -1,7 +1,8 @@
 """Requests of an ordinary session, used as the examples in the API document.
 
-Other feature tests send unusual requests on purpose; these are the ones that a client sends.
-``tests/support/examples.py`` prefers requests marked as ``shown`` to those of other tests.
+Other feature tests send unusual requests on purpose; this module sends the usual requests of a
+client. ``tests/support/examples.py`` prefers requests marked as ``shown`` to the requests of other
+tests.
 """
 
 from typing import Any

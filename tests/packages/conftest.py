@@ -22,7 +22,7 @@ default_ulimits = ["nofile=8192:8192", "nproc=2000:2000"]
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a release: SVC_TEST_RELEASE, or built once by ``release.py``."""
+    """Return the folder of a release: SVC_TEST_RELEASE, or the output of ``release.py``."""
     need_everything()
     if "SVC_TEST_RELEASE" in os.environ:
         return Path(os.environ["SVC_TEST_RELEASE"]).absolute()

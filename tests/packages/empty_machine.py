@@ -66,7 +66,7 @@ def install_blocks() -> list[Block]:
 
 
 def as_owner(*words: str) -> tuple[str, ...]:
-    """Return a command line with which root runs a command as the owner, by exec."""
+    """Return the command line with which root runs a command as the owner."""
     who = ("setpriv", f"--reuid={NAME}", f"--regid={NAME}", "--init-groups")
     return (*who, "env", f"HOME={HOME}", *words)
 

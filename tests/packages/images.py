@@ -11,7 +11,7 @@ from tests.packages.support import run
 
 @contextmanager
 def loaded(archive: Path) -> Iterator[str]:
-    """Load an image and yield a name of our own for it; its usual name may be in use by a host."""
+    """Load an image under a name of our own, because a host may use the image's usual name."""
     with name_kept(archive) as called:
         name = f"{called.rpartition(':')[0]}:test-{os.getpid()}"
         run("podman", "load", "-q", "-i", archive)
@@ -24,7 +24,7 @@ def loaded(archive: Path) -> Iterator[str]:
 
 @contextmanager
 def name_kept(archive: Path) -> Iterator[str]:
-    """Yield the name that ``podman load`` gives an image; restore the name's old meaning later."""
+    """Yield the name that ``podman load`` gives an image; restore the name's old image later."""
     [called] = json.loads(run("tar", "-xOf", archive, "manifest.json"))[0]["RepoTags"]
     before = named(called)
     try:

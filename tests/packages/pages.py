@@ -16,9 +16,9 @@ EXIT_CODE = "exit code: "
 def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str = "") -> str:
     """Return the page's only shell block that contains ``has``.
 
-    ``names`` maps example words to replacements; each must occur in the block, because otherwise an
-    example word would remain after the page changed. The tests run as root, so ``sudo`` is removed
-    unless the argument ``sudo`` gives another text for it.
+    ``names`` maps example words to replacements; each word must occur in the block, so that a
+    change of the page's example words is noticed. The tests run as root, so each ``sudo`` in the
+    block is replaced by the argument ``sudo``.
     """
     shell = [
         piece.text.replace("sudo ", sudo) for piece in blocks(OWNERS / page) if piece.word == "sh"
@@ -33,7 +33,7 @@ def block(page: str, has: str, names: Mapping[str, str] | None = None, sudo: str
 
 
 def paste(text: str, folder: Path) -> str:
-    """Run the commands in ``folder``; fail if the last one fails, and return their output."""
+    """Run the commands in ``folder``; return their output, or fail if the last command fails."""
     ran = subprocess.run(
         ["bash", "-c", text],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""compose.yaml as it is: two metagames, PostgreSQL and a live-state engine, each in a container.
+"""The unchanged compose.yaml: two metagames, PostgreSQL and a live-state engine in containers.
 
 The tests run the commands of docs/owners/container.md. The images of PostgreSQL and the engine are
 made of Debian's packages, because tests download nothing from image registries.
@@ -56,7 +56,7 @@ class Compose:
 
 @pytest.fixture(scope="module")
 def machine(image: str) -> Iterator[dict[str, str]]:
-    """Return the lines of .env for a machine without a registry."""
+    """Yield the variables in .env for a machine without an image registry."""
     database, live = engines.database(), engines.live()
     version = image.rpartition(":")[2]
     yield {"SVC_VERSION": version, "SVC_DATABASE_IMAGE": database, "SVC_LIVE_IMAGE": live}

@@ -38,7 +38,7 @@ class ContainerTests(SynchronousTestCase):
         self.assertEqual(PAGE.count("sudo systemctl enable --now podman-restart"), 2)
 
     def test_the_host_is_stopped_before_what_it_needs(self) -> None:
-        """Podman-compose 1.0.3 stops services in reverse file order; docker follows depends_on."""
+        """Podman-compose 1.0.3 stops services in reverse file order, Docker by ``depends_on``."""
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
         self.assertEqual(list(services), ["database", "live", "svcserver"])
 

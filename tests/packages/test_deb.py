@@ -34,7 +34,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
 
 
 def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
-    """Compiled files name the folder of the build; the installation compiles its own."""
+    """Compiled files name the build folder, so the package compiles its modules on installation."""
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
 

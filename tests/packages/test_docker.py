@@ -56,7 +56,7 @@ class DockerHost:
         assert (joined.host, joined.port) == (self.machine.address, int(PORT))
 
     def kill(self) -> None:
-        """Kill the host's container as a crash does, and wait until another one answers."""
+        """Kill the host's container as a crash does, and wait until a new container answers."""
         before = self.machine.docker("inspect", "--format", "{{.State.Pid}}", self.container).stdout
         os.kill(int(before), signal.SIGKILL)
         eventually(lambda: before != self._pid and self.answers(), PATIENCE_S, 1)

@@ -1,7 +1,7 @@
-"""From one machine to two, as docs/owners/fleet.md shows it, with the release's own image.
+"""From one machine to two, as docs/owners/fleet.md describes, with the release's image.
 
-Each machine is a network namespace with an engine of its own. The owner's commands are run as they
-are printed; a stand-in for ssh runs them on the second machine.
+Each machine is a network namespace with an engine of its own. The tests run the owner's commands
+exactly as printed; a stand-in for ssh runs commands on the second machine.
 """
 
 import os

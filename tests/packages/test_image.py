@@ -1,4 +1,4 @@
-"""The container image: read-only and without privileges; it plays, is healthy and stops cleanly.
+"""The container image runs read-only and unprivileged, serves players and stops cleanly.
 
 Friends connect from outside through its published port, and a newer image continues with its data.
 """
@@ -54,7 +54,7 @@ def container(image: str) -> Iterator[str]:
 
 
 def until(container: str, text: str, times: int) -> None:
-    """Wait until the container's output contains the text this many times."""
+    """Wait until the container's output contains the text ``times`` times."""
     deadline = time.monotonic() + PATIENCE_S
     while (words := told(container)).count(text) < times:
         assert time.monotonic() < deadline, words

@@ -98,7 +98,7 @@ def other_versions(environment: Path, wheel: Path) -> set[str]:
 
 
 def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
-    """Run the page's first command in the user's shell, and play on the host that it creates."""
+    """Run ``svcctl up`` from the page in the user's shell, and play on the host that it creates."""
     answers = f"--yes {' '.join(PUBLIC)}"
     up = block(PAGE, "svcctl up ~/game", {"svcctl up ~/game": f"exec svcctl up ~/game {answers}"})
     with system.alone() as alone, alone.running(*first, up, user="root", until="Ctrl-C stops it"):
@@ -107,7 +107,7 @@ def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
 
 # slow: a Debian, an installation of everything and an evening on a whole host
 def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, release: Path) -> None:
-    """The dependencies are installed first, as a Linux distribution does; then the sdist alone."""
+    """The dependencies are installed first, as a Linux distribution does; then only the sdist."""
     [made] = release.glob("svcserver-*.tar.gz")
     project = made.name.removesuffix(".tar.gz")
     with tarfile.open(made) as archive:
@@ -125,7 +125,7 @@ def test_pip_installs_the_sdist_with_its_pinned_dependencies(system: System, rel
 
 
 def installed(environment: Path) -> set[str]:
-    """Return the program's files in a virtual environment, without compiled ones."""
+    """Return the program's files in a virtual environment, except compiled files."""
     [packages] = environment.glob("lib/python3*/site-packages")
     files = [*packages.glob("svcserver/**/*"), packages / "twisted/plugins/svcserver_plugins.py"]
     return {

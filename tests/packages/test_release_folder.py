@@ -76,7 +76,7 @@ class ReleaseFolderTests(SynchronousTestCase):
 
 class ToolTests(SynchronousTestCase):
     def test_who_lacks_it_reads_the_command_that_shows_why(self) -> None:
-        """The make rule tries this command first, and goes on if the package index is away."""
+        """The make rule tries this command first, and continues if there is no package index."""
         sbom = recipe("sbom.py")
         sbom.TOOL = Path(self.mktemp(), "bin", "cyclonedx-py")
         message = str(self.assertRaises(SystemExit, sbom.need_tool))

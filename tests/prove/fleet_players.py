@@ -1,4 +1,4 @@
-"""Players who go on one hunt after the next in a fleet, and a count of the hunts that run.
+"""Players who go on one hunt after another in a fleet, and a counter of the running hunts.
 
 The players are in the network of the host's machine. A player is in a hunt while its game server
 answers, and joins the next match when the game server has failed to answer twice.
@@ -71,7 +71,7 @@ class Hunter:
     waits: list[tuple[float, float]] = field(factory=list)  # end and duration of each wait
 
     async def call(self, call: requests.Call) -> Any:
-        """Send a request to the metagame until there is a reply; None if it is no success."""
+        """Send a request to the metagame until it replies; return None if the reply is an error."""
         while True:
             try:
                 reply = await ask("127.0.0.1", METAGAME, call, self.token, REPLY_S)
@@ -156,7 +156,7 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
 
 @define(eq=False)
 class HuntCounter:
-    """The hunts that run on the machines, looked up twice a second by a thread.
+    """A counter of the hunts on the machines, which a thread updates twice a second.
 
     ``starts`` are the containers that were seen for each match, each with its machine and the time
     at which it was first seen. ``excess`` are machines whose containers reserve more memory than

@@ -3,8 +3,8 @@
     python -m tests.prove.fuzz_chat CORPUS -max_total_time=20
 
 The first byte of an input selects the sender of the other bytes: a player in a room, who sends them
-as a stanza, or a stranger, who sends them as they are. No input may cause an exception or log a
-failure, and everything that the second player receives must be well-formed.
+as a stanza, or a stranger, who sends them unchanged after the WebSocket upgrade. No input may cause
+an exception or log a failure, and everything that the second player receives must be well-formed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A launcher that is killed five times while it downloads ten gigabytes, with flat memory.
+"""A launcher is killed five times while it downloads ten gigabytes; its memory does not grow.
 
 The test prints its measurements. ``SVC_PROVE_GB`` sets a smaller size for a machine with a small
 disk.

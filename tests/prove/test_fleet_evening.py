@@ -1,7 +1,7 @@
-"""Sixty players on three machines, of which each part fails once.
+"""Sixty players on three machines, while each part of the fleet fails once.
 
-It takes about five minutes, and longer on a busy machine. ``make fleet`` runs it, and prints how
-long the players waited after each fault.
+The test takes about five minutes, and longer on a busy machine. ``make fleet`` runs it, and prints
+how long the players waited after each fault.
 """
 
 import time
@@ -40,7 +40,7 @@ class Evening:
         self.began = time.monotonic()
 
     def all_play_again(self, name: str) -> None:
-        """Wait until each player's game server has answered since the fault, and print waits."""
+        """Wait until each player's game server has answered since the fault; print the delays."""
         eventually(lambda: all(player.played_at > self.began for player in self.players), 180, 0.2)
         waits = sorted(
             seconds

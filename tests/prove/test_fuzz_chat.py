@@ -59,7 +59,7 @@ WORDS = [
 
 
 def corpus(folder: Path) -> Path:
-    """Write the fuzzer's first inputs: each kind of stanza, as a player's and as a stranger's."""
+    """Write the fuzzer's first inputs: each kind of stanza, from a player and from a stranger."""
     folder.mkdir()
     for number, text in enumerate(STANZAS):
         Path(folder, f"stanza{number}").write_bytes(b"\0" + text.encode())

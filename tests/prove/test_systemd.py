@@ -1,4 +1,4 @@
-"""The units under a running systemd, which boots in its own namespaces; a session is played.
+"""Our units under a systemd that boots in its own namespaces, with a scripted session.
 
 Spec: 2 §8. The test is skipped where systemd cannot boot. A booting systemd mounts file systems and
 cgroups, which needs CAP_SYS_ADMIN. Root inside a container has that capability only if the

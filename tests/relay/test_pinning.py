@@ -19,7 +19,7 @@ PAIR = make_pair(["play.example"])
 
 
 class Later(Wire):
-    """A transport that reports the end of the connection later, as a real one does."""
+    """A transport that reports the end of the connection later, as a real transport does."""
 
     def _end(self, how: str, reason: Exception) -> None:
         self.ended = self.ended or how

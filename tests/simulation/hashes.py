@@ -1,4 +1,4 @@
-"""Run one short session of each kind of world and print the hashes, one per line.
+"""Run one short simulation of each kind and print the hashes, one per line.
 
     python -m tests.simulation.hashes
 

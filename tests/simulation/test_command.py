@@ -1,4 +1,4 @@
-"""The command that repeats a run has the run's parameters: seconds, file and faults."""
+"""The command that repeats a run has all parameters of the run, such as seconds and faults."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""The history of players' holdings: violations that it must detect, behaviour to accept."""
+"""The history of holdings: violations that it must detect, and behaviour that it must accept."""
 
 from twisted.trial.unittest import SynchronousTestCase
 

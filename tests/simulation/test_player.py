@@ -133,9 +133,9 @@ class WaitingTests(PlayerCase):
 
 
 class TroubleTests(SynchronousTestCase):
-    """The players whose failed requests are excused by a fault.
+    """The players whose failed requests a fault excuses.
 
-    In seed 811, a player was cut off before the fault was recorded.
+    In the simulation of seed 811, a player was once cut off before the fault was recorded.
     """
 
     def after(self, fault: str) -> tuple[float, list[str]]:

@@ -1,8 +1,8 @@
 """Seeds that once broke a rule, and new seeds for some seconds.
 
 All stored seeds take half a minute. ``make seeds`` simulates all of them, and then new seeds for
-three seconds. Other test runs simulate the small ones, and new seeds for one second.
-SVC_SIM_SECONDS sets the seconds for new seeds; CI sets it to 60.
+three seconds. Other test runs simulate only the small stored scenarios, and new seeds for one
+second. SVC_SIM_SECONDS sets the seconds for new seeds; CI sets it to 60.
 """
 
 import hashlib

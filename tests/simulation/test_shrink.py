@@ -34,7 +34,7 @@ class FailureTests(SynchronousTestCase):
     """A bug planted in the party rules, from its detection to its reproduction."""
 
     def replayed(self, line: str) -> dict[str, Any]:
-        """Return the output of the printed command as one object."""
+        """Run the printed command with ``--json`` and return the object that it prints."""
         python, option, module, *words = shlex.split(line)
         self.assertEqual((python, option, module), ("python", "-m", "simulation"))
         ran = CliRunner().invoke(program.main, [*words, "--json"])

@@ -111,7 +111,7 @@ class Browser:
 def _request(
     method: str, path: str, head: Mapping[Any, Any], data: Any = None, **more: Any
 ) -> bytes:
-    """Return the request's bytes; the body is raw ``data``, form-encoded ``data`` or ``json``."""
+    """Return the request's bytes; the body is ``data`` (raw or form-encoded) or ``json``."""
     if not PLAIN.match(path):
         url = URL.from_text("http://127.0.0.1" + path).to_uri().to_text()
         path = url.removeprefix("http://127.0.0.1")

@@ -22,8 +22,8 @@ JSON = "application/json"
 def closed(schema: Any, *, wholly: bool = False) -> Any:
     """Return a copy of one schema, or of a map of schemas, that forbids additional properties.
 
-    Without ``wholly``, an object stays open if its schema says that it accepts additional
-    properties, with the reason.
+    Unless ``wholly`` is true, an object stays open if its schema gives a reason why it accepts
+    additional properties.
     """
     if isinstance(schema, list):
         return [closed(member, wholly=wholly) for member in schema]

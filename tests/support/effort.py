@@ -18,6 +18,6 @@ def machine(runs: int, steps: int) -> settings:
 
 
 def tried(examples: int) -> settings:
-    """Limit a test to this many examples on SQLite, and to a fifth as many on PostgreSQL."""
+    """Limit a test to this many examples on SQLite, and to a fifth of them on PostgreSQL."""
     most = max(1, examples // 5) if ON_POSTGRESQL else examples
     return settings(max_examples=most, deadline=None)

@@ -12,8 +12,8 @@ def fill(
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Insert a row into each table, parents first, and return the contents of each table.
 
-    ``tables`` is the result of ``shape``, if the caller already has it. Rows of another ``number``
-    have other keys.
+    ``tables`` is the result of ``shape``, if the caller already has it. Rows with a different
+    ``number`` have different keys.
     """
     held = {}
     with engine.begin() as tx:

@@ -1,8 +1,8 @@
 """A real service in the test's own process, with a running reactor, sockets and a database.
 
-The module serves pytest-twisted functions that need real bytes on loopback, but neither signals nor
-the death of a process. ``beside_a_metagame`` runs a test in a thread, so that the test can block
-until each response arrives.
+The module is for pytest-twisted tests that send real bytes over loopback, but send no signals and
+kill no process. ``beside_a_metagame`` runs a test in a thread, so that the test can block until
+each response arrives.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Beside:
 
 
 def beside_a_metagame(**environ: str) -> Callable[[Callable[[Beside], None]], Callable[..., Any]]:
-    """Decorate a test to run in a thread while a metagame with these settings runs."""
+    """Return a decorator that runs a test in a thread beside a metagame with these settings."""
 
     def decorate(test: Callable[[Beside], None]) -> Callable[..., Any]:
         async def run(tmp_path: Path) -> None:

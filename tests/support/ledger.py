@@ -108,7 +108,7 @@ def _driver(connection: Connection) -> Any:
 
 
 def _emptied() -> tuple[Engine, Pipeline]:
-    """Return an unused empty database: a released one, emptied again, or a new one."""
+    """Return an unused empty database: a released and emptied database, or a new database."""
     if _free:
         engine, pipeline = _free.pop()
     else:

@@ -2,8 +2,8 @@
 
 ``svc-stack`` and some ``svcctl`` commands start our programs by ``python -m``. When such a command
 is itself a fork, a helper process (the nurse) is forked beside it first. The nurse forks once for
-each program start. The new process is a child of the command: the command can wait for it and
-signal it, and passes on its own descriptors, folder and environment.
+each program start. The new process becomes a child of the command, so the command can wait for it
+and signal it. The command passes its own descriptors, folder and environment on to the new process.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
 def with_nurse(line: list[str]) -> list[str]:
     """Start a nurse for ``line`` if it needs one, and return the command line to run.
 
-    The caller's process gets ``line`` back. The processes that the nurse forks return from here as
-    well, each with its own command line.
+    In the caller's process, the function returns ``line``. In each process that the nurse forks,
+    the function returns as well, with the command line of that process.
     """
     while not PARENTS.isdisjoint(line):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -164,7 +164,7 @@ def _nurse(wishes: socket.socket) -> list[str]:
 
 
 def _start_by(nurse: Ask) -> None:
-    """Make this process start our programs through the nurse, and all others as usual."""
+    """Make this process start our programs through the nurse, and other programs as usual."""
     prctl = ctypes.CDLL(None).prctl
 
     def born(

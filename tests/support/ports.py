@@ -8,7 +8,7 @@ def share(first: int, last: int) -> list[int]:
     """Return this worker's part of the ports ``first`` to ``last``.
 
     A free port is bound only when the service starts, so no other worker may search the same range.
-    Each test run starts at a different place in the range.
+    Each test run starts its search at a different port.
     """
     size = last - first
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")

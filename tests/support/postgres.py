@@ -95,7 +95,7 @@ class Instance:
     def own(self) -> tuple[str, str]:
         """Create an empty database; return its URLs for the owner role and for the superuser.
 
-        The owner role is no superuser, but may create databases, as the backup drill does.
+        The owner role is no superuser, but may create databases, because the backup drill does so.
         """
         name = f"own_{os.getpid()}_{next(_numbers)}"
         admin = create_engine(self._url("postgres"), isolation_level="AUTOCOMMIT")

@@ -200,8 +200,8 @@ def main() -> None:
 def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
     """Answer requests; return the request and descriptors in each fork, and None at the end.
 
-    The end is a request to stop, or the death of the test run. If a request cannot be fulfilled,
-    only the worker that sent it gets an error.
+    The function ends on a request to stop, or when the test run dies. If a request cannot be
+    fulfilled, only the worker that sent it gets an error.
     """
     open_ = [door]
     try:

@@ -45,8 +45,8 @@ def eventually(
 ) -> Any:
     """Return ``what()`` as soon as it is true; fail after the time limit.
 
-    ``pause_s`` is the first pause between two calls, and later ones are longer, up to ``SLOWER_S``.
-    Use ``SELDOM_S`` for calls that are rate-limited or start a program.
+    ``pause_s`` is the first pause between two calls, and later pauses are longer, up to
+    ``SLOWER_S``. Use ``SELDOM_S`` for calls that are rate-limited or start a program.
 
     Time during which the machine was busy with other work hardly counts (``Watch``).
     """
@@ -135,7 +135,7 @@ class Service:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Send one request on a new connection; a failure shows the end of the service's log."""
+        """Send one request on a new connection; an HTTP error includes the end of the log."""
         try:
             return ask(self.port, method, path, body, headers)
         except http.client.HTTPException as error:

@@ -1,7 +1,8 @@
 """The command line and environment that ``/proc`` shows for a forked process.
 
 A fork shows the command line of its parent. The forking process (``prestarted.py``) is therefore
-started with spare room, and each fork overwrites that memory with its own command line.
+started with unused memory behind its command line, which each fork overwrites with its own command
+line.
 """
 
 import ctypes

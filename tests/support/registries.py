@@ -1,8 +1,8 @@
 """Downloads from package registries in tests: retried, and skipped if no registry answers.
 
 An outage of a registry is no fault of the change under test, so the test is skipped. ``.ci/run``
-lists ``registries`` in SVC_TEST_REQUIRE, which makes the outage a failure there, because a skipped
-test proves nothing.
+lists ``registries`` in SVC_TEST_REQUIRE, so that an outage fails a CI run, because a skipped test
+proves nothing.
 """
 
 import re

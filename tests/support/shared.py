@@ -1,7 +1,7 @@
 """Resources that the workers of a test run share; the first worker creates each of them.
 
 The process that started the run outlives its workers and ends the shared resources. If that process
-is killed, a watcher process ends them.
+is killed, a watcher process ends the resources.
 """
 
 import atexit
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def folder() -> Path:
-    """Return the run's shared folder; a process in another network namespace has another one."""
+    """Return the run's shared folder; each network namespace has its own shared folder."""
     path = os.environ.get(NAME)
     if path is None or (Path(path) / "network").read_text() != _network():
         made = Path(tempfile.mkdtemp(prefix="svc-tests-"))  # noqa: TID251 - removed below

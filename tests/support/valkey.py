@@ -161,7 +161,7 @@ class BlockingEngine:
             self._push(replies)
 
     def _until(self, number: int) -> None:
-        """Process messages up to the one with this number."""
+        """Process messages up to the message with this number."""
         while self._heard < number:
             message = self._listening.read()
             self._heard = int(message[2].partition(b" ")[0])
@@ -233,7 +233,7 @@ end
 
 
 class EngineClock:
-    """A board's clock for tests; setting it brings the engine's entries closer to expiry."""
+    """A board's clock for tests; setting it also ages the entries in the engine."""
 
     def __init__(self, engine: BlockingEngine, start: float) -> None:
         self.engine, self._start = engine, start

@@ -14,7 +14,7 @@ NAP_S = 0.01
 
 @define(eq=False)
 class Watch:
-    """A stopwatch; ``seconds`` is the time since entry during which the machine served this test.
+    """A stopwatch; ``seconds`` is the time in the ``with`` block that the machine gave the test.
 
     A thread sleeps repeatedly. If a sleep takes more than twice its length, the excess is time that
     the machine spent on other processes, and is not counted. On an idle machine the result equals

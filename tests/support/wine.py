@@ -157,7 +157,7 @@ def build(dist: Path) -> Path:
 
 
 def python_program() -> Path:
-    """Return a Windows program that runs the Python file of the same name beside it, if any.
+    """Return a Windows program that runs the Python file with its name in the same folder, if any.
 
     The program uses the Python of the launcher on the same PC.
     """
@@ -291,7 +291,7 @@ class WindowsPC:
         return self.run(python_program(), "-c", code)
 
     def install(self, root: Path) -> None:
-        """Put the unzipped launcher where its first start would, for the user's later starts."""
+        """Install the unzipped launcher as its first start would, so that later starts use it."""
         shutil.copytree(self.unzipped, root / VERSION)
         (root / CURRENT).write_text(VERSION)
 
@@ -346,8 +346,8 @@ print(bool(kernel.CreateRemoteThread(process, None, 0, routine, event, 0, None))
 def close_console(pc: WindowsPC, running: Path) -> None:
     """Tell the running launcher that its console is closed, in the way Windows does.
 
-    ``running`` is the launcher's file with its process. In these tests, no console under Wine has a
-    window that could be closed.
+    ``running`` is the file in which the launcher has stored its process id. In these tests, no
+    console under Wine has a window that could be closed.
     """
     process = json.loads(running.read_text())["pid"]
     assert pc.python(f"PROCESS = {process}\n{CLOSE}").strip() == "True"

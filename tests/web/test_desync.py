@@ -54,7 +54,7 @@ def connect(front: Any) -> tuple[Any, Wire]:
 
 
 def lapse(case: Case, pieces: int) -> str:
-    """Return how the service handled the case wrongly, or an empty string."""
+    """Return what the service did wrong with the case, or an empty string."""
     front = Taker()
     channel, wire = connect(front)
     data = case.data + SMUGGLED

@@ -1,4 +1,4 @@
-"""Sending files: with and without the kernel's sendfile, to stalled readers, or as files shrink."""
+"""Sending files: with and without the kernel's sendfile, to stalled readers, while files shrink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request handling: conventions of spec 1 §4, the gate's marks, the order of rejections."""
+"""Request handling: the conventions of spec 1 §4, the routes' marks, the order of rejections."""
 
 from typing import Any, ClassVar
 
@@ -84,7 +84,7 @@ class Example:
 
 @frozen
 class Switched:
-    """A feature whose routes share marks; one route overrides them."""
+    """A feature whose routes share marks, which one of the routes overrides."""
 
     routes: ClassVar[Routes] = Routes(
         coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL
@@ -299,7 +299,7 @@ class TableTests(SynchronousTestCase):
 
 
 class MarkTests(SynchronousTestCase):
-    """Only the gate reads the marks ``own``, ``real only`` and ``game server``."""
+    """Routes with the marks ``own``, ``real only`` and ``game server``, read only by the gate."""
 
     def game(self, **environ: str) -> Game:
         game = Game(self, **environ)

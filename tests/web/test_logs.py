@@ -1,4 +1,4 @@
-"""Log lines: each event is one line, even with hostile text; LOG_LEVEL filters them."""
+"""Log lines: each event is one line, even with hostile text; LOG_LEVEL filters the lines."""
 
 import io
 import logging

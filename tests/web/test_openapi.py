@@ -74,7 +74,7 @@ def shapes(kind: Any) -> Iterator[Any]:
 
 
 def parts(responses: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (path, object) for each nested object; a list's items have the list's path."""
+    """Yield each nested object with its path; the items of a list have the path of the list."""
     if isinstance(responses, list):
         for operation in responses:
             yield from parts(operation, place)

@@ -71,7 +71,7 @@ class WordTests(SynchronousTestCase):
 
 
 def texts(part: Any) -> Iterator[str]:
-    """Return every summary and description in the document, except those of examples."""
+    """Yield every summary and description in the document, except in its examples."""
     if isinstance(part, list):
         for text in part:
             yield from texts(text)

@@ -86,7 +86,7 @@ class Sessions:
             self.epochs.corrected(account_id, ours, stored=moved)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
-        """Return the stored epochs, except old epochs: all tokens from before them have expired."""
+        """Return the stored epochs, but no epoch so old that all earlier tokens have expired."""
         return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
 

@@ -1,4 +1,4 @@
-"""The drill that verifies a backup uses the restored host only, nothing of the running host."""
+"""The drill that verifies a backup uses only the restored host, never the running host."""
 
 import re
 from unittest import mock

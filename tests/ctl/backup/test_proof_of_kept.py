@@ -1,4 +1,4 @@
-"""The drill verifies the stored backup file, even if only its owner can decrypt it later."""
+"""The drill verifies the stored backup file itself, even if only the owner can decrypt it."""
 
 from contextlib import contextmanager
 from pathlib import Path

@@ -30,7 +30,7 @@ STATE = "backup-state.json"
 @pytest.mark.live
 class KilledTests(BackupCase):
     def backup(self, *, secrets: bool, kind: str) -> Path:
-        """Return an unencrypted backup of this kind; any file serves as its PostgreSQL dump."""
+        """Return an unencrypted backup of this kind; a PostgreSQL dump in it is a dummy file."""
         self.stack_env(f"BACKUP_PASSPHRASE={WORDS}", f"BACKUP_SECRETS={int(secrets)}")
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         parts = nowhere(self)
@@ -127,7 +127,7 @@ class KilledTests(BackupCase):
 
 
 def killed_at_place() -> None:
-    """Kill this process when all files are written but none is in place yet."""
+    """Kill this process after all files are written, but before the first is moved into place."""
     killed = mock.Mock(side_effect=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     mock.patch.object(begun, "place", killed).start()
 

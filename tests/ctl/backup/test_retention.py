@@ -1,4 +1,4 @@
-"""The backups that are kept, and those that are deleted, by their age."""
+"""The choice of backups to keep and backups to delete, by their age."""
 
 from datetime import datetime, timedelta
 

@@ -50,7 +50,7 @@ class OwnNetwork:
     def run(
         self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
     ) -> None:
-        """Run an attack in the private network; fail here with the error reported from there."""
+        """Run an attack in the private network; if the attack fails, fail here with its error."""
         request, output = self._process.stdin, self._process.stdout
         assert request is not None and output is not None
         request.write(json.dumps([attack.__module__, attack.__name__, str(folder)]) + "\n")
@@ -67,7 +67,7 @@ class OwnNetwork:
 
 @lru_cache(maxsize=1)
 def unshared() -> list[str]:
-    """Return a prefix that runs a command in a new network namespace; skip if there can be none."""
+    """Return the prefix that runs a command in a new network namespace; skip if that fails."""
     for enter in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
         with suppress(FileNotFoundError):
             done = subprocess.run([*enter, "true"], capture_output=True, check=False)

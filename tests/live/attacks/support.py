@@ -44,7 +44,7 @@ def median_s(wait: Callable[[], float], times: int = 7) -> float:
 def waits_s(
     wait: Callable[[], float], under_way: Callable[[], bool], least: int = 5, pause_s: float = 0.0
 ) -> list[float]:
-    """Measure waiting times for as long as the attack runs; fail if there are fewer than ``least``.
+    """Measure waiting times while the attack runs; fail if fewer than ``least`` were measured.
 
     ``pause_s`` is the pause between two measurements; without a pause the measuring client would
     itself be rate-limited.

@@ -1,4 +1,4 @@
-"""Inputs that the specification allows and the server once refused.
+"""Inputs that the specification allows, but that earlier versions of the server refused.
 
 Two such inputs are tested here: notes on invites, and the number 2.0 in place of 2. The third,
 befriending a player again after a block, is tested in ``tests/live/test_chat.py``.

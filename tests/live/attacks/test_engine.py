@@ -98,7 +98,7 @@ def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
 
 
 def owner_head(player: dict[str, str]) -> dict[str, str]:
-    """Return the request header with the player's account key."""
+    """Return the header that holds the player's account key."""
     return {"x-svc-user-api-key": player["key"]}
 
 

@@ -1,7 +1,7 @@
-"""The gateway's maximum number of idle connections, opened from sixteen addresses.
+"""The highest number of idle connections that a gateway allows, from sixteen addresses.
 
-Real processes are needed because the tests count the gateway's descriptors and measure how long
-a new player waits.
+Real processes are needed because the tests count the gateway's descriptors and measure how long a
+new player waits.
 """
 
 import ssl

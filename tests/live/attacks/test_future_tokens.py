@@ -29,7 +29,7 @@ def signed(account_id: str, starts_at: float) -> dict[str, str]:
 
 
 def statuses(service: Beside, player: dict[str, str]) -> list[int]:
-    """Return the statuses of requests with the token, one of which a game server forwards."""
+    """Return the statuses of four requests with the token; a game server sends the last request."""
     server = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
     request = {"gameMode": "CITY", "gameArgs": "", "playerHuntId": ""}
     return [

@@ -1,4 +1,4 @@
-"""Many concurrent writes by one player: each counts once, and no other player waits.
+"""Many concurrent writes by one player: each write counts once, and no other player waits.
 
 Real processes are needed because the attackers must not use the CPU time of the metagame's process.
 """

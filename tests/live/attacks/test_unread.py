@@ -63,7 +63,7 @@ def test_answers_that_nobody_reads_have_a_bound_together(tmp_path: Path) -> None
 
 
 def read(port: int) -> int:
-    """Download the manifest as a normal client and return its bytes."""
+    """Download the manifest as a normal client does; return the number of bytes."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)) as client:
         client.request("GET", "/content/v1/manifest")
         return len(client.getresponse().read())

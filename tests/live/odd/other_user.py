@@ -48,7 +48,7 @@ def programs(folder: Path) -> Path:
 
 @cache
 def _readable() -> list[str]:
-    """Return the folders of our modules, copied if only root may read this clone."""
+    """Return the folders of our modules, or of copies if other users cannot read this clone."""
     site = sysconfig.get_path("purelib")
     if all(folder.stat().st_mode & 0o1 for folder in (ROOT, *ROOT.parents)):
         return [site, str(ROOT)]

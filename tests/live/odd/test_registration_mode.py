@@ -1,4 +1,4 @@
-"""The registration mode after a restart of the only metagame, one of two metagames, or both.
+"""The registration mode after a restart of the only metagame, or of one or both of two.
 
 Real processes are needed because only a new process shows what a restart forgets.
 """

@@ -231,7 +231,7 @@ class KeyTests(TokenCase):
 
 
 class UnsoundKeyTests(SynchronousTestCase):
-    """A private key is rejected if any of its numbers does not fit the others."""
+    """A private key is rejected if its numbers are inconsistent."""
 
     def read(self, numbers: rsa.RSAPrivateNumbers) -> RSAPrivateKey:
         made = numbers.private_key(unsafe_skip_rsa_key_validation=True)

@@ -78,7 +78,7 @@ class AnnouncingTests(Base):
         self.assertEqual(len(set(ann)), 6)
 
     def test_without_deduplication_every_line_arrives_twice(self) -> None:
-        """This test shows that the test above would fail without deduplication."""
+        """Check that the test above would fail without deduplication."""
         for town in (self.here, self.there):
             signal = self.signals[town] = Signal[Announced]()
             self.board._listeners[Announced] = []

@@ -348,6 +348,6 @@ def cut_log(tx: sa.Connection, character_id: CharacterId, most: int) -> int:
 
 
 def forget_old(tx: sa.Connection, now: float) -> int:
-    """Delete log rows (with the stored replies) older than ``LOG_DAYS``; return how many."""
+    """Delete log rows (with their replies) older than ``LOG_DAYS``; return the number of rows."""
     before = int((now - LOG_DAYS * 86_400) * 1000)
     return tx.execute(_FORGET, {"before": before}).rowcount

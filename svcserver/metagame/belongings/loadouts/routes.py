@@ -98,7 +98,7 @@ class LoadoutRoutes:
         again=Again.NATURAL,
     )
     async def activate(self, call: Call, user_id: str, character_id: str, index: str) -> Answer:
-        """Make a slot the active loadout."""
+        """Make a loadout slot the active slot."""
         await self.acts.activate(self.acting.writes(call, user_id), character_id, index)
         return Answer(200, wire.ACTIVATED)
 

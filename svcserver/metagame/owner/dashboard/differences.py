@@ -37,7 +37,7 @@ class Diff:
 
 
 def difference(before: bytes, after: bytes) -> Diff:
-    """Return the values that differ between two JSON texts, in the order of the newer text."""
+    """Return the values that differ between two JSON texts, in their order in the newer text."""
     changes: list[ValueChange] = []
     more = 0
     for change in _walk("", _opened(before), _opened(after), 0):

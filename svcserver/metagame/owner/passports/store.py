@@ -130,7 +130,7 @@ class HunterData:
     titles: Titles
 
     def hunter(self, account: Account, now: float) -> dict[str, Any]:
-        """Return the launcher's data: guild, mastery, hunt pass, hunts, saves and friends."""
+        """Return what the launcher shows: guild, mastery, hunt pass, hunts, saves and friends."""
         me, progress, guilds = account.id, SqlProgress(self.tx), SqlGuilds(self.tx)
         member = guilds.member(me)
         guild = guilds.guild(member.guild_id) if member is not None else None

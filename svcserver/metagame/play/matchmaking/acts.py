@@ -92,7 +92,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run the transaction, then start the launch, even if the client has left meanwhile."""
+        """Run a transaction, then start the launch that it begins, even if the client has left."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id

@@ -203,7 +203,7 @@ class BoardMatches:
 
 @frozen
 class LiveMatches:
-    """Access to the matches, in an open board transaction or in a new one.
+    """Access to the matches, in an open board transaction or in a new transaction.
 
     ``cooldown_s`` returns the current cooldown of ``LaunchLimits``. If a worker has not renewed its
     launch request for ``asked_s`` seconds, the request counts as abandoned.

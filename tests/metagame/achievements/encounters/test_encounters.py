@@ -1,4 +1,4 @@
-"""Each encountered-content route. Spec: 1 §4 encountered content."""
+"""Each route of encountered content. Spec: 1 §4 encountered content."""
 
 from typing import Any
 

@@ -37,7 +37,7 @@ class Achieving(SynchronousTestCase):
         return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def run_twice(self) -> None:
-        """Roll every write back once and run it again, as ledgers may do."""
+        """Run every write twice, with the first run rolled back, as ledgers may do."""
         ledger, write = self.game.ledger, self.game.ledger.write
 
         def again(work: Any, scope: Any = ACROSS) -> Any:
@@ -49,7 +49,7 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check that a request without a token gets 401, and one without permission 403.
+        """Check that a request without a token gets 401, and a request without permission 403.
 
         With ``own``, a player has permission only for the player's own data; otherwise no player
         has permission.

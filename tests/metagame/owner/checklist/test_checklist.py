@@ -1,4 +1,4 @@
-"""The checklist of the first evening, and what the host finds for each item."""
+"""The owner's first-evening checklist, and what the host finds for each of its items."""
 
 import json
 import tempfile

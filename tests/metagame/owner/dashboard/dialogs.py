@@ -82,7 +82,7 @@ def titles() -> Iterator[str]:
 
 
 def _titles(after: str) -> Iterator[str]:
-    """Yield the titles in one call, from the member ``title:`` or else the first argument."""
+    """Yield the titles in a call, from its member ``title:`` or else from its first argument."""
     if after[0] in '"`':
         title = _TEXT.match(after)
         assert title is not None

@@ -1,4 +1,4 @@
-"""The marks that tell the dashboard's lists to reload."""
+"""The change marks that make the dashboard's lists reload."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Figures are stored every minute, added up over processes, and read for a range of time."""
+"""Figures are stored every minute, summed over all processes, and read for a time range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items, currencies and loadouts in a passport, which are imported once or left out."""
+"""Items, currencies and loadouts in a passport, which a host imports once or leaves out."""
 
 import base64
 from pathlib import Path

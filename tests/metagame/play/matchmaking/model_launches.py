@@ -74,7 +74,7 @@ class MatchEntry:
 
 @define
 class Launches:
-    """The launches of each account and party; if ``cooldown_s`` is 0, none prevents another."""
+    """The launches of each account and party; with ``cooldown_s`` 0, no launch prevents another."""
 
     cooldown_s: float
     _of: LRUCache[str, list[Match]] = field(  # the newest stands last

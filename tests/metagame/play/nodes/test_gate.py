@@ -102,7 +102,7 @@ class NodeFront:
 
 
 class NodeGateTests(SynchronousTestCase):
-    """Ann is in a hunt on the node and Bob in its city; Eve is nowhere."""
+    """Ann is in a hunt on the node, Bob is in the node's city, and Eve is on no game server."""
 
     def setUp(self) -> None:
         self.keys = KnownKeys()

@@ -1,4 +1,4 @@
-"""Party invites from the launcher or the owner. Spec: 2 §4 PartyInvite, §7."""
+"""Party invites that a launcher or an owner sends. Spec: 2 §4 PartyInvite, §7."""
 
 from typing import Any
 
