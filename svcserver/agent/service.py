@@ -179,7 +179,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         Running(link.run),
         Running(NodeChecks(reactor, link, containers).run),
         Running(partial(containers.follow, changes.note)),
-        Every(reactor, LOOK_S, watch.look, "the look for a lost host"),
+        Every(reactor, LOOK_S, watch.look, "the check for a lost host"),
         Every(
             reactor,
             HELPER_LOOK_S,

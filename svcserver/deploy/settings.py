@@ -134,7 +134,7 @@ def check(settings: Settings) -> list[str]:
             "metagame, and their machines see METAGAME_API_KEY"
         )
     if not settings.my_ip and settings.engine == "process":
-        warnings.append("MY_IP is not set; no game server can be handed out")
+        warnings.append("MY_IP is not set; no player can be sent to a game server")
     if not settings.binary:
         warnings.append("GAMESERVER_BINARY_PATH is not set; no game server can start")
     if not settings.city_map and not settings.hunt_worker:

@@ -31,8 +31,8 @@ MEANINGS: Mapping[Counted, str] = {
     Counted.FAILED_LOGINS: "Log-ins refused, by reason.",
     Counted.EVICTED_CONNECTIONS: "Connections closed to make room for others, by reason.",
     Counted.DROPPED_LOG_LINES: "Log lines dropped: nobody read them, or there were too many.",
-    Counted.RERUN_TRANSACTIONS: "Transactions run again: another got in between, on PostgreSQL.",
-    Counted.REPEATED: "Requests sent again as the upstream ended, by upstream and what came of it.",
+    Counted.RERUN_TRANSACTIONS: "Transactions that ran again after a conflict, on PostgreSQL.",
+    Counted.REPEATED: "Requests sent again because the upstream ended, by upstream and outcome.",
 }
 
 

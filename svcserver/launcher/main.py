@@ -481,7 +481,9 @@ class LauncherProgram:
             Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
         else:
             self.page.pages.expect()
-            unused = Every(self.reactor, LOOK_UNUSED_S, self._end_unused, "the look for a page")
+            unused = Every(
+                self.reactor, LOOK_UNUSED_S, self._end_unused, "the check for an open page"
+            )
             unused.setServiceParent(self.parts)
         if self.updates is not None:
             self.updates.setServiceParent(self.parts)

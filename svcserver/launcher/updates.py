@@ -55,7 +55,7 @@ class Updates(MultiService):
         MultiService.__init__(self)
         if failed := self.program.failed:
             self.text = words.UPDATE_UNDONE.format(version=failed, current=self.version)
-        tick = Every(self.launcher.clock, TICK_S, self._tick, "the look for an update")
+        tick = Every(self.launcher.clock, TICK_S, self._tick, "the check for an update")
         tick.setServiceParent(self)
 
     def stopService(self) -> Any:

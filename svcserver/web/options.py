@@ -48,7 +48,7 @@ class ServiceOptions(usage.Options):
     environ: dict[str, str]  # the file's lines too
     warnings: list[str]
     optParameters = [  # noqa: RUF012 - usage.Options wants it so
-        ["env-file", None, None, "KEY=value lines; the environment wins over them."]
+        ["env-file", None, None, "File with KEY=value lines; the environment takes precedence."]
     ]
 
     def postOptions(self) -> None:

@@ -21,7 +21,7 @@ FAULTS = (  # component, variable, value, fault, cure
     ("deploy", "NODE_ENV", "development", "is not production", "=production in deploy.env"),
     ("metagame", "AUTH_MODE", "NONE", "AUTH_MODE must be APIKEY", "correct it in"),
     ("deploy", "GAMESERVER_STARTUP_MB", "much", "must be a whole number", "correct it in"),
-    ("deploy", "MY_IP", "", "is not set: no game server can be handed out", "correct it in"),
+    ("deploy", "MY_IP", "", "is not set: no player can be sent to a game server", "correct it in"),
     ("content", "BIND_HOST", "0.0.0.0", "is neither loopback", "make only the gateway public"),
     ("metagame", "DEPLOYSERVER_URL", "http://127.0.0.1:61001", "is not host:port", "without http"),
     ("metagame", "CITY_MAP", "/Game/Maps/x", "differs from that in deploy.env", "the same map"),

@@ -400,7 +400,7 @@ class Gate:
         if staff_key is None:
             raise Unauthenticated("not a known account key")
         if staff_key.plays_only:
-            why = "this account has another key for the dashboard: use that one"
+            why = "this account has a separate dashboard key: use the dashboard key"
             raise Unauthenticated(why, code="another_key")
         if staff_key.second_factor and not signs_in:
             raise Unauthenticated("this account has a second factor: sign in to the dashboard")

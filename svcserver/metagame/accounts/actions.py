@@ -78,7 +78,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "revoke": Action(
         "an entitlement revoked",
-        before="the entitlement, as of a grant",
+        before="the entitlement, with the members of a grant",
         after="the same: null",
     ),
     "seed progression": Action(
@@ -142,7 +142,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "download backup": Action("a backup downloaded", target=TargetKind.FILE),
     "prove backup": Action(
-        "a backup restored to a scratch host and played on", target=TargetKind.FILE
+        "a backup tested: restored to a temporary host, and played on", target=TargetKind.FILE
     ),
     "restore": Action(
         "a backup restored; the row is in the restored database",
@@ -156,7 +156,7 @@ ACTIONS: Mapping[str, Action] = {
         "machines invited to run game servers", target=TargetKind.NOTHING, after="machines (ids)"
     ),
     "fleet drain": Action(
-        "no more hunts on a machine, or again", target=TargetKind.MACHINE, after="drains"
+        "new hunts on a machine refused or allowed again", target=TargetKind.MACHINE, after="drains"
     ),
     "fleet remove": Action("a machine removed", target=TargetKind.MACHINE),
     "restart": Action("the running services restarted one by one", target=TargetKind.NOTHING),

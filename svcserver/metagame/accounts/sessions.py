@@ -99,5 +99,5 @@ def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
 
     After a failed read the previous epochs stay in use.
     """
-    what = "the look for ended sessions"
+    what = "the check for ended sessions"
     return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

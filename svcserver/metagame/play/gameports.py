@@ -99,7 +99,7 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}, because too many others are closing",
+                    "the game ports stay open for {network}: too many are being closed at once",
                     network=network,
                 )
 

@@ -202,9 +202,7 @@ def _take_tracks(
 ) -> None:
     if not terms.takes("progress"):
         if passport.tracks:
-            taken.left_out.append(
-                f"{len(passport.tracks)} tracks, which this host takes from nobody"
-            )
+            taken.left_out.append(f"{len(passport.tracks)} tracks, which this host does not import")
         return
     raised, left_out = rules.new_tracks(passport, SqlProgress(tx).tracks(account.id), paths)
     SqlProgress(tx).put_tracks(account.id, raised)
@@ -219,7 +217,7 @@ def _take_notes(
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):
-        taken.left_out.append("the main currency, which this host takes from nobody")
+        taken.left_out.append("the main currency, which this host does not import")
         return
     set_notes(tx, account.id, passport.notes)
     taken.currencies += 1
@@ -235,7 +233,7 @@ def _take_characters(tx: Connection, account: Account, passport: Passport, into:
     taken.left_out += left_out
     own = store.all_of(account.id, account.username, into.at)
     if not terms.takes("characters") and documents:
-        taken.left_out.append(f"{len(documents)} characters, which this host takes from nobody")
+        taken.left_out.append(f"{len(documents)} characters, which this host does not import")
     for number, (carried_by, document) in enumerate(documents):
         if terms.takes("characters"):
             if number >= len(own):
@@ -246,5 +244,5 @@ def _take_characters(tx: Connection, account: Account, passport: Passport, into:
             into.take(own[number].id, carried_by.name[:32], carried_by)
         else:
             taken.left_out.append(
-                f"what {carried_by.name[:32]} carries: there is no character for it"
+                f"what {carried_by.name[:32]} carries: this account has no character for it"
             )

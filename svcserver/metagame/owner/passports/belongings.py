@@ -89,11 +89,11 @@ class Import:
         money = [stack for stack in stacks if is_currency(stack)]
         goods = [stack for stack in stacks if not is_currency(stack)]
         if not self.terms.takes("currency") and money:
-            self._leave(f"{len(money)} currencies of {name}, which this host takes from nobody")
+            self._leave(f"{len(money)} currencies of {name}, which this host does not import")
             money = []
         if not self.terms.takes("inventory") and (goods or instances):
             count = len(goods) + len(instances)
-            self._leave(f"{count} items of {name}, which this host takes from nobody")
+            self._leave(f"{count} items of {name}, which this host does not import")
             goods, instances = [], []
         return rules.CarriedItems([*money, *goods], instances)
 
@@ -118,7 +118,7 @@ class Import:
         self, character_id: CharacterId, name: str, loadout: rules.CarriedLoadout
     ) -> None:
         if not self.terms.takes("loadouts"):
-            self._leave(f"the loadout of {name}, which this host takes from nobody")
+            self._leave(f"the loadout of {name}, which this host does not import")
             return
         store, real = SqlLoadouts(self.tx), self.terms.real(self.account_id)
         before = store.own(self.account_id, character_id)

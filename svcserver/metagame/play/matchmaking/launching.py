@@ -56,7 +56,9 @@ class Launching:
             return  # this worker already requests it, although its renewal was late
         self._running[match_id] = {}
         work = Deferred.fromCoroutine(self._launch(match_id, request))
-        alive = Every(self.clock, ALIVE_S, lambda: self._lives(match_id), "a launch's sign of life")
+        alive = Every(
+            self.clock, ALIVE_S, lambda: self._lives(match_id), "the heartbeat of a launch"
+        )
         alive.startService()
         work.addErrback(_failed)
         work.addBoth(lambda _: alive.stopService())

@@ -127,4 +127,4 @@ def fleet_listener(
         component="metagame",
         wrapped=TlsFactory(context, factory, admit, reactor),
     )
-    return listening, Every(reactor, LOOK_S, factory.cut_revoked, "the look at revoked nodes")
+    return listening, Every(reactor, LOOK_S, factory.cut_revoked, "the check for revoked nodes")

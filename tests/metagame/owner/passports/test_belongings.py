@@ -115,7 +115,7 @@ class BelongingsTests(SynchronousTestCase):
         reasons = " ".join(taken.left_out)
         for word in ("1 currencies", "2 items", "the loadout", "the main currency"):
             self.assertIn(word, reasons)
-        self.assertIn("which this host takes from nobody", reasons)
+        self.assertIn("which this host does not import", reasons)
 
     def test_without_characters_items_go_to_existing_ones(self) -> None:
         taken = self.take(self.passport(), PASSPORT_TAKES="inventory")
