@@ -191,7 +191,7 @@ async def fan(server: Server, seconds: float, rate: float = 0.0) -> Fan:
 
 
 def percentile(values: list[int], part: float) -> float:
-    """Return the value below which the given fraction of the values lies; 0 if there are none."""
+    """Return the value below which the given fraction of the values lies; 0 for an empty list."""
     ordered = sorted(values)
     return float(ordered[min(len(ordered) - 1, int(len(ordered) * part))]) if ordered else 0.0
 

@@ -81,7 +81,7 @@ class Figure:
 
 
 def ask(connection: HTTPConnection, call: requests.Call, token: str = "") -> Any:
-    """Send one request; return the JSON of the reply, or exit if it is an error."""
+    """Send one request; return the JSON of the reply, or exit if the reply is an error."""
     method, path, sent = call
     body, fields = body_of(sent)
     if token:

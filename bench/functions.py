@@ -3,7 +3,8 @@
     python -m bench.functions [--scenarios heartbeat,login,...] [--players 50] [--seconds 2]
 
 The CPU time of a request comes from a run without the profiler, and the shares of the functions
-from a run with it. The profiler sees only the main thread, so the writer's thread is missing.
+from a run with the profiler. The profiler sees only the main thread, so the writer's thread is
+missing.
 """
 
 import argparse

@@ -93,7 +93,7 @@ def sound(plant: Plant, seed: int) -> bool:
 
 
 def look(plant: Plant, *seeds: int, mode: str = "--child") -> dict[str, Any]:
-    """Run the given seeds, or the default ones, in a separate process; return what was found."""
+    """Run the given seeds, or the default seeds, in a separate process; return the findings."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.planted", mode, plant.name, *map(str, seeds)],
         capture_output=True,

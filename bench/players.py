@@ -73,7 +73,7 @@ def timeline(rng: random.Random) -> list[tuple[float, str]]:
 
 
 def session(rng: random.Random) -> list[str]:
-    """Return the request names of ``timeline`` without the times; no pauses are made."""
+    """Return the request names of ``timeline`` without the times, for a run without pauses."""
     return [name for _, name in timeline(rng)]
 
 
@@ -100,7 +100,7 @@ class Player:
     async def arrive(self, key: str = "", *, saves: bool = True) -> None:
         """Log in with the account's key, or register first; read the first character.
 
-        With ``saves``, also make a document to save.
+        If ``saves`` is true, also make a document to save.
         """
         self._wire = await connect(self.port)
         if not key:

@@ -18,7 +18,7 @@ CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins
 
 
 def pinned(core: int, command: list[str]) -> list[str]:
-    """Return ``command`` pinned to that core, if the machine has more than one core."""
+    """Return ``command`` pinned to the core ``core``, if the machine has more than one core."""
     return ["taskset", "-c", str(core), *command] if {SERVER_CORE, LOAD_CORE} <= CORES else command
 
 

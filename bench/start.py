@@ -1,4 +1,4 @@
-"""Startup costs: `svcctl --version`, a metagame until it listens, a demo run; and memory use.
+"""The startup costs of `svcctl --version`, a metagame and a demo run, and the memory use.
 
     python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 

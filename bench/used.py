@@ -1,4 +1,4 @@
-"""A host after long use compared with an empty one: requests, start and backup.
+"""A host after long use compared with an empty host: requests, start and backup.
 
     python -m bench.used [--accounts 100000] [--items 10000000] [--file FILE]
                          [--scenarios mix,...] [--rounds 3] [--seconds 3]

@@ -1,4 +1,4 @@
-"""Compares the data at the end of a run with what the players were told."""
+"""Compares the data at the end of a run with the replies that the players received."""
 
 import json
 from collections import defaultdict

@@ -152,7 +152,7 @@ class LogsAudit:
                 self._wrong("logs explain what is held", text)
 
     def _passes(self) -> None:
-        """Check that each account's stored hunt pass is the one that the account chose last."""
+        """Check that each account's stored hunt pass is the last pass that the account chose."""
         last = {account: body["progression_id"] for account, body in self._events("huntpass")}
         rows = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
         stored = dict(rows)

@@ -148,7 +148,7 @@ async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def look(me: SimPlayer, dice: random.Random) -> None:
-    """Read the inventory, and check that the player's balance is equal to the currency in it."""
+    """Read the inventory, and compare the player's balance with the currency in it."""
     stacks = await inventory(me)
     if stacks is None or CURRENCY not in stacks:
         return

@@ -261,7 +261,7 @@ def stopped_metagame(breaker: Breaker, dice: random.Random) -> None:
 
 
 def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
-    """Restart all metagames one after the other, like ``svcctl restart --rolling``."""
+    """Restart the metagames one after another, like ``svcctl restart --rolling``."""
     waiting = list(breaker.host.metagames)
     for_s = len(waiting) * (STOPPED_S + RESTARTED_S)
 
@@ -355,7 +355,7 @@ def drained_machine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def joined_machine(breaker: Breaker, dice: random.Random) -> None:
-    """Let a machine join the swarm; later, the owner removes it without draining it."""
+    """Let a machine join the swarm; later, the owner removes the machine without draining it."""
     swarm = breaker.host.swarm
     if swarm is not None:
         breaker.mend(dice.uniform(30.0, 200.0), partial(swarm.remove, swarm.join()))

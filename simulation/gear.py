@@ -92,7 +92,7 @@ async def salvage(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _next(me: SimPlayer, dice: random.Random) -> tuple[str, int, str] | None:
-    """Return a new version of a random item; None if the player has none."""
+    """Return a new version of a random item, or None if the player has no items."""
     if not me.items or not me.character:
         return None
     item = dice.choice(list(me.items))

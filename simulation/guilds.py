@@ -70,7 +70,7 @@ async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
 
 
 async def join_guild(me: SimPlayer, dice: random.Random) -> None:
-    """Accept an invite into a guild; without an invite, sometimes found a guild."""
+    """Accept an invite into a guild; if there is no invite, sometimes found a guild."""
     reply = await me.ask("GET", "/guild/invite/player")
     invites = (reply.json or {}).get("invites", []) if reply.status == 200 else []
     if not invites:

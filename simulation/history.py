@@ -1,4 +1,4 @@
-"""The history of what players saw, and checks that a correct host could have shown it.
+"""The history of what players saw, and checks that a correct host could have shown the same.
 
 The history shares no code with the services: the rules are written independently. Each part records
 requests, replies and reads as they happen and reports violations. ``audit.py`` compares the history
@@ -97,7 +97,7 @@ class Saves:
 class Earning:
     """An inventory transaction, which adds an amount of currency and a unique marker item.
 
-    The host must apply both or neither.
+    The host must apply both changes, or neither of them.
     """
 
     amount: int
@@ -221,7 +221,7 @@ class Parties:
             )
 
     def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
-        """Check a poll: the player is a member, a member leads, and the party is not too large."""
+        """Check a party poll: the player is a member, a member leads, and the size is allowed."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")
         if len(members) > self.seats or len(set(members)) != len(members):

@@ -33,7 +33,7 @@ class ItemChange:
         return markers.get(self.marker, 0) > 0 if self.marker else self.state == ACKED
 
     def may_count(self, markers: Mapping[str, int]) -> bool:
-        """Return whether the change may have been applied: nothing disproves it."""
+        """Return whether the change may have been applied, because nothing disproves it."""
         return self.counts(markers) if self.marker else self.state != REFUSED
 
 
@@ -197,7 +197,7 @@ class Slots:
             self.least[character] = self.least.get(character, 0) + 1
 
     def seen(self, character: str, slots: int) -> None:
-        """Check the number of slots while no unlock is pending; every character starts with one."""
+        """Check the number of slots while no unlock is pending; a new character has one slot."""
         least = min(self.most_slots, 1 + self.least.get(character, 0))
         most = min(self.most_slots, 1 + self.most.get(character, 0))
         if not least <= slots <= most:

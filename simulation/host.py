@@ -157,7 +157,7 @@ class SimHost:
         raw.close()
 
     def start(self) -> None:
-        """Start every service, and a live-state engine if several metagames share one."""
+        """Start every service, and a live-state engine if there are several metagames."""
         if self.shared:
             self.valkey = SimValkey(self.world, self.network)
             self.valkey.start()

@@ -183,7 +183,7 @@ class Disk:
         return list(self.each(query, *values))
 
     def each(self, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows that ``rows`` returns one by one, because a list could fill the memory."""
+        """Yield the rows of a query one at a time, because a list could fill the memory."""
         return iter(self.raw.execute(query, values))
 
     def lines(self) -> Iterator[str]:

@@ -61,7 +61,7 @@ def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
 
 
 def _parties(parties: Mapping[str, Any], party_of: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Check each member's seat and the leader."""
+    """Check the size and the leader of each party, and that members and seats agree."""
     for key, party in parties.items():
         members, leader = party["members"], party["leader"]
         if leader not in members:

@@ -129,7 +129,7 @@ class SimSwarm(FakeSwarm):
             super()._start(task)
 
     def _stop(self, task: Json) -> None:
-        """Stop a task; its program may start first if the machine is about to start it."""
+        """Stop a task, whose program may start first if the machine is about to start it."""
         is_starting = task["Status"]["State"] == "preparing" and self.world.now < task["ready_at"]
         if is_starting and self.world.weather.random() < STARTS_ANYWAY:
             super()._start(task)

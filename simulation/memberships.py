@@ -26,7 +26,7 @@ class Roll:
 
 @define(eq=False)
 class Memberships:
-    """Checks each player's guild (by name) and rank.
+    """Checks the guild (by name) and the rank that each player is shown.
 
     A guild's name contains the number of the player who founded the guild. So two players never use
     the same name, and a name belongs to one guild at a time.

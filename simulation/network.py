@@ -175,7 +175,7 @@ class Network:
         end.process.ends.pop(end.number, None)
 
     def cut(self, machine: str) -> int:
-        """Reset every connection between this machine and others; return their number."""
+        """Reset all connections between this machine and others; return how many there were."""
         ends = [
             end
             for end in list(self.ends.values())

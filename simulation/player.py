@@ -177,7 +177,7 @@ class SimPlayer:
             Deferred.fromCoroutine(self.act(what, dice))
 
     def begin_all(self, acts: Sequence[str], dice: random.Random) -> None:
-        """Run all actions one after the other, even if others are pending."""
+        """Run the actions one after another, even if other actions are pending."""
 
         async def each() -> None:
             for what in acts:
@@ -226,7 +226,7 @@ class SimPlayer:
         return self.place.hear(self.process.address, self.account, goodbye=goodbye)
 
     def other(self, dice: random.Random) -> SimPlayer | None:
-        """Return another player with an account; None if there is none."""
+        """Return another player with an account, or None if there is no such player."""
         known = [player for player in self.everybody if player is not self and player.account]
         return dice.choice(known) if known else None
 

@@ -1,4 +1,4 @@
-"""The players' actions around logging in, logging off and hunting; and the table of all actions."""
+"""The players' actions around logging in, logging off and hunting, and a table of all actions."""
 
 import random
 

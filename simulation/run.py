@@ -87,7 +87,7 @@ EVENTS = 8  # of a merged moment
 
 
 def thinned(moments: list[Moment]) -> list[Moment]:
-    """Merge each pair of moments into one, with at most ``EVENTS`` of their events."""
+    """Merge each pair of moments into one moment with at most ``EVENTS`` of the pair's events."""
     half = []
     for at in range(0, len(moments), 2):
         events = tuple(event for moment in moments[at : at + 2] for event in moment.events)

@@ -116,7 +116,7 @@ def _of_player(
     weights: Mapping[str, float],
     draw: random.Random,
 ) -> Iterator[Step]:
-    """Yield the steps of one player, and those of other players who act at the same moment."""
+    """Yield the steps of one player, and the steps of other players at the same moments."""
     names, shares = list(weights), list(weights.values())
     at = draw.uniform(0.0, 60.0)
     while at < seconds:

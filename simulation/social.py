@@ -63,7 +63,7 @@ async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | Non
 
 
 def _stays(*people: SimPlayer) -> Callable[[], bool]:
-    """Return a function that tells whether the players have stayed online and in their parties."""
+    """Return a function that checks whether the players stayed online and in their parties."""
 
     def standing() -> list[tuple[int, int, float]]:
         return [(player.moves, player.sitting, player.shut_out_at) for player in people]
@@ -166,7 +166,7 @@ async def promote(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def befriend(me: SimPlayer, dice: random.Random) -> None:
-    """Request or accept a friendship, or sometimes end an existing one."""
+    """Request or accept a friendship; sometimes end a friendship."""
     friend = me.other(dice)
     if friend is None:
         return

@@ -118,7 +118,7 @@ class ChatHistory:
         self.refused.discard(line)
 
     def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
-        """Check a received line: it was sent, and the session did not receive it before."""
+        """Check that a received line was sent, and that the session gets it for the first time."""
         self.count += 1
         if own:
             self._settled(line)
@@ -135,7 +135,7 @@ class ChatHistory:
             self.echoed.setdefault(room, set()).add(line)
 
     def whispered(self, line: str, who: str) -> None:
-        """Check a received whisper: it was sent, and was not received before."""
+        """Check that a received whisper was sent, and that it is received for the first time."""
         self.whispered_to.pop(line, None)
         self.whispers[f"{who} {line}"] = self.whispers.get(f"{who} {line}", 0) + 1
         if line not in self.sent_times:

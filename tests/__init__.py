@@ -2,7 +2,8 @@
 
 Hypothesis has no time limit per example, because the machine may be busy. Its random examples
 depend only on the test, so that a failing test fails in every run; with ``SVC_TEST_FRESH=1`` they
-differ between runs. Requests to this machine never use a proxy, even if the environment names one.
+differ between runs. Requests to this machine never use a proxy, even if the environment names a
+proxy.
 """
 
 import os

@@ -49,7 +49,7 @@ def since_release() -> int:
 
 
 def main(words: list[str]) -> int:
-    """Check the message in a file, or without a file all messages since the release."""
+    """Check the message in a file, or all messages since the release if no file is given."""
     if not words:
         return since_release()
     wrong = fault(Path(words[0]).read_text(encoding="utf-8"))

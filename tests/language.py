@@ -47,7 +47,7 @@ Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Fault:
-    """A breach of one rule; ``name`` is what tests/language.txt excuses."""
+    """A breach of one rule; tests/language.txt can excuse it by its ``name``."""
 
     name: str
     line: int

@@ -1,4 +1,4 @@
-"""Print the folder for the temporary files of ``make test``: in memory, if they fit there.
+"""Print the folder for the temporary files of ``make test``, which is in memory if they fit.
 
 Most of these files are thrown away. A database, however, waits for the disk at each commit, and on
 a busy disk this can take seconds, which is longer than tests wait.
@@ -16,7 +16,7 @@ ROOM = 4 << 30  # bytes for the files of all workers; their processes need as mu
 def folder(
     environ: Mapping[str, str], look: Callable[[str], os.statvfs_result], available: int
 ) -> str:
-    """Return ``TMPDIR`` if it is set, else a folder in memory if possible, else one on disk.
+    """Return ``TMPDIR`` if it is set, else a folder in memory if possible, else a folder on disk.
 
     The folder in memory must have enough room and allow programs to be executed; in containers it
     often has only 64 MB. ``look`` is ``os.statvfs``; ``available`` is the available memory in

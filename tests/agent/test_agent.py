@@ -262,7 +262,7 @@ class CredentialTests(SynchronousTestCase):
 
 @define
 class NodeEngine:
-    """A fake engine with two game servers; the first one cannot be stopped."""
+    """A fake engine with two game servers; the first game server cannot be stopped."""
 
     calls: list[tuple[str, str]] = field(factory=list)
     error: EngineError | None = None

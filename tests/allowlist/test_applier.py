@@ -14,7 +14,7 @@ A, B = ("203.0.113.1",), ("203.0.113.1", "203.0.113.2")
 
 
 class Wall:
-    """A fake firewall whose updates end when the test says so."""
+    """A fake firewall whose updates end when the test ends them."""
 
     def __init__(self, clock: Clock, interval_s: float = 3.0) -> None:
         self.clock = clock

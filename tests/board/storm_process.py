@@ -1,9 +1,9 @@
 """One of the two processes of a storm: ``python -m tests.board.storm_process URL a|b [--blind]``.
 
-The storm begins when both processes run. When both have finished, each prints its transactions, one
-JSON object per line, and then the notifications it received. Process ``a`` delays some commits
-until process ``b`` has made other commits, so that conflicts occur on any machine. ``--blind``
-turns off the check that detects these conflicts.
+The storm begins when both processes run. When both processes have finished, each process prints its
+transactions, one JSON object per line, and then the notifications that it received. Process ``a``
+delays some commits until process ``b`` has made other commits, so that conflicts occur on any
+machine. ``--blind`` turns off the check that detects these conflicts.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Line:
 
 @define(eq=False, slots=False)
 class Anew(ModelEngine):
-    """An engine whose two connections break when it stops, and reconnect when the test says so."""
+    """An engine whose two connections break when it stops; the test reconnects them."""
 
     joined: Callable[[], None] = field(init=False)
     left: Callable[[], None] = field(init=False)

@@ -1,4 +1,4 @@
-"""Numbered notifications: a missed one is read later or reported, and every wait is limited."""
+"""Numbered notifications: a missed notification is read later or reported; waits are limited."""
 
 from collections.abc import Callable
 from typing import Any

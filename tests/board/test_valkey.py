@@ -1,4 +1,4 @@
-"""The board on a real engine, which behaves like the memory board for several processes too."""
+"""The board on a real engine behaves like the memory board, even with several processes."""
 
 from __future__ import annotations
 

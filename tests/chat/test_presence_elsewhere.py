@@ -1,4 +1,4 @@
-"""Friends in different processes see each other's status as in one process."""
+"""Friends in different processes see each other's status, like friends in one process."""
 
 from svcserver.chat import workers
 from svcserver.chat.leases import ALIVE_S, LEASE_S

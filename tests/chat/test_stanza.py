@@ -1,4 +1,4 @@
-"""Parsing and writing stanzas, above all hostile ones."""
+"""Parsing and writing stanzas, especially hostile stanzas."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""The content server answers alike on our own HTTP channel and as a Klein app in twisted.web."""
+"""The content server gives equal answers on our own HTTP channel and as a Klein app."""
 
 from treq.testing import StubTreq
 

@@ -100,7 +100,7 @@ def uses_in(source: Text) -> dict[Text, set[Text]]:
 
 
 def key_of(pattern: re.Pattern[Any]) -> tuple[Text, int, bool]:
-    """Return a pattern as text, so that bytes and text patterns are handled alike."""
+    """Return a pattern as text, so that bytes and text patterns can be handled in the same way."""
     raw = pattern.pattern
     text = raw.decode("latin-1") if isinstance(raw, bytes) else raw
     return text, pattern.flags, isinstance(raw, bytes)
@@ -152,7 +152,7 @@ def sample_of(choices: Any) -> Text:
 def is_in(choices: Any, code: int) -> bool:
     """Return whether a character class contains a character.
 
-    Of the named categories, the function knows digits, spaces and word characters.
+    The function supports the categories for digits, spaces and word characters.
     """
     holds, letter = False, chr(code)
     kinds = {

@@ -1,4 +1,4 @@
-"""The routes match the specification's tables: none missing, none added, equal labels."""
+"""The routes match the specification's tables: the same routes with the same labels."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""``svcctl fleet`` without a container engine; tests/live/test_swarm_fleet.py has one."""
+"""``svcctl fleet`` without a container engine; tests/live/test_swarm_fleet.py uses an engine."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ReservationTests(SynchronousTestCase):
 
 
 class RemoveTests(HostCase):
-    """A swarm with machines; the one with the id own1 is the host's."""
+    """A swarm with machines; the machine with the id own1 belongs to the host."""
 
     def with_machines(self, *machines: FleetMachine) -> None:
         self.removed: list[str] = []
@@ -187,7 +187,7 @@ class RemoveTests(HostCase):
 
 
 class InstallTests(HostCase):
-    """A machine gets an agent and, if the host has one, an allowlist helper."""
+    """A machine gets an agent and, if the host has an allowlist helper, such a helper."""
 
     def setUp(self) -> None:
         super().setUp()

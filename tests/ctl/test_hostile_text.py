@@ -227,7 +227,7 @@ class HostileTextTests(HostCase):
         return b"".join(read).decode("utf-8", "surrogateescape")
 
     def replace_programs(self) -> None:
-        """Let code that would start a reactor, a host or a connection print the text instead."""
+        """Make code that would start a reactor, a host or a connection print the text instead."""
 
         def run(host: Any, ready: Any) -> str:
             ready(NASTY)

@@ -178,7 +178,7 @@ class StoppedTests(SynchronousTestCase):
             self.assertEqual([path for path in self.data.iterdir() if path.name[0] == "."], [])
 
     def test_an_owner_of_that_name_is_not_taken_over(self) -> None:
-        """The second init is refused although the killed one had not yet reached the database."""
+        """The second init is refused although the killed init had not yet reached the database."""
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
         target = nowhere(self)
         self.assertEqual(svcctl("init", target, *self.words()[2:]).status, 0)

@@ -54,7 +54,7 @@ class ModerationTests(RunningHostCase):
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_an_order_that_makes_no_sense_is_a_refused_try(self) -> None:
-        """The audit row is the same as the one that the dashboard's route writes."""
+        """The audit row is the same as the row that the dashboard's route writes."""
         for words, route, why in (
             (("ban", "Alpha", "--for", "soon"), "DashboardBan", "is not a duration"),
             (("mute", "Alpha", "--note", "x" * 1_025), "DashboardMute", "0 to 1024"),

@@ -1,6 +1,6 @@
 """Isolation on PostgreSQL: one account's transactions are serialized, others run concurrently.
 
-Two ledgers on one database stand for two processes. The threads are real.
+Two ledgers on one database represent two processes. The threads are real.
 """
 
 from __future__ import annotations

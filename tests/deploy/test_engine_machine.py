@@ -29,7 +29,7 @@ MATCHES = [f"1b4e28ba-2fa1-41d2-883f-0016d3cca42{number}" for number in range(6)
 
 
 class EngineMachine(RuleBasedStateMachine):
-    """Random events on a supervisor; a subclass says how its engine runs game servers."""
+    """Random events on a supervisor; a subclass defines how its engine runs game servers."""
 
     host: str | None = "203.0.113.9"
 
@@ -116,7 +116,7 @@ class EngineMachine(RuleBasedStateMachine):
         match=st.sampled_from(MATCHES),
     )
     def hunt_soon_after_an_end(self, choice: int, how: str, tenths: int, match: str) -> None:
-        """End a hunt; soon launch a hunt for ``match``, then one for the ended hunt's match."""
+        """End a hunt; soon launch a hunt for ``match``, then a hunt for the ended hunt's match."""
         servers = self.supervisor.fleet.servers.values()
         hunts = sorted((server.launch.match_id, server.id) for server in servers)
         hunts = [hunt for hunt in hunts if hunt[0]]
@@ -313,7 +313,7 @@ class SwarmMachine(EngineMachine):
 
     @rule(matches=st.lists(st.sampled_from(MATCHES), max_size=3))
     def deploy_server_dies(self, matches: list[str]) -> None:
-        """Kill the deploy server and start the next one; waiting requests get no answer."""
+        """Kill the deploy server and start its successor; waiting requests get no answer."""
         self.swarm_engine.stop()
         self.launches = [launch for launch in self.launches if launch.called]
         self.clock = Clock()

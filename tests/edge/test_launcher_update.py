@@ -1,4 +1,4 @@
-"""The signed offer of a launcher: only the pinned certificate's owner can make one."""
+"""The signed offer of a launcher, which only the owner of the pinned certificate can sign."""
 
 import zipfile
 from datetime import UTC, datetime, timedelta

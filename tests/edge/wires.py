@@ -1,4 +1,4 @@
-"""Gateway and relay with both peers in memory: no sockets, a fake clock, all bytes recorded."""
+"""Gateway and relay with both peers in memory, without sockets, on a fake clock."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -177,7 +177,7 @@ class Upstream:
             wire.abortConnection()
 
     def end(self) -> None:
-        """Stop the upstream: close every connection and accept no new one."""
+        """Stop the upstream: close every connection and accept no new connection."""
         self.down = True
         self.reset()
 

@@ -1,4 +1,4 @@
-"""When the gateway is full, a new connection replaces the one that was idle longest."""
+"""When the gateway is full, a new connection replaces the connection that was idle longest."""
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase

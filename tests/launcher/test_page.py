@@ -91,7 +91,7 @@ class PageCase(LauncherCase):
     def ask(
         self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
     ) -> tuple[int, str, bytes]:
-        """Send a request like our page's; ``fields`` replace header fields, "" leaves one out."""
+        """Send a request like our page's; ``fields`` replace header fields, "" omits a field."""
         data = body if isinstance(body, bytes) else json.dump(body) if body is not None else b""
         headers = {
             "Host": OWN,

@@ -272,7 +272,7 @@ class KeyTests(SynchronousTestCase):
         self.assertEqual(backend.saved, {})
 
     def test_key_refused_by_the_store_is_saved_in_the_file(self) -> None:
-        """A new account's key exists nowhere else: without it the account is lost."""
+        """A new account's key exists nowhere else, so a player who loses it loses the account."""
         backend, path = Backend(), new_folder(self) / "keys.json"
         keys = SystemKeys(backend, FileKeys(path))
         keys.put("old", Secret("UUK_0"))

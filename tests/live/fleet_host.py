@@ -127,7 +127,7 @@ def fleet_host(folder: Path, **environ: str) -> Iterator[FleetHost]:
 def node(
     host: FleetHost, folder: Path, credential: bytes | None
 ) -> Iterator[http.client.HTTPConnection]:
-    """Yield a TLS connection to the fleet's listener, with the node's certificate if it has one."""
+    """Yield a TLS connection to the fleet's listener; ``credential`` is the node's credential."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

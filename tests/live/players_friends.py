@@ -22,7 +22,7 @@ PASS = "season09b"  # ACTIVE_HUNT_PASS of a host that sets none
 
 @define
 class Friend:
-    """A logged-in account on the host; without a ``key`` the account is created."""
+    """A logged-in account on the host; if ``key`` is missing, the account is created."""
 
     host: Path
     name: str

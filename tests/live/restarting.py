@@ -58,8 +58,8 @@ def evening(
     """Let players play while ``harm`` is called repeatedly, and return their report.
 
     The session lasts ``seconds``, or longer if the last call has not ended or players are not yet
-    connected again. With ``itself``, each process starts as an owner starts it, not as a fork of a
-    process that has already imported everything.
+    connected again. If ``itself`` is true, each process starts as an owner starts it, not as a fork
+    of a process that has already imported everything.
     """
     with (
         stack(folder, itself=itself),

@@ -1,4 +1,4 @@
-"""A substitute for the game client, which the launcher starts and ends like the real one.
+"""A substitute for the game client, which the launcher starts and ends like the real game.
 
 The program logs in at its server with the key, loads its character, sends heartbeats, and writes
 what it received to a file. With ``-hunt=ID`` it then goes on that hunt.

@@ -1,4 +1,4 @@
-"""A Docker engine of the test's own, with a swarm of one machine and a game-server image."""
+"""A separate Docker engine for the tests, with a swarm of one machine and a game-server image."""
 
 import os
 import shutil

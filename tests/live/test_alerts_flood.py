@@ -1,4 +1,4 @@
-"""A flood of requests at the gateway, which the webhook reports when it starts and when it ends.
+"""A flood of requests at the gateway; the webhook reports the start and the end of the flood.
 
 Real processes are needed because one process counts the gateway's refusals, another reads
 METRICS_PORT, and a third sends the alert.

@@ -156,7 +156,7 @@ def need_iptables(prefix: list[str]) -> None:
 
 @contextmanager
 def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
-    """Start a network namespace; yield the pid that holds it and the prefix that enters it."""
+    """Start a network namespace; yield the pid that keeps it alive, and a prefix to enter it."""
     holder = subprocess.Popen(
         [*enter, "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,

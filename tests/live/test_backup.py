@@ -1,4 +1,4 @@
-"""Nightly backups of a running stack: a good backup passes verification, a damaged one fails.
+"""Nightly backups of a running stack: a good backup passes verification, a damaged backup fails.
 
 The stack restores a backup as a second host, and verifies the backup by a scripted session on that
 host. The overview page shows the result. Real processes are needed because the second host runs on

@@ -101,7 +101,7 @@ class Hunting:
         return made
 
     def open(self) -> bool:
-        """Return whether the firewall rule lets the player in, or a change of it is pending."""
+        """Return whether the firewall rule admits the player, or is about to change."""
         request = HTTPConnection(
             HERE, int(value(self.folder, "allowlist", "ALLOWLIST_PORT")), timeout=20
         )

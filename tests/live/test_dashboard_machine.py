@@ -436,7 +436,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
 
 
 def logged_cities(here: Host) -> list[int]:
-    """Wait until the log names the running city server; return the pids of all logged ones."""
+    """Wait until the log names the running city server; return the pids of all logged servers."""
     eventually(lambda: (city := city_of(here)) and city in said(here.folder), pause_s=SELDOM_S)
     return cities(here.folder)
 

@@ -95,7 +95,7 @@ class Away:
 
 @contextmanager
 def killed() -> Iterator[Away]:
-    """Kill the engine with SIGKILL and start an empty one."""
+    """Kill the engine with SIGKILL and start an empty engine."""
     engine = Instance.make()
     engine.start()
     try:
@@ -206,7 +206,7 @@ def test_only_live_state_is_refused_and_back_in_three_seconds(
 
 
 def heard(talker: Talker) -> bool:
-    """Say a line in the room; return whether it was delivered rather than refused."""
+    """Say a line in the room; return whether it was delivered, not refused."""
     talker.say("City-1", "hello")
     return "not-acceptable" not in talker.hear('id="1"')
 

@@ -102,7 +102,7 @@ def is_open(machine: SwarmMachine, source: str) -> bool:
 
 
 def make_owners_folder(host: NetworkedHost) -> Path:
-    """Make the running services' folder one that ``svcctl`` can use, with an allowlist helper."""
+    """Complete the running services' folder for ``svcctl``, with an allowlist helper."""
     folder = host.folder / "host"
     settings = {
         # its metagame is in another network, so that svcctl does not reach it

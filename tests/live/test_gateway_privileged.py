@@ -65,7 +65,7 @@ def folder() -> Iterator[Path]:
 
 
 def low_port() -> int:
-    """Return a free port below 1024; only root may call this."""
+    """Return a free port below 1024; the function works only as root."""
     first = 700 + os.getpid() % 200
     for port in (*range(first, 1024), *range(600, first)):
         with socket.socket() as probe, suppress(OSError):

@@ -25,7 +25,7 @@ GIVEN, HEARD = "svc_gateway_tokens_given_total", "svc_gateway_tokens_heard_total
 
 @frozen
 class Gateway:
-    """The ports of a gateway: one for players and one for metrics."""
+    """The ports of a gateway: one port for players and one port for metrics."""
 
     port: int
     metrics: int
@@ -44,8 +44,8 @@ def registered(port: int) -> int:
 def passed(gateways: list[Gateway], *, shared: bool = False) -> int:
     """Register eight times, at each gateway in turn; return how many registrations pass.
 
-    With ``shared``, wait after each registration until both gateways know all rate-limit tokens
-    that either gateway has spent.
+    If ``shared`` is true, wait after each registration until both gateways know all rate-limit
+    tokens that either gateway has spent.
     """
     result = 0
     for number in range(8):

@@ -146,7 +146,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
 
 
 def _asks_for_a_name(tab: Visit, free: str) -> None:
-    """Type a name that is taken, and replace it by a free one before the host can have answered."""
+    """Type a name that is taken, and replace it by a free name before the host can answer."""
     name = tab.page.get_by_label("Your name on this host")
     reply = tab.page.locator("#name-said")
     name.fill("Taken_1")
@@ -375,7 +375,7 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
 def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """The click starts a second launcher, which passes the link to the running one and exits."""
+    """The click starts a second launcher, which passes the link to the running launcher."""
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
         assert "already runs" in start_again(tmp_path, invite_text())

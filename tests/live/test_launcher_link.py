@@ -124,7 +124,7 @@ def test_long_and_cut_links_start_no_second_launcher(tmp_path: Path) -> None:
 
 
 def one_has_ended(started: Sequence[subprocess.Popen[bytes]]) -> bool:
-    """Return whether one of two programs has ended successfully, and the other one runs."""
+    """Return whether one of two programs has ended successfully while the other program runs."""
     return {process.poll() for process in started} == {0, None}
 
 
@@ -144,7 +144,7 @@ def test_unusable_link_is_explained_on_the_page(browser: Browser, tmp_path: Path
 
 
 def hosts_of(home: Path) -> str:
-    """Return the text of the launcher's list of hosts, empty if there is none."""
+    """Return the text of the launcher's list of hosts, or "" if there is no list."""
     file = home / "launcher" / "state" / "hosts.json"
     return file.read_text() if file.exists() else ""
 

@@ -30,7 +30,7 @@ async def code_uses(both: Both, code: str) -> int | None:
 
 
 async def audited(both: Both, action: str) -> list[dict[str, Any]]:
-    """Return the audit-log rows of one action, which both processes must show alike."""
+    """Return the audit-log rows of one action, which must be the same at both processes."""
     replies = [await both.good("GET", f"{API}/DashboardAudit", at=at) for at in range(2)]
     assert replies[0] == replies[1]
     return [row for row in replies[0]["rows"] if row["action"] == action]

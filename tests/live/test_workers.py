@@ -101,7 +101,7 @@ def talkers(
 
 @contextmanager
 def frozen(both: Workers) -> Iterator[None]:
-    """Suspend both processes until the block ends; each then reads what was sent meanwhile."""
+    """Suspend both processes until the block ends; they then read what was sent meanwhile."""
     processes = [
         service.process for service in (both.first, both.second) if service.process is not None
     ]

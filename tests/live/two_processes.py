@@ -59,7 +59,7 @@ class Both:
     async def call(
         self, method: str, path: str, by: Player | None = None, body: Any = None, at: int = 0
     ) -> Said:
-        """Send one request; without ``by`` the owner sends it."""
+        """Send one request; the owner sends it if ``by`` is not given."""
         headers = self.owner if by is None else bearer(by)
         return await self._ask(at, method, path, body, headers)
 

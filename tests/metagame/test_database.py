@@ -1,4 +1,4 @@
-"""A missing database is not silently replaced with an empty one."""
+"""A missing database is not silently replaced with an empty database."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

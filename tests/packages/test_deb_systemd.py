@@ -1,6 +1,6 @@
 """The Debian package's units under a running systemd: start, play, upgrade, roll back, stop.
 
-tests/prove/test_systemd.py explains when the test is skipped. ``.ci/packages`` requires it.
+tests/prove/test_systemd.py explains when the test is skipped. ``.ci/packages`` requires the test.
 """
 
 import re

@@ -42,7 +42,7 @@ def listen(event: LogEvent) -> None:
 
 
 class Stage:
-    """Two players in a room; they are replaced whenever the hostile one is disconnected."""
+    """Two players in a room, who are both replaced when the hostile player is disconnected."""
 
     def __init__(self) -> None:
         self.town = Town()

@@ -1,4 +1,4 @@
-"""Pinned dependencies: none has a known vulnerability, and the SBOM lists all of them."""
+"""The pinned dependencies have no known vulnerability, and the SBOM lists all of them."""
 
 import json
 import re

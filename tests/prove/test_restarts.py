@@ -38,7 +38,7 @@ def test_two_hundred_players_notice_nothing(
 
 
 def test_nobody_notices_that_two_workers_are_restarted_in_turn(tmp_path: Path) -> None:
-    """All players chat, and reconnect at the other worker or at the restarted one."""
+    """All players chat, and reconnect at the other worker or at the restarted worker."""
     scale = Scale(2, fresh_database(), fresh_url())
     folder = host(tmp_path / "host", scale=scale, GATEWAY_PARK_MS="0")  # the other serves at once
     report = evening(folder, IN_TURN, 60.0, rolled, 15.0)

@@ -1,4 +1,4 @@
-"""The model of Valkey answers like the real one and loses the newest writes at a failover."""
+"""The model of Valkey answers like a real Valkey and loses the newest writes at a failover."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""A reactor that records what would be spawned, and lets tests end it."""
+"""A reactor that records the processes that would be spawned; tests end these processes."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ class Examples:
     _rules: dict[str, PlainRules] = field(factory=dict, init=False)
 
     def note(self, row: WebRow, sent: bytes, answer: Answer, meant: bool) -> None:
-        """Keep a route's request and reply if the pair is more readable than the one before."""
+        """Keep a route's request and reply if this pair is more readable than the stored pair."""
         result = {"sent": _shown(sent) if row.body is not None else None}
         if answer.content_type.startswith("application/json"):
             result["answered"] = _shown(encode_body(answer))

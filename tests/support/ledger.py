@@ -35,8 +35,8 @@ _pipelined_plans = Plans(MAX_LIST)
 class InstantLedger:
     """A ledger with an empty table for every table of the imported features.
 
-    ``free`` releases the database; otherwise the garbage collector does. ``engine`` may name an
-    existing SQLite engine.
+    ``free`` releases the database; without this call, the garbage collector releases it. ``engine``
+    may name an existing SQLite engine.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:

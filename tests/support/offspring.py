@@ -1,4 +1,4 @@
-"""Forks of a prestarted process that start their own children as forks, too.
+"""Forks of a prestarted process, which start their own children as forks as well.
 
 ``svc-stack`` and some ``svcctl`` commands start our programs by ``python -m``. When such a command
 is itself a fork, a helper process (the nurse) is forked beside it first. The nurse forks once for
@@ -65,7 +65,7 @@ def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
 
 
 def with_nurse(line: list[str]) -> list[str]:
-    """Start a nurse for ``line`` if it needs one, and return the command line to run.
+    """Start a nurse for ``line`` if the command needs one, and return the command line to run.
 
     In the caller's process, the function returns ``line``. In each process that the nurse forks,
     the function returns as well, with the command line of that process.

@@ -17,6 +17,6 @@ T = TypeVar("T", bound=Callable[..., object])
 
 
 def proves(*rows: str) -> Callable[[T], T]:
-    """Mark a test as proof of these rows; at least one is required."""
+    """Mark a test as proof of these rows; at least one row is required."""
     assert rows
     return lambda test: test

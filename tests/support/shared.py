@@ -1,4 +1,4 @@
-"""Resources that the workers of a test run share; the first worker creates each of them.
+"""Resources that the workers of a test run share; the first worker creates each resource.
 
 The process that started the run outlives its workers and ends the shared resources. If that process
 is killed, a watcher process ends the resources.
@@ -62,7 +62,7 @@ def once(name: str, make: Callable[[], str]) -> str:
 def _watch() -> str:
     """Start the process that ends shared resources if the run is killed; return its process id.
 
-    No process waits for the watcher, because it ends after the process that started it.
+    No process waits for the watcher, because the watcher ends after the process that started it.
     """
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     words = [sys.executable, "-m", __name__, str(begun_by()), str(folder())]

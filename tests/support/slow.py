@@ -4,8 +4,8 @@ Explanations such as ``# slow: 60 s: ...`` tell ``make test`` which files to run
 file began late, one worker would still run it while the other workers had nothing left.
 
 A run with ``-v`` lists the slow tests without an explanation. ``make flaky`` fails on such tests,
-because it runs each test many times and knows the shortest duration. A single duration says little,
-because other tests may have run in parallel.
+because it runs each test many times and knows the shortest duration. A single duration is not
+reliable, because other tests may have run in parallel.
 """
 
 import ast

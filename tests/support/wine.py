@@ -323,7 +323,7 @@ class WindowsPC:
         return False
 
     def registered(self, key: str) -> str:
-        """Return a registry key's default value, or "" if there is none."""
+        """Return a registry key's default value, or "" if the key has no default value."""
         with self.start("reg", "query", key, "/ve") as process:
             output, _ = process.communicate(timeout=START_S)
         _, _, value = output.partition("REG_SZ")

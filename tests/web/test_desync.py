@@ -1,4 +1,4 @@
-"""The services parse framing as the gateway does: no request is hidden in another."""
+"""The services parse framing as the gateway does, so no request can hide inside another."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""The one schema of all services' JSON log lines; docs/owners/logs.md has its table."""
+"""All services write their JSON log lines in one schema, shown in docs/owners/logs.md."""
 
 import importlib
 import io

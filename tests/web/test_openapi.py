@@ -64,7 +64,7 @@ def references(value: Any) -> set[str]:
 
 
 def shapes(kind: Any) -> Iterator[Any]:
-    """Yield the named shapes in a type, nested ones included."""
+    """Yield the named shapes in a type, including nested shapes."""
     inner = get_args(kind)[: 1 if get_origin(kind) is Annotated else None]
     if is_typeddict(kind) or (isinstance(kind, type) and has(kind)):
         yield kind

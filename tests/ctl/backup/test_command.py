@@ -1,4 +1,4 @@
-"""``svcctl backup``: make, list and restore backups, and delete old ones.
+"""``svcctl backup``: making, listing and restoring backups, and deleting old backups.
 
 A live test covers the drill that verifies a backup.
 """

@@ -97,7 +97,7 @@ def use_every_address() -> None:
 
 @contextmanager
 def own_network() -> Iterator[OwnNetwork]:
-    """Create a private network; skip if this machine does not allow one."""
+    """Create a private network; skip if this machine does not allow that."""
     enter = unshared()
     pipe = subprocess.PIPE
     with (

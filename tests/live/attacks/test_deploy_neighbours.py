@@ -36,7 +36,7 @@ print(json.dumps(said))
 def by_a_stranger(service: Service, *request: tuple[str, str, Any]) -> list[tuple[int, str]]:
     """Send requests to the service as another user of the machine, and return the replies.
 
-    Without root, the test's own user sends them.
+    If the test does not run as root, its own user sends the requests.
     """
     words = [sys.executable, "-I", "-c", STRANGER, str(service.port), str(NOBODY)]
     ran = subprocess.run(

@@ -93,7 +93,7 @@ class EpochTests(TokenCase):
         self.refused(bare)
 
     def test_a_token_has_one_spelling(self) -> None:
-        """Valid tokens are cached: many long spellings of one token would fill the memory."""
+        """Valid tokens are cached, so many long spellings of one token would fill the memory."""
         token = self.signed()
         signature = token.rpartition(".")[2]
         for more in ("~" * 1_000, "!!!!", "AAAA", " ", "\n", "\0", "é", "\U0001f600", ".", "====="):

@@ -63,7 +63,7 @@ class Town:
         return self.ask(who, line, body, headers=marks)
 
     def end(self) -> None:
-        """End the game, so that the next one can use the database."""
+        """End the game, so that the next game can use the database."""
         self.game.ledger.free()
 
     def pass_time(self, seconds: float = LATER_S) -> None:

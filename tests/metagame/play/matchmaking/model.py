@@ -173,7 +173,7 @@ class PlainMatchmaker:
     def follow(
         self, player: AccountId, candidate_id: str, group: HuntGroup | None, now: float
     ) -> MatchEntry:
-        """Add a member to the party's candidate; raise Missing if there is none."""
+        """Add a member to the party's candidate; raise Missing if the party has no candidate."""
         match = self._parties.get(group.id) if group is not None else None
         if match is None or match.id != candidate_id or not self._is_in(player, match):
             raise Missing("your party has no such search for a game server")

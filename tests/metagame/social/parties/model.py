@@ -65,7 +65,7 @@ class PlainParties:
             self._heard[account_id] = now
 
     def poll(self, account_id: AccountId, now: float) -> Party:
-        """Return the player's party; create a party of one if there is none."""
+        """Return the player's party; create a party of one if the player has no party."""
         self.hear(account_id, now)
         party = self.of(account_id, now)
         if party is None:
@@ -142,7 +142,7 @@ class PlainParties:
         return None
 
     def accept(self, invite: PartyInvitation, now: float) -> Party:
-        """Leave the old party and become the last member of the new one.
+        """Leave the old party and become the last member of the new party.
 
         Raise Missing if the invite does not exist.
         """
@@ -174,7 +174,7 @@ class PlainParties:
         return bool(invites)
 
     def withdraw(self, sender: AccountId, recipient: AccountId) -> bool:
-        """Withdraw the sender's invite; return whether there was one."""
+        """Withdraw the sender's invite; return whether there was such an invite."""
         invites = [invite for invite in self._received(recipient) if invite.sender == sender]
         for invite in invites:
             self._drop(invite)
