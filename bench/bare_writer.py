@@ -52,7 +52,7 @@ def signing(name: str, folder: Path, seconds: float) -> float:
 
 
 def writing(name: str, folder: Path, seconds: float) -> float:
-    """Parse bodies in one thread and store them in another, while players wait for the commits."""
+    """Parse bodies in one thread and store them in another thread; players wait for commits."""
     rng = random.Random(1)
     bodies = [(save_body if name == "save" else loot_body)(rng) for _ in range(VARIANTS)]
     requests: SimpleQueue[Job | None] = SimpleQueue()

@@ -156,7 +156,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def bars(title: str, rows: Sequence[Bar], logarithmic: bool = False) -> str:
-    """Return a chart of horizontal bars, each below its label; they begin at 0, or at 1."""
+    """Return a chart of horizontal bars, each below its label.
+
+    The bars begin at 0, or at 1 if the scale is logarithmic.
+    """
     scale = (lambda value: math.log(max(value, 1e-6))) if logarithmic else float
     marks = [
         0.0 if value is None else scale(value)
@@ -193,7 +196,8 @@ def latencies(pairs: Pairs) -> str:
     curves = [each.latency_ms for pair in pairs for each in pair if each is not None]
     every = [math.log10(max(ms, 1e-3)) for curve in curves for ms in curve]
     low, high = math.floor(min(every)), math.floor(max(every)) + 1
-    across = -math.log10(1 - QUANTILES[-2]) + 0.5  # the maximum is half a step further right
+    # the maximum is drawn half a step further to the right
+    across = -math.log10(1 - QUANTILES[-2]) + 0.5
 
     def x(quantile: float) -> float:
         return 34 + (SMALL - 38) * min(-math.log10(max(1 - quantile, 1e-9)) / across, 1.0)

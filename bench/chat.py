@@ -35,7 +35,7 @@ BUSY = 0.9  # share of its core above which the load generator measures itself
 
 @define
 class Results:
-    """The figures of one server, one per round."""
+    """The figures of one server, with one value for each round."""
 
     logins: list[LoginRun] = field(factory=list)
     full: list[Fan] = field(factory=list)
@@ -103,7 +103,7 @@ LIMITS = (  # the last column: our figure must be the lower one
 
 
 def compare(table: FloorTable, results: dict[str, Results]) -> None:
-    """Add the rows that compare our chat with each other server that is installed."""
+    """Add the rows that compare our chat with every other server that is installed."""
     curve = [
         statistics.median(at)
         for at in zip(*(run.latency_ms for run in results["ours"].calm), strict=True)
@@ -158,7 +158,7 @@ def main() -> None:
     if arguments.rounds * arguments.logins > PLAYERS:
         options.error(f"rounds times logins must be at most {PLAYERS}")
     wanted = [name for name in PROGRAMS if name in arguments.only.split(",")]
-    places = os.environ.get("PATH", os.defpath) + ":/usr/sbin"  # not in every user's path
+    places = os.environ.get("PATH", os.defpath) + ":/usr/sbin"  # many users' PATH lacks this folder
     here = [name for name in wanted if shutil.which(PROGRAMS[name], path=places)]
     gone = [name for name in wanted if name not in here]
     if gone:

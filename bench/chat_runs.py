@@ -252,7 +252,7 @@ async def _shout(
 
 @define
 class Flood:
-    """The latencies of other clients before a flood and during it."""
+    """The latencies of other clients before and during a flood."""
 
     idle: list[int] = field(factory=list)  # ns for GET /svc-status, before
     status: list[int] = field(factory=list)  # and during

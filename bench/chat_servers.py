@@ -152,7 +152,7 @@ def strangers() -> list[Login]:
 
 @contextmanager
 def bare(folder: Path) -> Iterator[Server]:
-    """Run a bare autobahn server, whose logins verify a token with RS256 as ours do."""
+    """Run a bare autobahn server, which verifies a token with RS256 at each login."""
     port, keys = free_port(), new_signing_keys()
     private = base64.b64decode(keys.private)
     logins = [
@@ -233,5 +233,5 @@ CONTESTANTS = {"ours": ours, BARE: bare, "prosody": prosody, "ejabberd": ejabber
 def contestant(name: str, folder: Path) -> AbstractContextManager[Server]:
     """Run a chat server while the context lasts, with its own subfolder of ``folder``."""
     home = Path(tempfile.mkdtemp(dir=folder))
-    home.chmod(0o711)  # not everyone runs as we do
+    home.chmod(0o711)  # some servers run as another user
     return CONTESTANTS[name](home)

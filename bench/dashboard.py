@@ -121,7 +121,7 @@ def arrive(connection: HTTPConnection, count: int) -> list[Player]:
 
 
 def check(connection: HTTPConnection, key: str, online: int, hunts: int) -> str:
-    """Exit if fewer players are online, or fewer hunts run, than given; return a hunt's id."""
+    """Exit unless at least this many players are online and hunts run; return a hunt's id."""
     connection.request("GET", "/svc/api/ServerStatus", headers={"X-SVC-User-API-Key": key})
     status = json.loads(connection.getresponse().read())
     running = [entry["id"] for entry in status["instances"] if entry["kind"] == "hunt"]

@@ -141,7 +141,7 @@ def median(figure: Callable[[WrkRun], float], runs: list[WrkRun]) -> float:
 def gateways(
     table: FloorTable, folder: Path, behind: Behind, arguments: argparse.Namespace
 ) -> float:
-    """Add the gateway's rows; return its small requests per CPU second."""
+    """Add the gateway's rows; return the number of small requests per CPU second."""
     others = [name for name in ("nginx", "haproxy", "caddy") if shutil.which(name)]
     with ExitStack() as stack:
         names = ["ours", *others]

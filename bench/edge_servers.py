@@ -147,7 +147,7 @@ def prepare(folder: Path) -> str:
     (folder / "game" / "data").mkdir()
     for name, size in files:
         with (folder / "game" / name).open("wb") as out:
-            out.truncate(size)  # a hole: reading it costs no disk
+            out.truncate(size)  # a sparse file: reading it needs no disk access
         rows.append({"path": name, "size": size, "sha256": sha256(name.encode()).hexdigest()})
     total = sum(size for _, size in files)
     manifest = {"build": "bench", "totalBytes": total, "files": rows}

@@ -50,7 +50,7 @@ def shares(seconds: dict[Code, float], most: int = SHOWN) -> dict[str, float]:
 
 
 def profile(name: str, folder: Path, players: int, seconds: float) -> Profile:
-    """Measure one scenario without the profiler and with it."""
+    """Measure one scenario with and without the profiler."""
     with metagame(folder, f"{name}-plain") as server:
         plain = uvloop.run(scenario(name, server, players, seconds))
     saved = folder / f"{name}.stats"

@@ -79,7 +79,7 @@ class Counter:
 def counted(
     python: list[str], environ: dict[str, str], port: int, folder: Path
 ) -> Iterator[Counter]:
-    """Run a Python program under callgrind; it listens on ``port``."""
+    """Run a Python program, which listens on ``port``, under callgrind."""
     callgrind = [
         *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
         f"--callgrind-out-file={folder}/out",

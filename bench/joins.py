@@ -123,7 +123,8 @@ def main() -> None:
         folder = Path(name)
         port = stack.enter_context(deploy(folder))
         more = {"MATCHMAKING_MODE": "DEPLOYSERVER", "DEPLOYSERVER_URL": f"127.0.0.1:{port}"}
-        more["MATCHMAKING_LAUNCH_COOLDOWN_S"] = "0"  # its players never stop starting hunts
+        # the players of this bench start hunts without a pause
+        more["MATCHMAKING_LAUNCH_COOLDOWN_S"] = "0"
         game, _ = stack.enter_context(metagame(folder, **more))
         groups = uvloop.run(measure(game, arguments.groups, arguments.seconds))
     waits = sorted(entry for group in groups for entry in group.waits_s)

@@ -35,7 +35,7 @@ def in_words(value: float) -> str:
 
 
 def quantiles_ms(ordered: Sequence[float], parts: Sequence[float] = QUANTILES) -> list[float]:
-    """Return these quantiles of sorted seconds, in milliseconds; 0 without values."""
+    """Return these quantiles of sorted seconds, in milliseconds; 0 for an empty list."""
     last = len(ordered) - 1
     return [
         1e3 * ordered[max(0, min(last, int(len(ordered) * at) - 1))] if ordered else 0.0
@@ -119,7 +119,7 @@ def finish(path: Path | None, rows: list[Measurement]) -> int:
 
 
 def write(path: Path, results: Part | KeptRun) -> None:
-    """Write results into a file, a line for each member of a part."""
+    """Write results into a file, with one line for each member of a part."""
     text = orjson.dumps(CONVERTER.unstructure(results), option=orjson.OPT_APPEND_NEWLINE)
     path.write_bytes(text.replace(b'},{"name"', b'},\n{"name"'))
 
@@ -136,7 +136,7 @@ def read(path: Path, kind: type[Results]) -> Results:
 
 
 def latest(folder: Path = FOLDER, count: int = 2) -> list[KeptRun]:
-    """Return the newest kept runs, the newest first; file names begin with the time."""
+    """Return the latest stored runs, the newest first; file names begin with the time."""
     return [read(path, KeptRun) for path in sorted(folder.glob("*.json"))[: -count - 1 : -1]]
 
 
@@ -159,7 +159,7 @@ def earlier(part: str, current: Measurement, previous: KeptRun | None) -> Measur
 
 
 def verdict(current: Measurement, previous: Measurement | None) -> str:
-    """Return the change in words, such as ``+5 %, better``; empty without a previous figure."""
+    """Return the change in words, such as ``+5 %, better``; "" if there is no previous figure."""
     by = change(current, previous)
     if by is None:
         return ""

@@ -72,7 +72,8 @@ def _log(engine: Engine, accounts: int, items: int) -> None:
         "answer": orjson.dumps({"stackedItems": LOOT, "instancedItems": {}}),
     }
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("PRAGMA synchronous=OFF")  # nobody needs half a database
+        # an incomplete database is of no use anyway
+        connection.exec_driver_sql("PRAGMA synchronous=OFF")
         connection.exec_driver_sql("PRAGMA cache_size=-524288")  # for sorting the indexes
         for index in ITEM_LOG.indexes:
             connection.execute(DropIndex(index))

@@ -56,7 +56,7 @@ class Engine:
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it has ended
+                continue  # the process has ended
             if first in (int(fields[1]), int(stat.parent.name)):
                 seconds += cpu_s(int(stat.parent.name))
         return seconds
@@ -70,7 +70,7 @@ class Engine:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    """Start a PostgreSQL with Debian's default settings: every commit is on disk."""
+    """Start PostgreSQL with Debian's default settings, under which every commit is on disk."""
     instance = Instance.make()
     instance.start()
     try:

@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def measured(names: list[str], arguments: argparse.Namespace) -> tuple[KeptRun, list[str]]:
-    """Run the benches and keep their results; return them, and the benches that failed."""
+    """Run the benches and keep their results; return the results, and the benches that failed."""
     load, began = rounded(os.getloadavg()[0]), time.gmtime()
     run = KeptRun(
         time.strftime("%Y-%m-%d %H:%M UTC", began),

@@ -225,7 +225,7 @@ def by_the_clock(table: Table, folder: Path, arguments: argparse.Namespace) -> N
     """Compare requests per second instead of CPU time, with a core for each process."""
     spare = sorted(CORES - {LOAD_CORE})
     with ExitStack() as stack:
-        with all_cores():  # PostgreSQL and the engine, too
+        with all_cores():  # PostgreSQL and the engine may use all cores as well
             some = stack.enter_context(workers(folder, 2, spare))
         rates = [
             [mixed(some, count, arguments.seconds).per_second for count in (1, 2)]

@@ -50,7 +50,7 @@ class Workers:
 
 @contextmanager
 def workers(folder: Path, count: int, cores: Sequence[int] = (SERVER_CORE,)) -> Iterator[Workers]:
-    """Start ``count`` workers, each with a chat, on these cores in turn."""
+    """Start ``count`` workers, each with a chat, and distribute them over these cores."""
     keys, engine = new_signing_keys(), Instance.make()
     engine.start()
     with ExitStack() as stack:

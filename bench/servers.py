@@ -14,7 +14,7 @@ from svcserver.ctl.keys import new_signing_keys
 SERVER_CORE = 0
 LOAD_CORE = 1
 START_S = 90.0  # enough on a busy machine
-CORES = os.sched_getaffinity(0)  # as we were started, before the generator pins itself
+CORES = os.sched_getaffinity(0)  # at the start, before the generator pins itself to a core
 
 
 def pinned(core: int, command: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ LONGEST_S = 600
 REQUESTS, IDLE_S = 20, 2.0  # before memory is looked at
 
 
-# what a metagame with chat and figures on SQLite imports of its libraries, as its modules do
+# the library modules that a metagame with chat and metrics on SQLite imports
 LIBRARIES = """
 from twisted.scripts import twistd
 from twisted.internet import reactor, endpoints, ssl

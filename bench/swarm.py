@@ -116,7 +116,7 @@ def measure(
 ) -> tuple[Launches, float, float]:
     """Launch ``count`` hunts in ``seconds``.
 
-    Returns the launches, the CPU seconds of the deploy server and those of the engine.
+    Returns the launches, and the CPU seconds of the deploy server and of the engine.
     """
     process = service.process
     if process is None:

@@ -16,7 +16,7 @@ alone = {  # the work of a scenario without HTTP
     "save": "the writer alone, saves",
     "inventory": "the writer alone, inventory",
 }
-bare = {  # twisted.web before the bare group-commit writer
+bare = {  # twisted.web in front of the bare writer
     "save": "bare writer, saves",
     "inventory": "bare writer, inventory",
 }
@@ -35,7 +35,7 @@ MIX_FLOOR = (TWISTED, 5_000 / 15_000)
 CROWD_P99_MS, SAVES_P99_MS, SLOWEST_SAVE_MS = 10.0, 10.0, 50.0
 BEAT_IN_STORM_MS = 20.0
 SAVE = "save"
-SAVE_P99 = 3.0  # times its p50, at most
+SAVE_P99 = 3.0  # the highest allowed ratio of its p99 to its p50
 LEAST_BESIDE = 0.9  # of the requests per CPU second of another checkout
 
 
@@ -76,7 +76,7 @@ def report(runs: Runs) -> list[Measurement]:
 
 
 def report_beside(ours: Runs, theirs: Runs) -> list[Measurement]:
-    """Print and return the requests per CPU second, compared with another checkout's."""
+    """Print and return the requests per CPU second, compared with those of another checkout."""
     table = FloorTable()
     for name, runs in ours.of.items():
         pairs = [*zip(runs, theirs.of[name], strict=True)]

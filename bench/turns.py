@@ -27,7 +27,7 @@ PLUGIN = "svc-metagame"
 LEAST_MS = 5.0  # shorter turns are only counted
 SAMPLER, SAMPLE_S = "turn-samples", 0.004
 INNERMOST, OWN = 2, "/svcserver/"  # functions of a sampled stack that are kept
-START_S = 5.0  # after the first turn: the start is not a part of the session
+START_S = 5.0  # after the first turn, because the start is not part of the session
 
 
 @frozen
@@ -163,7 +163,7 @@ class TurnMeter:
 def install() -> None:
     """Measure this process if it is a metagame; the copied environment calls this at each start."""
     if PLUGIN in sys.orig_argv and (file := Path(sys.prefix, "turns-file")).is_file():
-        # the load has the other core: see ``bench.evening``
+        # the load runs on the other core: see ``bench.evening``
         os.sched_setaffinity(0, {SERVER_CORE})
         TurnMeter(Path(file.read_text())).install()
 

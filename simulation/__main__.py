@@ -167,7 +167,7 @@ def write_timeline(file: Path, result: Result) -> None:
 
 
 def replay(result: Result, *, shrink: bool) -> None:
-    """Print the command that repeats the violation; ``shrink`` first reduces its steps."""
+    """Print the command that repeats the violation; with ``shrink``, first reduce the steps."""
     scenario = result.scenario
     if not shrink:
         click.echo(f"repeat it: {command(scenario)}\nfind the fewest steps: add --shrink")

@@ -15,20 +15,20 @@ SETTLES_S = 60.0  # how long traces of a mended fault may be visible
 PROMPT_S = 15.0  # the deadline of a reply while nothing is broken
 # allowed in every state; the actions themselves check their replies against the history
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
-    "POST /svc/api/Register": (429,),  # the gateway counts the tries while it was broken, too
-    "POST /candidate/join/*": (404,),  # the party's candidate is another by now
-    "GET /candidate/status": (404,),  # it was cancelled meanwhile
+    "POST /svc/api/Register": (429,),  # the gateway also counts tries during its faults
+    "POST /candidate/join/*": (404,),  # the party has another candidate by now
+    "GET /candidate/status": (404,),  # the candidate was cancelled meanwhile
     "PUT /party/invite": (409,),  # already there, full, or declined
     "PUT /party/invite/accept/*": (404, 409),  # the invite has ended; the party is full
-    "PUT /party/member/promote/*": (404,),  # somebody has left
+    "PUT /party/member/promote/*": (404,),  # the player has left the party
     "PUT /slayerlink/invite": (404, 409),  # no friends any more; already linked or invited
     "POST /slayerlink/invite": (404, 409),  # the invite has ended; the slot is taken
-    "DELETE /slayerlink/links": (404,),  # the other has ended it
+    "DELETE /slayerlink/links": (404,),  # the other player has ended the link
     "POST /guild": (403, 409, 429),  # as before; one new guild in ten minutes
-    "POST /guild/invite/accept/*": (404, 409),  # the invite has ended; in a guild since
+    "POST /guild/invite/accept/*": (404, 409),  # the invite has ended; the player is in a guild now
     "PUT /guild/invite/*": (403, 404, 409, 429),  # by rank; already there; declined lately
     "PUT /guild/rank/*/*": (403, 404),  # by the leader alone; the other has left
-    "DELETE /guild/player": (404, 409),  # in none any more; a leader cannot leave
+    "DELETE /guild/player": (404, 409),  # no longer in a guild; a leader cannot leave
     "DELETE /guild/player/*": (403, 404, 409),  # by the leader alone; the other has left
     "DELETE /guild/*": (403, 404),  # by the leader alone
 }

@@ -43,7 +43,7 @@ UNTOUCHED = (
     "sanctions",
     "setting_changes",
 )
-# the reason why no audit reads the rest, which have no owner
+# the reason why no audit reads these tables, which have no owner
 UNREAD = {
     "audit_log": "acts of staff, which the simulation does not have",
     "figures": "counts for a chart that no player sees",

@@ -143,7 +143,7 @@ async def earn_twice(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
-    """Close the connection before the transaction's reply arrives; the game sends it again."""
+    """Close the connection before the transaction's reply arrives; the game then retries."""
     await earn(me, dice, lose=True)
 
 
@@ -154,7 +154,8 @@ async def look(me: SimPlayer, dice: random.Random) -> None:
         return
     reply = await me.ask("GET", "/balance")
     if reply.status == 200 and reply.json.get(CURRENCY) != stacks[CURRENCY]:
-        again = await inventory(me)  # each transaction leaves a marker: equal means nothing between
+        # each transaction leaves a marker, so equal stacks mean no change in between
+        again = await inventory(me)
         if again == stacks:
             text = f"{me.name} has {stacks[CURRENCY]} and is shown {reply.json.get(CURRENCY)}"
             me.history.wrong.add("counts agree", text)

@@ -60,12 +60,13 @@ async def enter(me: SimPlayer, room: str) -> None:
         return
     if await chat.enter(room):
         me.history.chat.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
-    elif room == CITY and not me.is_over(issued):  # the others are left by other acts meanwhile
+    # other rooms may be left meanwhile by other actions
+    elif room == CITY and not me.is_over(issued):
         me.history.answers.heard(me.name, "enter", room, 403, began)
 
 
 async def speak(me: SimPlayer, dice: random.Random) -> None:
-    """Send lines to a room, or a whisper."""
+    """Send a whisper, or lines to a room."""
     if me.chat is None or not me.chat.alive:
         await chat_in(me, dice)
     chat = me.chat

@@ -131,7 +131,7 @@ class Client:
             self._making.remove(made)
         self.forget()
         self._all.append(wire)
-        if not wire.alive:  # it is connected later in this turn
+        if not wire.alive:  # the connection is made later in this turn
             begun: Deferred[None] = Deferred()
             self.process.world.later(0, lambda: begun.callback(None))
             await begun
@@ -140,7 +140,7 @@ class Client:
     def forget(self) -> None:
         """Forget closed connections."""
         self._all = [wire for wire in self._all if wire.alive]
-        for wire in self._idle:  # they keep their place in the list
+        for wire in self._idle:  # idle connections keep their places in the list
             if not wire.alive:
                 wire.transport = None
 

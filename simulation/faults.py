@@ -26,7 +26,8 @@ class Breaker:
     host: SimHost
     players: list[Any]
     mark: Callable[[str], None] = lambda text: None
-    missing: Callable[[float, float], None] = lambda since, until: None  # called with such periods
+    # called with the start and the end of such periods
+    missing: Callable[[float, float], None] = lambda since, until: None
     shaken: Callable[[], None] = lambda: None  # called when live state may be lost
     # called with the end of a fault and the only player who notices it; "" for anybody
     troubled: Callable[[float, str], None] = lambda until, who: None
@@ -301,7 +302,7 @@ def lost_machine(breaker: Breaker, dice: random.Random) -> None:
 
 
 def cut_off_machine(breaker: Breaker, dice: random.Random) -> None:
-    """Cut off a machine of the swarm for a while; its game servers run on at first."""
+    """Cut off a machine of the swarm for a while; its game servers keep running at first."""
     _unreachable(breaker, dice, power=True)
 
 

@@ -175,7 +175,7 @@ class Servers:
     launches: int = 0
     hunts: int = 0  # launched game servers that end when no player is left
     fails: int = 0  # how many of the next launches fail
-    hangs: bool = False  # the next one never listens
+    hangs: bool = False  # the next game server never listens
     twice: list[str] = field(factory=list)  # ports that two game servers used at the same time
     parent: Any = None
     end_sessions: Callable[[str, int], None] = lambda account, at: None  # as the owner does
@@ -249,7 +249,7 @@ class Servers:
         return ["\n".join(["sl local_address rem_address st tx_queue:rx_queue", *rows])]
 
     def ping(self, port: int) -> None:
-        """Send the deploy server's probe datagram to the game server on the port."""
+        """Send the datagram with which the deploy server probes the game server on the port."""
         server = self.at(port)
         if server is not None:
             server.sent_to()

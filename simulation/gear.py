@@ -68,7 +68,7 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
     body = {"characterId": me.character, **thing(WEAPON, item, version, data)}
 
     def may(status: int) -> bool:
-        return status == 409 and me.items.get(item) != version  # a newer one was sent
+        return status == 409 and me.items.get(item) != version  # a newer version was sent
 
     me.transactions += 1
     me.under_way += 1

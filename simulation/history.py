@@ -230,7 +230,7 @@ class Parties:
             self.wrong.add("one leader", f"{party} is led by {leader}, who is not in it")
 
     def compared(self, shown: dict[str, tuple[str, tuple[str, ...], str]]) -> None:
-        """Check that all members of a party are shown the same party at the end."""
+        """Check that all members of a party are shown the same party at the end of the run."""
         for account, (party, members, leader) in shown.items():
             for member in members:
                 if member in shown and shown[member] != (party, members, leader):
@@ -249,7 +249,7 @@ class Waiting:
     worst: float = 0.0
 
     def began(self, what: str, now: float, patience_s: float = PATIENCE_S) -> int:
-        """Record a request; return the number for ``ended``."""
+        """Record a request; return its number, which is passed to ``ended``."""
         self._number += 1
         self._open[self._number] = what, now + patience_s
         return self._number

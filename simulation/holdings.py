@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from simulation.outcomes import ACKED, REFUSED, UNKNOWN, Violations
 
-LINK_S = 160 * 3600.0  # a link may be over by itself after this long
+LINK_S = 160 * 3600.0  # a link may end by itself after this time
 SLOTS = 3  # of slayer links
 REMEMBERED = 40  # replaced or removed states of each thing
 

@@ -106,7 +106,7 @@ def metagame_environ(name: str = "metagame") -> dict[str, str]:
         "BACKEND_HEALTH": "0",
         "STORE": "free",
         "GUILDS": "1",
-        "INVENTORY_MAX_ITEMS": "1000000",  # a transaction leaves a marker: a month of them
+        "INVENTORY_MAX_ITEMS": "1000000",  # room for the marker items of a month of transactions
         "INVENTORY_MAX_BYTES": "1000000000",
         "SAVE_HISTORY_KEEP": f"{SAVES_KEPT}",
         "SERVER_VERSION": "simulated",  # the same bytes from every installation
@@ -138,7 +138,7 @@ class SimHost:
     board: MemoryBoard | None = None  # of the only metagame
     swarm: SimSwarm | None = None
     deaths: int = 0
-    stops: int = 0  # of services that ended by themselves when they were told to
+    stops: int = 0  # services that stopped in time on request
 
     def __attrs_post_init__(self) -> None:
         self.disk = Disk(self.world)

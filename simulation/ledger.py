@@ -106,10 +106,10 @@ class Disk:
     world: World
     slow_s: float = 0.0  # additional duration of each commit
     fail_in: int = -1  # how many statements succeed before one fails
-    stays_bad: bool = False  # and from then on the same statement each time, as on a bad sector
+    stays_bad: bool = False  # whether that statement fails from then on, as on a bad sector
     only_writes: bool = False  # reads come from memory and do not fail
     bad_syncs: int = 0  # how many of the next commits fail, after their jobs have run
-    on_commit: Callable[[], bool] | None = None  # asked after a commit: True kills the process
+    on_commit: Callable[[], bool] | None = None  # called after a commit; True kills the process
     engine: Engine = field(factory=_engine, init=False)
     raw: Any = field(init=False)
     digest: Any = field(factory=hashlib.sha256, init=False)
@@ -221,7 +221,7 @@ class _BadSync:
         return getattr(self._raw, name)
 
     def execute(self, statement: str) -> Any:
-        """Run a statement; raise on a commit."""
+        """Run a statement, or raise an error if the statement is a commit."""
         if statement == "COMMIT":
             raise _io_error()
         return self._raw.execute(statement)

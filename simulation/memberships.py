@@ -11,7 +11,7 @@ from simulation.holdings import Register, Write
 from simulation.outcomes import ACKED, UNKNOWN, Violations
 
 LEADER, OFFICER, MEMBER = "leader", "officer", "member"
-JOINS_S = 10.0  # an act that ended this long ago may only now be visible
+JOINS_S = 10.0  # an action's result may become visible this late
 NONE = ""  # in place of a guild's name
 
 

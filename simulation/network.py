@@ -152,7 +152,8 @@ class Network:
 
     def latency(self, first: str, second: str) -> float:
         """Return the current latency between two machines, in seconds."""
-        if first == second:  # varied, so that one connection overtakes another here, too
+        # varied, so that connections overtake each other on one machine as well
+        if first == second:
             return LOOPBACK_S * (1.0 + 3.0 * self.world.weather.random())
         route = self.routes.get((first, second)) or self.routes.get((second, first))
         if route is None:

@@ -6,7 +6,7 @@ from attrs import define, field, frozen
 
 from simulation.outcomes import Violations
 
-INVITE_S = 60.0  # within this time only the two players end an invite
+INVITE_S = 60.0  # within this time, only the two players can end an invite
 
 
 @frozen

@@ -94,7 +94,7 @@ class SimPlayer:
     ) -> Reply:
         """Send a request; if ``patient``, repeat the request on failure, as the game does.
 
-        ``may`` returns whether a correct host may reply with this status, besides the statuses in
+        ``may`` returns whether a correct host may reply with a status, besides the statuses in
         ``answers.py``.
         """
         tries = 4 if patient else 1
@@ -139,7 +139,7 @@ class SimPlayer:
 
     def is_over(self, issued: float) -> bool:
         """Return whether the owner may have ended the session of a token issued at ``issued``."""
-        return issued <= self.shut_out_at + 2.0  # rounding, and the latency of a reply
+        return issued <= self.shut_out_at + 2.0  # for rounding, and for the latency of a reply
 
     async def ask_by_server(
         self, server: GameServer, method: str, path: str, sent: Any = None
@@ -188,7 +188,7 @@ class SimPlayer:
     async def act(self, what: str, dice: random.Random) -> None:
         """Run an action; an exception in the action is logged, which counts as a violation.
 
-        An action that gets no reply, or that a log-off ends, is no violation.
+        An action that gets no reply, or that ends because the player logs off, is no violation.
         """
         self.acts += 1
         self.busy += 1

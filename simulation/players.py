@@ -145,7 +145,7 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def matched(me: SimPlayer, hunt_id: str) -> bool:
-    """Poll until there is a game server; return whether the player got one."""
+    """Poll until the player has a game server; return False if the match has failed."""
     sitting, began, waiting = me.sitting, me.now, me.history.waiting
     number = waiting.began(f"{me.name} waits for a game server", me.now, MATCH_S)
     try:

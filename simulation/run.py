@@ -254,7 +254,7 @@ class Run:
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
         """Return a function that queues all steps up to a given time.
 
-        A step runs before any timer for the same time that is set after this call.
+        For the same time, a step runs before any timer that is set after this call.
         """
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
@@ -320,7 +320,7 @@ class Run:
         self._compare()
         for player in self.players:
             Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
-        self._advance(self.world.now + 1.0)  # the timeline shows them away
+        self._advance(self.world.now + 1.0)  # so that the timeline shows the players as away
         self._advance(self.world.now + AWAY_S)
         self._advance(self.world.now + 1.0)
         uses = {f"CODE-{number // 4}": 8 for number in range(0, self.scenario.players, 4)}
@@ -396,7 +396,7 @@ def simulate(scenario: Scenario, turn: Turn = lambda part: False) -> Result:
     with owned(World(scenario.seed).system()):
         try:
             result = Run(scenario, turn).run()
-        except (sqlite3.Error, DBAPIError) as why:  # from reads past the services
+        except (sqlite3.Error, DBAPIError) as why:  # from reads that bypass the services
             judge(why)
             raise
         gc.collect()  # coroutines of dead processes end now, in their own world

@@ -105,7 +105,7 @@ async def gather(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def join(me: SimPlayer, party: str, times: int = 1) -> None:
-    """Accept a party invite, ``times`` concurrently, and check that the party is shown."""
+    """Accept a party invite in ``times`` concurrent requests, and check that the party is shown."""
     alone, moves, sitting = not me.moving, me.moves + times, me.sitting
     answers = []
 
@@ -143,7 +143,7 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
         try:
             await me.ask("DELETE", "/party/invite", body)
         finally:
-            me.history.invites.declining(me.account)  # new ones may have the same sender
+            me.history.invites.declining(me.account)  # new invites may have the same sender
         await poll_party(me, dice)
 
 

@@ -37,7 +37,7 @@ class ChatHistory:
     whispered_to: dict[str, tuple[str, str]] = field(factory=dict)  # line -> recipient and sender
     count: int = 0
     spoken: int = 0  # lines and whispers
-    gaps: list[tuple[float, float]] = field(factory=list)  # with metagames disconnected
+    gaps: list[tuple[float, float]] = field(factory=list)  # periods with disconnected metagames
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
         """Record a period, extended at both ends, in which a line may reach only some players."""
@@ -66,7 +66,7 @@ class ChatHistory:
         return line
 
     def spoke(self, room: str, who: str, line: str) -> None:
-        """Record a line sent to a room, which must be echoed to its sender."""
+        """Record a line sent to a room; the host must echo the line to its sender."""
         self.owed[line] = room, who
 
     def owes(self, line: str, to: str, who: str) -> None:

@@ -17,7 +17,7 @@ from tests.support import postgres, shared, slow
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler
-)  # a background shell would make us ignore Ctrl-C
+)  # a process started in the background ignores Ctrl-C
 
 GARBAGE = (20_000, 10, 10)  # thresholds of garbage collection; tests create few cycles
 WHOLE_EVERY = 1_500  # tests between full collections, each of which takes over a second
@@ -44,7 +44,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files without live tests out of the live half, whose start would take twice as long."""
+    """Ignore files without live tests in the live half of the tests, to halve its start-up time."""
     if config.option.markexpr != LIVE_HALF:
         return None
     if collection_path.suffix != ".py" or not STARTERS.isdisjoint(collection_path.parents):
@@ -58,7 +58,7 @@ def _names_live(file: Path) -> bool:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Register the plugin that stops one failure from causing another."""
-    from tests.support import leftovers  # imports the reactor, which is installed only now
+    from tests.support import leftovers  # this imports the reactor, which is not installed before
 
     session.config.pluginmanager.register(leftovers)
 
@@ -89,19 +89,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def _slow_seconds(file: Path) -> int:
-    """Return about how long the slow tests of a file take, by their explanations."""
+    """Return about how long the slow tests of a file take, according to their explanations."""
     return slow.expected_s(file.read_text())
 
 
 def pytest_collection_finish() -> None:
     """Exempt everything that exists before the first test from garbage collection."""
-    gc.freeze()  # a collection would visit all of it and take half a second
+    gc.freeze()  # a collection would visit all these objects and take half a second
     gc.set_threshold(*GARBAGE)
     gc.enable()
 
 
 def _put_aside() -> None:
-    """Collect garbage, then exempt everything that is left from later collections."""
+    """Collect garbage, then exempt all remaining objects from later collections."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()

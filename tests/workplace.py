@@ -22,7 +22,7 @@ from tests import tools
 NETWORK = ["unshare", "--map-root-user", "--net", "true"]
 FILES = 2_560  # as many as tests/live/test_gateway_abuse.py opens
 ROOM = 2 << 30
-SUITE = "bookworm"  # which packaging/suite.py makes a release on
+SUITE = "bookworm"  # the Debian release on which packaging/suite.py makes a release
 MEMORY = 2 << 30  # bytes for each worker's services, with a browser beside them
 
 

@@ -43,7 +43,7 @@ class FakeProcess:
 
 @define(eq=False, slots=False)
 class FakeSpawner(Clock):
-    """A clock that records spawned processes; those with a listed output end by themselves."""
+    """A clock that records spawned processes; a process with a listed output ends by itself."""
 
     spawned: list[FakeProcess] = field(factory=list)
     by_itself: bool = False

@@ -81,12 +81,12 @@ class ApplierTests(SynchronousTestCase):
         self.want((*B, "203.0.113.3"))
         self.want(A, at_once=True)
         self.assertEqual(self.wall.runs[1:], [(0, A)])
-        self.want((), at_once=True)  # during that run
+        self.want((), at_once=True)  # a change during the running update
         self.clock.advance(0.5)
         self.wall.end()
         self.assertEqual(self.wall.runs[2:], [(0.5, ())])
         self.wall.end()
-        self.want(A)  # and then as before
+        self.want(A)  # and then the earlier addresses again
         self.assertEqual(len(self.wall.runs), 3)
         self.clock.advance(3)
         self.assertEqual(self.wall.runs[3:], [(3.5, A)])

@@ -129,7 +129,7 @@ class EntriesTests(SynchronousTestCase):
             entries.report(f"2001:db8::{number:x}", number)
         self.assertEqual(len(entries), 16)
         self.assertEqual(entries.addresses()[0], "2001:db8::11c")
-        entries.report("2001:db8::11c", 400)  # heard again: the next goes first
+        entries.report("2001:db8::11c", 400)  # reported again, so the next address expires first
         self.assertEqual(entries.displace_for("2001:db8::ffff"), ["2001:db8::11d"])
         self.assertEqual(entries.displace_for("2001:db8::11c"), [])
         for number in range(300):

@@ -1,4 +1,4 @@
-"""Kept runs of the benches: what is read, compared and drawn."""
+"""The stored runs of the benches: how they are read, compared and drawn."""
 
 import re
 from pathlib import Path

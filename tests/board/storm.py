@@ -230,7 +230,7 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who performs operations one after another; before each, awaits ``before``."""
+    """A player who performs operations one after another, and awaits ``before`` before each."""
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

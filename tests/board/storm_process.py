@@ -27,7 +27,7 @@ from svcserver.board.scripts import Script
 from svcserver.board.valkey import ValkeyBoard
 from tests.board.storm import LANES, OPERATIONS, Done, Lane, LaneBoard
 
-HELD_EVERY, HELD_FOR = 10, 10  # one in ten waits for ten of the other process
+HELD_EVERY, HELD_FOR = 10, 10  # one transaction in ten waits for ten of the other process
 AHEAD = 100  # transactions of process a before the second half of process b
 DEADLINE_S = 60.0
 BLIND = Script(scripts.COMMIT.text.replace("~= expected then", "~= expected and false then"))

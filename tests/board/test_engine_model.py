@@ -1,7 +1,8 @@
 """The board on the model of Valkey runs each transaction twice, on random parties and queues.
 
-The state machines and plain models are those of the memory board. Parties on a real engine are
-tested in ``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model with Valkey.
+The tests use the state machines and plain models of the tests of the memory board. Parties on a
+real engine are tested in ``test_valkey.py``; ``tests/simulation/test_valkey.py`` compares the model
+with Valkey.
 """
 
 from itertools import count

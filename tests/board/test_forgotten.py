@@ -43,5 +43,5 @@ class ForgottenTests(SynchronousTestCase):
         first = self.started()
         at_once(first.transact(lambda transaction: transaction.put(RULE, "", "NONE")))
         self.stop_all()
-        self.started(forgets=False)  # a gateway
+        self.started(forgets=False)  # such as a gateway
         self.assertIsNone(self.rule(self.started()))

@@ -332,7 +332,7 @@ class AnewTests(Base):
     def test_all_news_of_the_new_life_is_delivered(self) -> None:
         self.rejoin(message(1), message(2))
         self.expect("1 2", missed=1)
-        self.arrive(2, 3)  # the second was pushed after the reading, too
+        self.arrive(2, 3)  # message 2 was in the list, and was also pushed afterwards
         self.expect("1 2 3", missed=1)
 
     def test_equal_messages_of_another_life_are_new(self) -> None:

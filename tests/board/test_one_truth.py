@@ -43,7 +43,7 @@ class Storm:
 
 
 def storm(folder: Path, *sabotage: str) -> Storm:
-    """Run two processes on an empty engine and return what they did."""
+    """Run two processes on an empty engine; return their transactions and the final entries."""
     url = fresh_url()
     begun: dict[str, subprocess.Popen[bytes]] = {}
     try:

@@ -1,4 +1,4 @@
-"""The faults that ``RehearsedBoard`` detects and the memory board does not."""
+"""The faults that ``RehearsedBoard`` detects, but the memory board does not."""
 
 from itertools import count
 from typing import Any

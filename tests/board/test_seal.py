@@ -14,7 +14,8 @@ from svcserver.board.scripts import STAMP
 
 STAMP_1, STAMP_2 = b"x" * STAMP, b"y" * STAMP
 OURS = Seal(b"the host's key")
-UNSEALED = {"evening", "evening_look", "online", "party_heard"}  # they grant nothing: SECURITY.md
+# these entries grant no rights: SECURITY.md
+UNSEALED = {"evening", "evening_look", "online", "party_heard"}
 
 
 def kinds() -> dict[str, Kind[Any]]:

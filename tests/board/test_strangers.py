@@ -70,7 +70,8 @@ class SealTests(Base):
 
     def test_a_copy_under_another_key_grants_nothing(self) -> None:
         there = self.grant("ann")
-        self.assertEqual(self.get(RIGHTS, "ann"), Right("ann"))  # known by its stamp from now on
+        # from now on the board knows the entry's stamp
+        self.assertEqual(self.get(RIGHTS, "ann"), Right("ann"))
         self.write(RIGHTS, "eve", there)
         self.assertIsNone(self.get(RIGHTS, "eve"))
 

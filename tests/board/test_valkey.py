@@ -239,7 +239,7 @@ class TripTests(OnEngine):
         self.assertEqual(self.trips(work, near), 1)
 
     def test_a_blind_write_takes_one_trip(self) -> None:
-        self.get(NAMES, "a")  # the clock is known from then on
+        self.get(NAMES, "a")  # from now on the board knows the engine's clock
         self.assertEqual(
             self.trips(lambda transaction: transaction.put(SIGNS, "a", transaction.now)), 1
         )

@@ -122,10 +122,10 @@ class AdapterTests(AdapterCase):
         lines: list[LogEvent] = []
         globalLogPublisher.addObserver(lines.append)
         self.addCleanup(globalLogPublisher.removeObserver, lines.append)
-        self.connect(request=b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")  # svcctl doctor, for one
+        self.connect(request=b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")  # as svcctl doctor sends it
         for bad in (b"GET /\r\n\r\n", upgrade().replace(b": 13", b": 99")):
             self.connect(request=bad)
-        self.connect().dataReceived(b"\xff\xff\xff\xff")  # no frame
+        self.connect().dataReceived(b"\xff\xff\xff\xff")  # these bytes are no frame
         self.connect().dataReceived(masked(b"x" * 70_000))
         self.connect(request=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000)
         self.connect(request=b"GET")
@@ -340,7 +340,8 @@ class AdapterTests(AdapterCase):
 
     @proves("chat: close")
     def test_a_closing_handshake_has_its_whole_second_whenever_it_begins(self) -> None:
-        for passed in (0.0, 0.3, 0.69):  # of a second; autobahn's timers count in whole ones
+        # fractions of a second; autobahn's timers count whole seconds
+        for passed in (0.0, 0.3, 0.69):
             self.clock.advance(passed)
             client = self.connect()
             client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))

@@ -177,7 +177,7 @@ class JoinTests(TownTests):
             who.join("Guild-g")
         self.town.game.people[second.account] = evolve(person, rooms=frozenset())
         self.town.clock.advance(2)
-        second.whisper(first.jid, "still here")  # for which the game is asked
+        second.whisper(first.jid, "still here")  # the chat asks the game about this whisper
         second.heard()
         self.assertIn("<body>hi</body>", first.say("Guild-g", "hi")[-1])
         room = f"Guild-g@muc.{DOMAIN}"

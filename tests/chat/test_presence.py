@@ -148,7 +148,8 @@ class PresenceTests(SynchronousTestCase):
                 if isinstance(news, Blocked):
                     self.town.game.block(news.by, news.whom)
                 self.town.clock.advance(2)
-                replies = pair[reader].say("City-1", "x")  # which reads the account anew
+                # the chat reads the account again for this line
+                replies = pair[reader].say("City-1", "x")
                 if isinstance(news, Blocked):
                     self.town.server.on_blocked(news)
                 else:

@@ -22,7 +22,7 @@ class ElsewhereTests(Base):
 
     def town(self) -> Town:
         town = Town(Settings(presence=True), clock=self.clock, game=self.game, board=self.board)
-        self.game.befriend(account(1), account(2))  # the town has made all people anew
+        self.game.befriend(account(1), account(2))  # the new town has replaced all people
         return town
 
     def both_shown(self) -> None:

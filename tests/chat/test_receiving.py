@@ -1,4 +1,4 @@
-"""A session's input: the bytes it receives, their effects, and its stages. Spec: 2 §4 Chat."""
+"""A session's input: the bytes received, their effects, and the stages. Spec: 2 §4 Chat."""
 
 import base64
 

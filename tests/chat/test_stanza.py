@@ -23,7 +23,7 @@ XML_TEXT = st.text(
     st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=60
 )
 
-CDATA = "<![CDATA[<!-- <? &b; ]]>"  # these are but text there
+CDATA = "<![CDATA[<!-- <? &b; ]]>"  # in CDATA, these are only text
 PIECES = (
     *("<x>", "</x>", "<x/>", "<x a='1'>", "<body>", "</body>", "</message>", "<message>", CDATA),
     *("<!--", "-->", "<!-- -->", "<?x ?>", "<?", "<!DOCTYPE a>", "<!ENTITY b 'c'>", "]]>"),
@@ -80,7 +80,7 @@ class ParsingTests(SynchronousTestCase):
             return gc.collect()
 
         for text in ("<a b='c'><d>x</d></a>", "<a><!-- --></a>", "<a", "<a>\ud800</a>"):
-            # objects of another test sometimes end at the same moment
+            # objects of another test are sometimes freed at the same moment
             self.assertEqual(min(left(text) for _ in range(5)), 0, text)
 
     def test_an_xml_declaration_cannot_change_the_encoding(self) -> None:

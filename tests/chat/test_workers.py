@@ -20,11 +20,11 @@ ROOM = "General"
 
 
 class SharedBoard(RehearsedBoard):
-    """A board shared by several chat servers, each of which stands for a process."""
+    """A board shared by several chat servers, each of which represents a process."""
 
     shared = True
     away = False
-    slow: list[Callable[[], None]] | None = None  # a list: acts wait in it
+    slow: list[Callable[[], None]] | None = None  # if this is a list, notifications wait in it
 
     def transact(self, work: Callable[[BoardTransaction], Any], near: Any = ()) -> Deferred[Any]:
         if self.away:
@@ -41,7 +41,7 @@ class Base(SynchronousTestCase):
         self.clock, self.game = Clock(), ToldGame()
         self.board = SharedBoard(self.clock.seconds)
         self.here, self.there = self.town(), self.town()
-        self.pass_time(2)  # both have sent Hello and know each other
+        self.pass_time(2)  # both processes have sent Hello and know each other
 
     def town(self) -> Town:
         return Town(clock=self.clock, game=self.game, board=self.board)
@@ -263,7 +263,7 @@ class LeaseTests(Base):
         self.assertEqual([client.end for client in fresh], ["", ""])
 
     def test_sessions_of_a_process_without_heartbeat_are_removed(self) -> None:
-        bob = self.town().bound(2)  # in a process that has had no tick yet
+        bob = self.town().bound(2)  # in a process that has sent no heartbeat yet
         seats = self.here.server.workers.seats
         self.assertEqual(len(seats(bob.account)), 1)
         self.pass_time(LEASE_S + 3, self.here)
@@ -273,10 +273,10 @@ class LeaseTests(Base):
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         name = self.there.server.workers.name
         hear = self.deafen(self.there)
-        self.pass_time(LEASE_S + 3, self.here)  # the other one hangs
+        self.pass_time(LEASE_S + 3, self.here)  # the other process hangs
         self.assertEqual((self.occupants(self.here), bob.end), ([ann.account], ""))
         hear()
-        self.pass_time(4, self.there, self.here)  # and says again that it lives
+        self.pass_time(4, self.there, self.here)  # and sends heartbeats again
         self.assertEqual((ann.end, bob.end), ("", "lease"))
         self.assertNotEqual(self.there.server.workers.name, name)
         self.assertEqual(self.occupants(self.there), [ann.account])

@@ -118,7 +118,7 @@ class RaceTests(Base):
         bob = self.in_room(self.there, 2)
         hear = self.deafen(self.there)
         self.assertEqual(bob.say(ROOM, "lost", "m1"), [])
-        self.assertEqual(bob.say(ROOM, "next", "m2"), [])  # it waits for the first
+        self.assertEqual(bob.say(ROOM, "next", "m2"), [])  # this line waits for the first line
         hear()
         self.there.server.workers._miss()
         refused, received = bob.heard()

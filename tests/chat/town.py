@@ -102,7 +102,7 @@ class ToldWire:
 
 @define(eq=False)
 class Client:
-    """A chat connection that behaves like the game client's."""
+    """A chat connection that behaves like that of the game client."""
 
     session: Session
     wire: ToldWire

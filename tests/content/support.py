@@ -27,7 +27,7 @@ BODY = bytes(range(256)) * 20  # 5,120 bytes
 
 
 class Metagame(Resource):
-    """A fake metagame that answers ``GetUserInfo``, or nothing at all if ``silent``."""
+    """A fake metagame that answers ``GetUserInfo``, or never answers if ``silent``."""
 
     isLeaf = True
 
@@ -80,7 +80,7 @@ async def _read(response: Any) -> Page:
     reply = await response
     pairs = reply.headers.getAllRawHeaders()
     headers = {name.decode().lower(): values[0].decode() for name, values in pairs}
-    if isinstance(reply.length, int):  # the client takes the header away
+    if isinstance(reply.length, int):  # the client removes the header
         headers.setdefault("content-length", str(reply.length))
     return Page(reply.code, await treq.content(reply), headers)
 

@@ -26,7 +26,8 @@ class LogTests(SynchronousTestCase):
                 "level": "info",
                 "namespace": "svcserver.content.routes",
                 "message": "download",
-                "path": "a\\x0ab",  # as in readable lines: no terminal obeys it
+                # escaped as in readable lines, so that no terminal interprets it
+                "path": "a\\x0ab",
                 "bytes": 7,
                 "complete": True,
                 "range": None,

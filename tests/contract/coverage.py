@@ -73,7 +73,7 @@ def marks() -> tuple[Mark, ...]:
 def marks_of(file: str, source: str) -> Iterator[Mark]:
     tree = ast.parse(source)
     machines = {
-        node.value.value.id  # a stateful machine is a test by its TestCase
+        node.value.value.id  # the TestCase of a state machine is the test
         for node in tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Attribute)

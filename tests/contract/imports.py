@@ -17,8 +17,8 @@ def not_allowed(
     """Return (importer, imported) for each forbidden import of a feature's module.
 
     A feature is a package below ``package`` with a module ``routes`` or, if it is small,
-    ``feature``. Of a feature, other code may import only the modules named in ``opened``; modules
-    outside features may be imported by all. ``composition`` lists modules that may import
+    ``feature``. Other code may import only those modules of a feature that are named in ``opened``;
+    all code may import modules outside features. ``composition`` lists modules that may import
     everything. ``owners`` is a pair: a package, and the names of further modules that this package
     may import.
     """

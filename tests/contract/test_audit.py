@@ -46,7 +46,7 @@ NOT_HERE = {  # actions that this test's host refuses
     *("start game server", "test alerts", "second factor", "sign-in link"),
     *("request backup", "download backup"),
 }
-TWO_ROWS = {  # a row before an action that is no transaction
+TWO_ROWS = {  # these actions are no transactions, and write a row beforehand
     "POST /svc/api/DashboardGameServer",
     "POST /svc/api/DashboardAlertChannel",
     "DELETE /svc/api/DashboardAlertChannel/<name>",
@@ -323,7 +323,7 @@ class AuditContract(SynchronousTestCase):
         self.game.browse("GET", "/svc/api/InviteCodes", key=self.bob.key)
         self.assertEqual(self.newest()["actor"], "Bob_1")
         self.game.clock.advance(60)
-        self.assertEqual(self.rows(), 62)  # nothing was left out, so nothing is said
+        self.assertEqual(self.rows(), 62)  # no row was omitted, so there is no row about omissions
         self.successResultOf(maybeDeferred(watch.stopService))
 
     def test_strangers_together_leave_sixty_an_hour(self) -> None:

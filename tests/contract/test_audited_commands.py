@@ -30,7 +30,7 @@ SHOWS = {  # they only read
 NO_HOST_YET = {"init", "demo", "db copy"}  # they create a host, whose log is empty
 OF_THEIR_OWN = {"play"}  # it acts as a player
 BY_THE_MACHINE = {"backup nightly"}  # automatic; it has its own log
-WITHOUT_THE_DATABASE = {  # they may run on another machine or as another user
+WITHOUT_THE_DATABASE = {  # these may run on another machine or as another user
     *("content launcher", "allowlist close-ports"),
 }
 LEAVES = re.compile(
@@ -57,7 +57,7 @@ class CommandTests(SynchronousTestCase):
             if LEAVES.search(inspect.getsource(run))
             and "reason" not in inspect.signature(run).parameters
         }
-        self.assertEqual(without, {"up", "dashboard"})  # they make their own
+        self.assertEqual(without, {"up", "dashboard"})  # these commands create their own host
 
     @proves("every act of staff and every refused try is in the audit log")
     def test_every_command_that_changes_something_leaves_a_row(self) -> None:

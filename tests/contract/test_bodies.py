@@ -49,7 +49,8 @@ class BodyTests(SynchronousTestCase):
         self.assertEqual(without_shape, [])
 
     def test_every_body_can_be_read(self) -> None:
-        for row in Game(self, **EVERY_ROUTE).door.rows:  # else its first request would tell
+        # otherwise only the route's first request would show the fault
+        for row in Game(self, **EVERY_ROUTE).door.rows:
             if row.body is not None:
                 self.assertTrue(callable(reader(row.body)), row.name)
 

@@ -1,4 +1,4 @@
-"""The checker finds faulty rows of the specification, and faulty marks beside tests."""
+"""The checker finds faulty rows of the specification, and faulty marks on tests."""
 
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -14,7 +14,8 @@ from tests.support.sources import nodes, parsed
 PACKAGE = Path(svcserver.metagame.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "contributors" / "transactions.md"
 TESTS = PACKAGE.parents[1] / "tests"
-PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}  # each is the way of one account
+# each of these passes on the scope of one account
+PASSES_ON = {"accounts/data.py", "accounts/eventlog.py"}
 WHY = "docs/contributors/transactions.md"
 SHARED_WRITER = "_write"  # the method through which some classes write
 OF_ONE_ACCOUNT = {"data", "events", "log"}

@@ -25,7 +25,7 @@ from tests.support.sources import nodes
 ROOT = Path(svcserver.__file__).parent
 LENGTHS = (20, 1_000, 6_000, 48_000)  # characters: short ones find a bad pattern soon
 FREE_S, PER_CHARACTER_S = 0.03, 4e-6  # of processor time; quadratic: 48,000 take over a second
-FROM_THE_START = {"match", "fullmatch"}  # used only so, a pattern is never tried at other places
+FROM_THE_START = {"match", "fullmatch"}  # these methods try a pattern only at the beginning
 USES = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 CALLED = re.compile(rf"\b(\w+)\.({'|'.join(sorted(USES))})\b")
 ENDS = ("", "\x00", "!", " ", "é")
@@ -41,7 +41,7 @@ def used() -> dict[tuple[Text, int, bool], set[Text]]:
     patterns: dict[tuple[Text, int, bool], set[Text]] = {}
     for module in pkgutil.walk_packages(svcserver.__path__, "svcserver."):
         if ".migrations." in module.name:
-            continue  # only alembic can import migrations
+            continue  # only Alembic can import migrations
         loaded = importlib.import_module(module.name)
         for name, value in vars(loaded).items():
             for pattern in patterns_in(value):

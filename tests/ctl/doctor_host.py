@@ -33,7 +33,7 @@ class Quiet(Machine):
     broken: Mapping[str, OSError] = field(factory=dict)  # programs that are not executed
     root: bool = True
     names: Mapping[str, str] = field(factory=dict)
-    facts: EngineFacts | Exception | None = None  # None: an engine with which all is well
+    facts: EngineFacts | Exception | None = None  # None: an engine without faults
 
     def wall_clock(self) -> float:
         return super().wall_clock() if self.at is None else self.at

@@ -62,7 +62,7 @@ class AlertChannelTests(HostCase):
         )
         self.assertEqual(len(value(self.folder, "alert-phone", "SIGNING_SECRET")), 64)
         [listed] = self.ctl("alerts", "list", "--json").out.splitlines()
-        self.assertIn("23:00-07:00", listed)  # what is said beside the file goes before it
+        self.assertIn("23:00-07:00", listed)  # options on the command line override the file
         self.assertEqual((self.folder / "alert-phone.env").stat().st_mode & 0o777, 0o600)
 
     @proves("svcctl alerts")

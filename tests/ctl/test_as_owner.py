@@ -65,7 +65,7 @@ class RunningHostCase(HostCase):
         return page.status, page.body
 
     def stop_the_metagame(self) -> None:
-        """Make the metagame's port refuse connections; the test keeps it reserved."""
+        """Make the metagame's port refuse connections; the test keeps the port reserved."""
         self.patch(as_owner, "_exchange", REAL_EXCHANGE)
         held = self.enterContext(socket.socket())
         held.bind(("127.0.0.1", 0))
@@ -129,7 +129,8 @@ class SecondFactorTests(RunningHostCase):
         self.assertIsNotNone(self.done("status")["health"])
         self.assertFalse(self.done("status")["status"].get("limited"))
         self.assertNotIn(as_owner.UNPROVEN, self.ctl("gameserver", "console", "city").err)
-        self.assertIn("no svc-stack runs", self.ctl("update", "when-empty").line)  # nor does one
+        # no svc-stack runs here either
+        self.assertIn("no svc-stack runs", self.ctl("update", "when-empty").line)
 
     @proves("svcctl gameserver list, start, stop, restart, console")
     def test_the_output_of_an_ended_game_server_is_shown(self) -> None:
@@ -177,7 +178,7 @@ class SecondFactorTests(RunningHostCase):
         change(self.folder, "metagame", SIGNING_KEY, "bmV3")
         self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {as_owner.UNPROVEN}")
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id)))
-        self.done("drain", "status")  # with the key, until the metagame has restarted
+        self.done("drain", "status")  # the key is enough until the metagame has restarted
 
     def test_without_a_signing_key_the_owners_key_is_sent_alone(self) -> None:
         change(self.folder, "metagame", SIGNING_KEY, "")

@@ -80,7 +80,8 @@ class BundleTests(HostCase):
     @proves("svcctl bundle")
     def test_it_holds_what_helps(self) -> None:
         (self.folder / "stack.log").write_text("one\ntwo\n")
-        change(self.folder, "metagame", "PORT", "9")  # whatever runs on this machine
+        # so that no real metagame of this machine answers
+        change(self.folder, "metagame", "PORT", "9")
         parts = self.made()
         self.assertEqual(parts["log.txt"], "one\ntwo\n")
         self.assertIn("settings/page.json", parts)

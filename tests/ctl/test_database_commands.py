@@ -101,7 +101,7 @@ class DatabaseTests(HostCase):
             signal.signal(signal.SIGALRM, before)
         if isinstance(
             caught.exception, HalfDone
-        ):  # else it came before the copy, on a slow machine
+        ):  # otherwise the error came before the copy, on a slow machine
             self.assertIn("previous database is in", caught.exception.message)
 
     @proves("svcctl db")

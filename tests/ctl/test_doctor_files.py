@@ -67,7 +67,8 @@ class FileTests(DoctorCase):
         program.write_text("#!/bin/sh\n")
         self.plant("deploy", "GAMESERVER_BINARY_PATH", str(program))
         program.chmod(0o600)
-        with mock.patch("svcserver.ctl.doctor.files.may_run", return_value=False):  # as root too
+        # also if the test runs as root
+        with mock.patch("svcserver.ctl.doctor.files.may_run", return_value=False):
             self.finds("cannot be run", f"chmod +x {program}")
         program.chmod(0o700)
         self.assertEqual(self.wrong(), [])
@@ -88,7 +89,8 @@ class FileTests(DoctorCase):
         machine = Quiet(broken={str(program): OSError(errno.ENOEXEC, "Exec format error")})
         self.finds("is a Windows program", "set GAMESERVER_LAUNCHER", machine)
         program.chmod(0o600)
-        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # which need not be allowed to
+        # a program on PATH need not pass the check
+        self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")
         self.assertEqual(self.wrong(machine), [])
 
     def test_a_launcher_that_the_system_does_not_execute(self) -> None:
@@ -267,6 +269,7 @@ class DatabaseTests(DoctorCase):
 
     def test_no_admin_is_a_note(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database, database:
-            database.execute("UPDATE accounts SET is_admin = 0")  # svcctl keeps the last one
+            # svcctl itself never removes the last owner
+            database.execute("UPDATE accounts SET is_admin = 0")
         self.assertEqual(self.wrong(), [])
         self.assertIn("no account is an owner", self.notes())

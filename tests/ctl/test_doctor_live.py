@@ -27,7 +27,7 @@ class EngineTests(DoctorCase):
         is_open: bool = False,
         **info: str,
     ) -> Quiet:
-        now = time.time()  # and it stays so, however long the doctor takes
+        now = time.time()  # the clock stands still, however long the doctor takes
         return Quiet(at=now, facts=EngineFacts(HEALTHY | info, now + slip, save, buffers, is_open))
 
     def test_a_healthy_one(self) -> None:
@@ -97,7 +97,8 @@ def test_a_real_one_without_a_password_is_open() -> None:
         with BlockingEngine(engine.port) as owner:
             owner.command("CONFIG", "SET", "requirepass", "")
         assert ask(EngineAddress("127.0.0.1", engine.port), 5.0).is_open
-        with BlockingEngine(engine.port) as owner:  # one that lets everybody in beside a user
+        # an engine that admits everybody in addition to a user
+        with BlockingEngine(engine.port) as owner:
             owner.command("ACL", "SETUSER", "svc", "on", ">hush", "~*", "&*", "+@all")
         assert ask(EngineAddress("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0).is_open
     finally:

@@ -144,7 +144,7 @@ class RemoveTests(HostCase):
         ]
         self.is_broken = True
         self.assertIn("the engine is away", self.ctl("fleet", "remove", "other2").err)
-        self.assertNotIn("other2", self.nodes())  # it is revoked nevertheless
+        self.assertNotIn("other2", self.nodes())  # the node is revoked nevertheless
         self.is_broken = False
         self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
         values = parse_env_file((self.folder / "metagame.env").read_text())

@@ -51,9 +51,9 @@ from tests.support.nasty import FORGED, NASTY, unsafe_in
 ACCOUNT = f"UID-{uuid.UUID(int=7)}"
 NEVER, NEVER_MS = 4_102_444_800, 4_102_444_800_000  # the year 2100
 NASTY_NAME = re.sub("[/\0\n\r]", "", NASTY)[:60] + "\udc80"  # of a file
-# what starts a reactor or a whole host; they print by the same functions
+# commands that start a reactor or a host; they print with the same functions
 PROGRAMS = {"demo", "play"}
-WORDS = {  # of columns that hold one of some words, not text of others
+WORDS = {  # for columns with a fixed set of words, which hold no foreign text
     ("sanctions", "kind"): "ban",
     ("accounts", "staff_role"): None,
     ("audit_log", "before"): json.dumps({NASTY: NASTY}),
@@ -93,7 +93,7 @@ def _value(table: str, column: Any) -> Any:
     if (table, column.name) in WORDS:
         return WORDS[table, column.name]
     if table in ("announcements", "maintenance") and column.name == "id":
-        return 1  # their only row
+        return 1  # the id of the only row
     if column.name == "account_id" or (table, column.name) == ("accounts", "id"):
         return ACCOUNT
     if (table, column.name) in (("announcements", "ends_at"), ("audit_log", "at")):

@@ -151,7 +151,8 @@ class InitTests(SynchronousTestCase):
         self.assertIn(f"ReadWritePaths={settings} {data}\n", unit)
         note = (data / "launcher" / "README.txt").read_text()
         self.assertIn(f"svcctl content launcher FILE --config {settings}\n", note)
-        handed_out = (data / "game" / "README.txt").read_text()  # to players, until there is a game
+        # players download this file until there is a game
+        handed_out = (data / "game" / "README.txt").read_text()
         self.assertNotIn(str(settings), handed_out)
         listed = svcctl("account", "list", "--config", settings, "--json")
         self.assertEqual([path["username"] for path in listed.data["accounts"]], ["owner"])
@@ -279,7 +280,7 @@ class EngineTests(SynchronousTestCase):
         words = ("--database", self.database, "--live", "memory:")
         _, err = self.made(*words, "--owner", "another", "--share-database")
         self.assertEqual(err, "")
-        database = "postgresql://svc:hush@127.0.0.1:1/svc"  # where nobody listens
+        database = "postgresql://svc:hush@127.0.0.1:1/svc"  # no server listens there
         ran = svcctl("init", nowhere(self), "--database", database)
         self.assertEqual(ran.status, 1)
         self.assertIn("the password of --database was", ran.err)
@@ -298,7 +299,7 @@ class EngineTests(SynchronousTestCase):
         self.made("--database", self.database)
         engine = create_engine(self.database)
         self.addCleanup(engine.dispose)
-        with engine.begin() as tx:  # of an older version, which init would bring up to date
+        with engine.begin() as tx:  # a database of an older version, which init would upgrade
             tx.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
         before, folder = (self.folder / "mine.db").read_bytes(), nowhere(self)
         with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):

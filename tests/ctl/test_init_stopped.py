@@ -126,7 +126,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
         key = (self.folder / "owner.key").read_text()
         self.database.unlink()
-        self.database.mkdir()  # which is none
+        self.database.mkdir()  # a folder is no database
         ran = svcctl(*self.words())
         self.assertEqual(ran.status, 1)
         self.assertIn("unable to open", ran.line)

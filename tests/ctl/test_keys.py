@@ -47,7 +47,7 @@ class KeysTests(DoctorCase):
         self.assertEqual(self.ctl("keys", "list", "--json").data, data)
         self.assertEqual(list(self.tokens().keys.public), [data["signing"], *data["verifying"]])
         self.start(hours_ago=24.1)
-        self.start()  # one more changes nothing
+        self.start()  # another start changes nothing
         self.assertEqual(self.ctl("keys", "retire").status, 0)
         self.assertEqual(self.tokens().verify(after), "UID-ann")
         self.assertRaises(InvalidToken, self.tokens().verify, before)

@@ -137,7 +137,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertIn("is missing or wrong", self.notes())
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
-        self.assertEqual(self.notes(), "")  # an owner's choice, without the page
+        self.assertEqual(self.notes(), "")  # without the page, this is an owner's choice
         gateway = self.folder / "gateway.env"
         gateway.write_text(gateway.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
         self.assertIn("CONTENT_LAUNCHER_DIR names no folder", self.notes())

@@ -200,7 +200,8 @@ class ModerationTests(RunningHostCase):
         shown = self.ctl("announce", "--json").data["announcement"]
         self.assertEqual(shown["text"], "New version")
         self.assertIsNotNone(shown["restartAt"])
-        self.assertEqual(len(self.rows("--actor", "")), 2 + 1)  # the account too; no row for a look
+        # one row is that of the account; reading adds no row
+        self.assertEqual(len(self.rows("--actor", "")), 2 + 1)
 
     @proves("GET DashboardSanctions")
     def test_bans_and_mutes_are_listed(self) -> None:

@@ -170,7 +170,8 @@ class TalkTests(SynchronousTestCase):
         self.assertIn("nothing listens", str(why))
 
     def test_a_first_login_that_a_restart_closes_is_made_again(self) -> None:
-        server = Server(interrupts=4)  # of three players, so one is interrupted twice
+        # four log-ins of three players, so one player is interrupted twice
+        server = Server(interrupts=4)
         chat = Chat(self.clock, self.timings, "tag1", server.connect)
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]
         entered = Deferred.fromCoroutine(chat.log_in(players))

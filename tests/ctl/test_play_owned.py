@@ -74,7 +74,7 @@ class EarningTests(SynchronousTestCase):
         fresh = self.come(self.ada.name, self.ada.key)
         self.do(owned.compare(fresh, self.ada, EVERYTHING))
         checks._same_document(fresh, self.ada)
-        with self.game.ledger.engine.begin() as tx:  # as svcctl reads: beside the metagame
+        with self.game.ledger.engine.begin() as tx:  # read as svcctl does, without the metagame
             owned.stored(tx, self.ada)
 
     def steal(self, words: str, **values: Any) -> None:
@@ -84,7 +84,7 @@ class EarningTests(SynchronousTestCase):
             tx.execute(text(words), wanted | values)
 
     def rows(self, name: str, new: Any = None) -> Any:
-        """Return a table's rows; if ``new`` is given, replace them with it."""
+        """Return a table's rows; if ``new`` is given, replace the rows with ``new``."""
         table = METADATA.tables[name]
         with self.game.ledger.engine.begin() as tx:
             if new is not None:
@@ -124,7 +124,7 @@ class EarningTests(SynchronousTestCase):
         for words, what in thefts:
             [name] = re.findall(r"(?:UPDATE|DELETE FROM) (\w+)", words)
             before = self.rows(name)
-            # a saved character is a string of the game's, a loadout an object
+            # a saved character is stored as a string, a loadout as an object
             data = b'"another"' if name == "character_saves" else b'{"slot_index":0}'
             self.steal(words, **({"data": data} if ":data" in words else {}))
             with self.assertRaises((PlayFailed, self.failureException), msg=words) as raised:

@@ -32,7 +32,7 @@ from tests.support.postgres import own_database
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
-# what a migration of tomorrow adds, bound to a table of today
+# what a later migration may add, linked to a table of today
 LATER = (
     "CREATE TYPE newer_kind AS ENUM ('one', 'other')",
     "CREATE TABLE newer (id serial PRIMARY KEY, account_id varchar(64) REFERENCES accounts,"
@@ -43,7 +43,7 @@ LATER = (
 )
 
 
-# in place of psql: it is asked to end, and then somebody presses Ctrl-C for the second time
+# runs in place of psql: after the request to end, somebody presses Ctrl-C again
 HASTY = """
 import os, signal, time
 signal.signal(signal.SIGINT, lambda *_: os.kill(os.getppid(), signal.{name}))
@@ -154,11 +154,11 @@ class RestoreTests(HostCase):
         self.assertEqual(previous.stat().st_mode & 0o777, 0o600)
         self.assertEqual(self.names(), {"alpha"})
         self.assertTrue(before <= newest)
-        self.assertEqual(self.tables(), newest)  # brought up to date, and nothing besides
+        self.assertEqual(self.tables(), newest)  # upgraded, and not changed otherwise
         self.done("db", "upgrade")
         self.assertEqual(self.done("db", "check").data["revision"], revisions.known()[-1])
 
-        # and forth again: by what was kept
+        # and back again, from the database that was kept
         with mock.patch.object(time, "strftime", return_value="another-second"):
             self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
@@ -204,7 +204,7 @@ class RestoreTests(HostCase):
 
     def test_a_damaged_dump_leaves_what_was_there(self) -> None:
         data = self.filled().read_bytes()
-        block = data.rindex(b"\x78\x9c")  # where compressed rows begin
+        block = data.rindex(b"\x78\x9c")  # the beginning of compressed rows
         damaged = {
             "was not changed": data[:1000],  # not even its contents can be read
             "end of file; the database was not changed": data[:-30],
@@ -231,7 +231,7 @@ class RestoreTests(HostCase):
     @proves("svcctl db")
     def test_long_reader_is_waited_for_and_then_nothing_changes(self) -> None:
         self.filled()
-        # another role's, since a connection of the host's own role is refused before
+        # a connection of another role, because the host's own role is refused earlier
         engine = create_engine(database_url(self.admin), poolclass=NullPool)
         self.patch(postgres_restore, "_DROP", postgres_restore._DROP.replace("'30s'", "'100ms'"))
         with engine.begin() as reader:
@@ -294,8 +294,9 @@ class RestoreTests(HostCase):
     def test_what_only_a_superuser_may_make_stays_as_it_is(self) -> None:
         role = f'"{database_url(self.url).username}"'
         with self.administered() as tx:
-            tx.exec_driver_sql("DROP EXTENSION plpgsql")  # that of initdb is in no dump
-            tx.exec_driver_sql("CREATE EXTENSION plpgsql")  # the one that every server has
+            # no dump contains the extension that initdb creates
+            tx.exec_driver_sql("DROP EXTENSION plpgsql")
+            tx.exec_driver_sql("CREATE EXTENSION plpgsql")  # every server has this extension
         self.at("head")
         self.add("alpha")
         with self.administered() as tx:
@@ -308,7 +309,7 @@ class RestoreTests(HostCase):
                 f"ALTER FUNCTION another OWNER TO {role}",
                 "ALTER EXTENSION plpgsql ADD FUNCTION another()",
                 "CREATE PUBLICATION all_of_it FOR ALL TABLES",
-                f"ALTER SCHEMA public OWNER TO {role}",  # the cure that is told everywhere
+                f"ALTER SCHEMA public OWNER TO {role}",  # the remedy that many guides suggest
                 f'CREATE ROLE {role[:-1]}_reads"',
                 f'GRANT SELECT ON accounts TO {role[:-1]}_reads"',
             ):
@@ -332,7 +333,7 @@ class RestoreTests(HostCase):
             }.items():
                 self.assertEqual(set(tx.exec_driver_sql(f"SELECT {what}").scalars()), wanted)
 
-        self.use_fresh()  # whose role may neither make an extension nor say anything of one
+        self.use_fresh()  # this role may neither create nor comment on an extension
         self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
         self.done("db", "check")
@@ -341,7 +342,8 @@ class RestoreTests(HostCase):
     def test_a_deadlock_is_tried_again_and_then_refused(self) -> None:
         self.filled()
         with self.administered() as tx:
-            tx.exec_driver_sql("CREATE SCHEMA tries CREATE SEQUENCE n")  # no rollback undoes it
+            # a rollback does not undo a sequence
+            tx.exec_driver_sql("CREATE SCHEMA tries CREATE SEQUENCE n")
             tx.exec_driver_sql("GRANT ALL ON SCHEMA tries TO PUBLIC")
             tx.exec_driver_sql("GRANT ALL ON SEQUENCE tries.n TO PUBLIC")
         query = (
@@ -390,7 +392,7 @@ class RestoreTests(HostCase):
                 eventually(waits, 60)
                 command.send_signal(signal.SIGTERM)
                 errors = command.communicate(timeout=60)[1]
-            # while the other still reads: so nothing waited for it any more
+            # nothing waits any more, although the other connection still reads
             eventually(lambda: admin.exec_driver_sql(waiting).scalar_one() == 0, 20)
         self.assertEqual(command.returncode, 1)
         self.assertEqual(errors, "svcctl: stopped; the database was not changed\n")

@@ -38,7 +38,7 @@ class CertificateTests(HostCase):
     @proves("svcctl cert")
     def test_make_never_overwrites_unasked(self) -> None:
         before = self.ctl("cert", "fingerprint").out
-        for status in (0, 1):  # the next one is prepared, once
+        for status in (0, 1):  # the next certificate is prepared only once
             self.assertEqual(self.ctl("cert", "make", "--host", "h.example").status, status)
         self.assertEqual(self.ctl("cert", "fingerprint").out, before)
         self.assertEqual(self.ctl("cert", "make", "--host", "h.example", "--force").status, 0)
@@ -241,7 +241,7 @@ class StatusTests(HostCase):
             self.assertIn(cure, line)
 
     def watch(self, rounds: int, between: Callable[[], object]) -> Ran:
-        """Run ``--watch`` for this many rounds, then Ctrl-C; call ``between`` in each pause."""
+        """Run ``--watch`` for this many rounds, then Ctrl-C; call ``between`` during each pause."""
         left = iter(range(rounds))
 
         def wait(event: Event, seconds: float) -> bool:
@@ -288,7 +288,7 @@ class EveryCommandTests(SynchronousTestCase):
                 "demo",
                 "up",
                 "db copy",
-            ):  # they make or name their own hosts
+            ):  # these commands create or name their own hosts
                 self.assertLessEqual({"--config", "--env-file"}, names, path)
 
     def test_every_command_says_what_it_does(self) -> None:

@@ -25,8 +25,8 @@ from tests.support import requirements
 from tests.support.proves import proves
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "host"
-BOARD = "grafana.json"  # is the same for every host
-EXPOSURE = 3.0  # systemd-analyze security: 0 is none, 10 is all; a service of ours has under 2
+BOARD = "grafana.json"  # the same file for every host
+EXPOSURE = 3.0  # score of systemd-analyze security, 0 (best) to 10; our services have less than 2
 ANALYZE = shutil.which("systemd-analyze")
 
 

@@ -134,7 +134,7 @@ class UpTests(SynchronousTestCase):
         text = "".join(file.read_text() for file in self.folder.glob("*.env"))
         lines = re.findall(r"^[A-Z_]*(?:PORT|URL)[A-Z_]*=.*", text, re.MULTILINE)
         ports = [int(port) for line in lines for port in re.findall(r"\b\d{4,5}\b", line)]
-        usual = {61_000}  # the relay on a player's PC, which answers for the region list
+        usual = {61_000}  # the port of the relay on a player's PC, for the region list
         self.assertEqual({port for port in ports if not 62_000 <= port < 62_300}, usual)
         self.assertEqual(value(self.folder, "deploy", "PORT_RANGE_END"), "62077")
         self.assertEqual(value(self.folder, "stack", "WORKER_PORTS"), "62100")

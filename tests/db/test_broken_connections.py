@@ -154,7 +154,7 @@ class CutLineTests(BrokenConnectionTests):
         self.engines.insert(0, engine)
         self.ledgers.insert(0, ledger)
         ledger.startService()
-        self.left = 0  # connections that wait at the server, and whose client is gone
+        self.left = 0  # connections that wait at the server although their client has ended
 
     def waiting(self, beside: Connection, before: int = 0) -> list[int]:
         return super().waiting(beside, self.left)

@@ -114,7 +114,7 @@ class DirectTests(SynchronousTestCase):
 
     def test_what_is_not_simple_goes_the_ordinary_way(self) -> None:
         for _ in range(3):
-            self.tx.execute(ADD, {"name": "a"})  # the colour is Python's default
+            self.tx.execute(ADD, {"name": "a"})  # Python computes the default of the column colour
         self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
 
     def test_words_of_ones_own_go_the_ordinary_way(self) -> None:

@@ -183,7 +183,8 @@ class Migrations:
         for number, step in enumerate(steps, 1):
             migrations.upgrade(engine, step)
             after = {
-                name: [row[: len(before[name][0])] for row in rows]  # new columns stand last
+                # new columns are the last ones in a row
+                name: [row[: len(before[name][0])] for row in rows]
                 for name, rows in contents(engine, list(before)).items()
             }
             self.assertEqual(after, before, step)
@@ -235,7 +236,7 @@ class UnusableDatabaseTests(Folders, SynchronousTestCase):
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)
         with engine.connect() as held:
-            held.exec_driver_sql("SELECT count(*) FROM accounts")  # the other two are there
+            held.exec_driver_sql("SELECT count(*) FROM accounts")  # the other two connections exist
             for item in files:
                 item.chmod(0o644)
             with capturedLogs() as events:

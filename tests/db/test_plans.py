@@ -14,7 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 import svcserver.metagame
 from svcserver.db.tables import METADATA
 
-# Statements that mean the whole table, and why that is right
+# Statements that read a whole table on purpose, with the reason
 WHOLE: dict[str, str] = {
     "accounts.signing._NEWEST": "a start; a row for each signing key the owner ever had",
     "accounts.sanctions._ALL": "staff looks at bans and mutes, at most 120 a minute",

@@ -68,7 +68,7 @@ class FakeTransport:
 class FakeSpawner:
     """A fake spawner that records starts; ``kills`` records signals.
 
-    Unless ``executes`` is true, the test decides the result of each exec.
+    Unless ``executes`` is true, the test decides the result of each ``exec`` call.
     """
 
     executes = True
@@ -120,7 +120,7 @@ class SupervisorCase(SynchronousTestCase):
             "readiness": Readiness(self.clock, ready_folder, grace),
         }
         supervisor = Supervisor(**(parts | changes))
-        # a fake child has no /proc entry: what its protocol says decides
+        # a fake child has no /proc entry, so its protocol decides whether it lives
         self.patch(GameProcess, "alive", property(lambda process: not process.over))
         return supervisor
 

@@ -26,7 +26,7 @@ from svcserver.kernel.processes import boot_id, started_at
 from tests.ctl.command import nowhere
 from tests.support.proves import proves
 
-PID = 2**22 + 42  # beyond what Linux gives away
+PID = 2**22 + 42  # higher than any pid that Linux assigns
 
 
 class EndedTests(SynchronousTestCase):
@@ -233,7 +233,7 @@ class OrphanTests(SynchronousTestCase):
         self.add("self", mine, "net:[1]")
         self.add("41", mine, "net:[1]")
         self.add("42", mine, "net:[2]")
-        self.add("43", mine)  # it is just ending
+        self.add("43", mine)  # this process is just ending
         end_left_over("127.0.0.1", 61001, self.processes)
         self.assertEqual({pid for pid, _ in self.killed}, {41, 43})
 
@@ -249,7 +249,7 @@ class WaitTests(SynchronousTestCase):
         try:
             child.kill()
             wait_for([child.pid])
-            self.assertEqual(child.poll(), -signal.SIGKILL)  # asked once
+            self.assertEqual(child.poll(), -signal.SIGKILL)  # only one signal was sent
             wait_for([child.pid])  # gone
         finally:
             child.communicate()

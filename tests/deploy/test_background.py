@@ -129,7 +129,7 @@ class BackgroundTests(SynchronousTestCase):
 
     def test_background_process_without_the_port_is_killed(self) -> None:
         self.family.add(20)
-        self.family.seconds = 600.0  # as long as its launcher took
+        self.family.seconds = 600.0  # the time that the launcher took
         self.launcher_ends()
         self.family.seconds += BACKGROUND_S - 1
         self.process.check_port()

@@ -115,7 +115,7 @@ class EndedOutputTests(SynchronousTestCase):
         part = self.end().after(cursor)
         self.assertEqual(part["lines"], ["fatal: out of memory", "in half a li"])
         self.assertEqual((part["fresh"], part["missed"], part["ended"]), (False, False, True))
-        self.output.begin()  # for its successor
+        self.output.begin()  # for the next game server
         file = self.ended.find("c1")
         assert file is not None
         self.assertEqual(file.after("")["lines"][0], "read")

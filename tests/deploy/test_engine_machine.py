@@ -198,8 +198,8 @@ class SwarmMachine(EngineMachine):
     def __init__(self) -> None:
         self.handed_out: set[str] = set()  # ids of the services of hunts
         self.ids = {match: match for match in MATCHES}  # the current match of each group
-        self.ended = EndedMatches()  # as its file
-        self.may_end: set[str] = set()  # those that the test or a fault ends
+        self.ended = EndedMatches()  # in place of the file of ended matches
+        self.may_end: set[str] = set()  # game servers that the test or a fault ends
         self.starts_before: dict[str, int] = {}  # by match, at the beginning of its newest launch
         self.started_twice: list[str] = []
         super().__init__()
@@ -291,7 +291,7 @@ class SwarmMachine(EngineMachine):
     def lose_reply(self, match: str, following: str, is_late: bool, tenths: int) -> None:
         """Launch a hunt and lose the reply; soon launch it again, and then another hunt.
 
-        With ``is_late`` the engine carries out the first launch later.
+        If ``is_late`` is true, the engine carries out the first launch later.
         """
         self.swarm.loses_reply, self.swarm.is_late = not is_late, is_late
         self.hunt(match, tenths)

@@ -97,7 +97,7 @@ class MemberTests(FamilyCase):
 
     def test_later_process_with_the_leaders_pid_is_no_member(self) -> None:
         self.add(20, 1, tag="id-1")
-        self.assertEqual(self.pids(), [20])  # the leader is gone
+        self.assertEqual(self.pids(), [20])  # the leader has ended
         self.add(LEADER, 1)
         self.assertEqual(self.pids(), [20])
 

@@ -168,10 +168,10 @@ class FrozenTests(SynchronousTestCase):
             UdpSocket("0" * 32, 8777, 10, 2),
             UdpSocket("0100007F", 8777, 100, 3),  # 127.0.0.1
             UdpSocket(mapped, 8777, 1_000, 4),
-            UdpSocket(loopback6, 8777, 10_000, 5),  # no player comes there
+            UdpSocket(loopback6, 8777, 10_000, 5),  # players do not use this address
             UdpSocket("0200007F", 8777, 10_000, 6),
             UdpSocket("x", 8777, 10_000, 6),
-            UdpSocket("00000000", 8777, 10_000, 7),  # another program's
+            UdpSocket("00000000", 8777, 10_000, 7),  # a socket of another program
             UdpSocket("00000000", 8776, 10_000, 1),
             UdpSocket("00000000", 8775, 0, 9),
             UdpSocket("00000000", 8774, 10_000, 8),
@@ -200,7 +200,7 @@ class FrozenTests(SynchronousTestCase):
         )
         watch.startService()
         clock.advance(CHECK_S)
-        for _ in range(5):  # heartbeats spare it
+        for _ in range(5):  # heartbeats keep it running
             fleet.note_heartbeats(["a", "another"], clock.seconds())
             clock.advance(CHECK_S)
         self.assertEqual((ended, fleet.last_heartbeats), ([], {"a": 25.0}))

@@ -18,7 +18,7 @@ from svcserver.deploy import process as processes
 from svcserver.deploy.process import GameProcess, Output, Spawner, check_program
 from tests.support.proves import proves
 
-PID = 2**22 + 7  # beyond what Linux gives away
+PID = 2**22 + 7  # higher than any pid that Linux assigns
 
 
 @define
@@ -127,12 +127,12 @@ class LastWordsTests(SynchronousTestCase):
         reactor = Reactor()
         process.read_from(reactor, ours)
         process.makeConnection(transport)
-        process.processExited(Failure(ProcessDone(0)))  # its end is open: a grandchild has it
+        process.processExited(Failure(ProcessDone(0)))  # the pipe is still open in a grandchild
         os.close(its)
         process.processEnded(Failure(ProcessDone(0)))
         self.assertTrue(path.read_bytes().endswith(b"xcrashed here\n"))
         self.assertEqual(path.stat().st_size, 50_013)
-        os.fstat(ours)  # a connection that got its number now would get its last event
+        os.fstat(ours)  # a new connection with this number would receive the old one's last event
         reactor.advance(0)
         self.assertRaises(OSError, os.fstat, ours)
 
@@ -176,7 +176,8 @@ class ProcessTests(SynchronousTestCase):
         self.assertEqual([event["log_level"].name for event in events], ["error"])
 
     def test_process_is_alive_while_its_pid_runs(self) -> None:
-        self.assertFalse(self.process.alive)  # no such process, and nobody told us
+        # the process does not exist, although no exit was reported
+        self.assertFalse(self.process.alive)
         self.transport.pid = os.getpid()
         self.assertTrue(self.process.alive)
         self.process.processExited(Failure(ProcessDone(0)))
@@ -230,7 +231,8 @@ class SpawnerTests(SynchronousTestCase):
         self.assertEqual(words[-3:], [str(self.program), "game.exe", "key"])
         executed = self.process.when_executed()
         self.assertNoResult(executed)
-        for pipe in list(self.reactor.readers):  # nobody has the other ends: it is the program now
+        # the other ends are closed, so the program has been executed
+        for pipe in list(self.reactor.readers):
             pipe.doRead()
         self.successResultOf(executed)
         self.assertEqual(self.reactor.readers, [])

@@ -209,7 +209,7 @@ class LaunchTests(SupervisorCase):
         self.failureResultOf(late, Unlaunchable)
         fresh = self.ask(supervisor, CITY)
         self.assertNoResult(fresh)
-        supervisor.watch()  # which must not give its port away
+        supervisor.watch()  # the watch must not release the port
         self.assertEqual(len(self.spawner.children), 1)
         before.end()
         self.assertEqual(self.successResultOf(fresh).port, 8777)
@@ -227,7 +227,8 @@ class LaunchTests(SupervisorCase):
 
     def test_range_of_two_ports_makes_hunts_unlaunchable(self) -> None:
         supervisor = self.make(fleet=Fleet(8776, 8777))
-        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)  # 500, not 503: for good
+        # 500, not 503, because the failure is permanent
+        self.failureResultOf(self.ask(supervisor, HUNT), Unlaunchable)
         for request in (CITY, DOJO):
             self.successResultOf(self.ask(supervisor, request))
 
@@ -244,7 +245,7 @@ class WatchTests(SupervisorCase):
         for request in (CITY, HUNT):
             self.successResultOf(self.ask(supervisor, request))
         for child in list(self.spawner.children):
-            child.process.over = True  # dead, and its exit went unnoticed
+            child.process.over = True  # the process is dead, but its exit went unnoticed
         supervisor.watch()
         self.assertEqual([record["kind"] for record in supervisor.records()], ["city"])
 
@@ -260,7 +261,8 @@ class WatchTests(SupervisorCase):
         supervisor = self.make()
         self.successResultOf(self.ask(supervisor, HUNT))
         [child] = self.spawner.children
-        self.patch(GameProcess, "alive", False)  # a zombie: its signal has yet to be handled
+        # a zombie, whose exit signal has not been handled yet
+        self.patch(GameProcess, "alive", False)
         self.patch(processes, "reapAllProcesses", lambda: child.end(3))
         with capturedLogs() as events:
             supervisor.watch()
@@ -312,7 +314,7 @@ class ReadinessTests(SupervisorCase):
         self.clock.pump([0.2] * 10)
         self.assertNoResult(launch)
         self.spawner.children[-1].end(1)
-        self.clock.advance(0.2)  # at once, not when the grace is over
+        self.clock.advance(0.2)  # immediately, not only after the grace period
         self.failureResultOf(launch, Unlaunchable)
 
     @proves("readiness by file or grace, off by default")

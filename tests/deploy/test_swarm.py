@@ -321,7 +321,7 @@ class SwarmTests(SwarmCase):
             self.assertEqual(refusal.value.reason, "memory")
         self.successResultOf(self.launched(supervisor, 2))
         self.running.end(self.running.running()[0])
-        self.pass_s(WAITS_S)  # group 3 is gone
+        self.pass_s(WAITS_S)  # group 3 no longer waits
         self.successResultOf(self.launched(supervisor, 4))
 
     def test_all_groups_that_ask_get_room_when_a_machine_joins(self) -> None:

@@ -66,7 +66,8 @@ class DesyncTests(SynchronousTestCase):
 def arrives_through_stock(case: Case) -> bool:
     """Return whether twisted.web's own proxy forwards any part of a forbidden message."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it stands on a deprecated client
+        # twisted.web's proxy uses a deprecated client
+        warnings.simplefilter("ignore", DeprecationWarning)
         from twisted.web.proxy import ReverseProxyResource
     reactor = MemoryReactorClock()
     requests: list[Request] = []

@@ -141,9 +141,9 @@ class ParkingTests(SynchronousTestCase):
         for n in range(4):
             park(f"10.0.1.{n}")
         self.assertEqual(refused, {"10.0.0.1": 2, customer[4]: 1, customer[3]: 1})
-        park("10.0.0.1")  # it has most itself
+        park("10.0.0.1")  # this address itself has parked the most requests
         self.assertEqual(refused["10.0.0.1"], 3)
-        for _ in range(20):  # places are as scarce as bytes
+        for _ in range(20):  # the number of parked requests is limited like their bytes
             park("10.0.2.1", 0)
         self.assertEqual((len(parking), refused.pop("10.0.2.1")), (20, 10))
         parking.close()

@@ -74,7 +74,7 @@ class PrivatePartTests(SynchronousTestCase):
 
 
 class EitherTests(SynchronousTestCase):
-    """Tests that run with our protocol and, as ``FallbackTests``, with Twisted's."""
+    """Tests that run with our protocol, and in ``FallbackTests`` with Twisted's protocol."""
 
     usable = True
 
@@ -93,10 +93,11 @@ class EitherTests(SynchronousTestCase):
         for size in (1, 100_000):
             session = self.session()
             session.server.connectionLost(Failure(ConnectionDone()))
-            session.wire.clear()  # OpenSSL said goodbye
+            session.wire.clear()  # OpenSSL has sent its closing alert
             session.server.write(b"x" * size)
             self.assertEqual(session.wire.value(), b"")
-            self.assertNotIn("_tls_ends", vars(session.server))  # nor is OpenSSL's memory kept
+            # OpenSSL's memory has been released as well
+            self.assertNotIn("_tls_ends", vars(session.server))
 
     def test_long_data_leaves_whole(self) -> None:
         session = self.session()

@@ -272,7 +272,7 @@ class UpstreamTests(SynchronousTestCase):
     def test_a_reset_before_the_answer_is_502(self) -> None:
         for edge, code in ((gateway(), b"bad_gateway"), (relay(), b"upstream_unreachable")):
             wire = edge.send(GET)
-            edge.upstream.reset()  # the gateway sends it once more
+            edge.upstream.reset()  # the gateway sends the request once more
             reply = wire.take()
             self.assertEqual(status(reply), 502)
             self.assertIn(b'{"error":"%b"}' % code, reply)

@@ -74,7 +74,7 @@ def reading(raw: bytes) -> tuple[Any, ...] | str:
     return tuple(getattr(head, name) for name in RequestHead.__slots__ if name not in PARTS)
 
 
-PARTS = ("block", "line")  # remembered objects; what they say stands in the others
+PARTS = ("block", "line")  # cached objects, whose contents are compared as other attributes
 
 
 class Counting(bytes):

@@ -81,7 +81,7 @@ class RepeatsTests(SynchronousTestCase):
     def test_a_third_attempt_is_the_last(self) -> None:
         edge = running()
         wire = edge.send(line(b"DELETE", b"/party/member"))
-        edge.upstream.reset()  # the second ends, too
+        edge.upstream.reset()  # the second metagame ends as well
         edge.upstream.end()
         edge.clock.pump([0.1] * 20)
         edge.upstream.down = False
@@ -134,7 +134,8 @@ class RepeatsTests(SynchronousTestCase):
             restart(edge)
             edge.upstream.serve()
             for result in (attempts(edge), ids(edge)):
-                self.assertEqual(result[3:], [[], []], more)  # what only reads needs none
+                # a request that only reads needs no id and no attempt number
+                self.assertEqual(result[3:], [[], []], more)
 
     def test_no_client_can_set_a_number_in_a_trailer(self) -> None:
         edge = running()

@@ -83,7 +83,7 @@ class SpreadTests(SynchronousTestCase):
 
     def test_a_request_does_not_go_round_for_ever(self) -> None:
         why = Unreachable(502, "bad_gateway")
-        self.successResultOf(self.spread.wait(why, 0))  # others may take it
+        self.successResultOf(self.spread.wait(why, 0))  # other workers may take the request
         self.clock.advance(PARK_S)
         self.assertIs(self.failureResultOf(self.spread.wait(why, 0, 0.0)).value, why)
 

@@ -150,7 +150,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @define(eq=False)
 class Upstream:
-    """A recording upstream that answers on demand, or every request with ``always``."""
+    """A recording upstream, which answers on demand, or every request if ``always`` is true."""
 
     clock: Clock
     always: bytes = b""

@@ -38,7 +38,7 @@ class EvictionTests(SynchronousTestCase):
     def test_the_longest_idle_gives_way_and_is_counted_once(self) -> None:
         first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
         first.protocol.dataReceived(GET)
-        self.edge.upstream.say(OK)  # it has waited since now
+        self.edge.upstream.say(OK)  # the connection is idle from now on
         self.come("d")
         self.assertEqual([wire.ended for wire in (first, second, third)], ["", "cut", ""])
         self.assertEqual(self.edge.policy.counts.total, 3)
@@ -70,7 +70,7 @@ class EvictionTests(SynchronousTestCase):
 
     def test_a_candidate_that_became_active_is_not_evicted(self) -> None:
         first, second, third = (self.come(peer) for peer in ("a", "b", "c"))
-        self.come("d")  # one look finds them all
+        self.come("d")  # one check finds all idle connections
         second.protocol.dataReceived(GET)
         self.come("e")
         self.assertEqual([first.ended, second.ended, third.ended], ["cut", "", "cut"])

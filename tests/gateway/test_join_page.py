@@ -96,7 +96,7 @@ class LauncherLookTests(SynchronousTestCase):
         self.check = LauncherCheck(self.clock, self.content.pool, self.shown.append)
 
     def links(self) -> list[int]:
-        """Return, for each displayed page, to how many launcher files it links."""
+        """Return the number of launcher files to which each displayed page links."""
         return [page.others.content.count(PATH.encode()) for page in self.shown]
 
     def answer(self, *statuses: bytes) -> None:
@@ -142,7 +142,7 @@ class LauncherLookTests(SynchronousTestCase):
         self.clock.advance(CHECK_EVERY_S)
         self.answer(MISSING, MISSING)
         self.assertEqual(self.links(), [1, 0])
-        self.check.stopService()  # while it waits for an answer
+        self.check.stopService()  # while the check waits for an answer
         self.assertEqual(self.content.wires[-1].ended, "cut")
         self.assertEqual(self.clock.getDelayedCalls(), [])
         self.assertEqual(self.flushLoggedErrors(), [])

@@ -101,7 +101,7 @@ class LineTests(SynchronousTestCase):
         counted = edge.policy.counters.by_reason(Counted.DROPPED_LOG_LINES)["refusals"]
         self.assertEqual(counted, 2_000 - len(lines))
         with capturedLogs() as events:
-            edge.ask(ask, "203.0.113.9")  # another address has lines of its own
+            edge.ask(ask, "203.0.113.9")  # another address has its own limit of log lines
             edge.ask(ask, "203.0.113.9")
         first, second = (event for event in events if event["log_format"] == "request")
         self.assertEqual((first["status"], first["omitted"]), (200, counted))

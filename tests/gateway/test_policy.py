@@ -81,7 +81,7 @@ def is_hex(text: str) -> bool:
 
 
 def reference(method: str, target: str, key: bool) -> str:
-    """Return the error code of the refusal, or an empty string."""
+    """Return the error code with which the policy refuses the request, or an empty string."""
     if method not in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
         return "method_not_allowed"
     path = target.split("?")[0]

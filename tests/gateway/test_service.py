@@ -27,7 +27,7 @@ from tests.support.starting import start
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
-# of each variable, values that end the start
+# values of each variable with which the start fails
 BAD_VALUES = {
     "GATEWAY_BIND": ["x", "300.0.0.1"],
     "GATEWAY_PORT": ["0", "65536", "x"],
@@ -258,7 +258,7 @@ class StartTests(SynchronousTestCase):
             return Adopted()
 
         reactor.adoptStreamPort = adopt  # type: ignore[assignment]
-        for family in (socket.AF_INET, socket.AF_INET6):  # whatever GATEWAY_BIND says
+        for family in (socket.AF_INET, socket.AF_INET6):  # regardless of GATEWAY_BIND
             with socket.socket(family) as opened, capturedLogs() as events:
                 passed = self.hand_over(opened)
                 self.start(reactor)

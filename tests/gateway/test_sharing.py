@@ -68,7 +68,8 @@ class SharingTests(SynchronousTestCase):
 
     def test_a_client_of_both_gateways_at_once_owes_tokens_later(self) -> None:
         self.assertEqual((self.taken(self.first), self.taken(self.second)), (5, 5))
-        self.clock.advance(5 * 300)  # five more, where one gateway gave them
+        # the time for five tokens, which both gateways have already spent
+        self.clock.advance(5 * 300)
         self.assertEqual((self.taken(self.first), self.taken(self.second)), (0, 0))
         self.clock.advance(301)
         self.assertEqual(self.taken(self.first), 1)

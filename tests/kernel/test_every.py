@@ -50,7 +50,8 @@ class EveryTests(SynchronousTestCase):
         assert stopped is not None
         self.assertEqual((self.at, self.clock.getDelayedCalls()), ([0.0], []))
         self.assertNoResult(stopped)
-        waits.errback(Unavailable("the disk is full"))  # said, and the stop goes on
+        # the error is logged, and the stop continues
+        waits.errback(Unavailable("the disk is full"))
         self.successResultOf(stopped)
         self.assertIsNone(every.stopService())
 

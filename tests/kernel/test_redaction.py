@@ -80,7 +80,8 @@ class RedactionTests(SynchronousTestCase):
         self.assertNotIn("c2lnbmF0dXJl", text)
 
     def test_half_a_secret_at_the_cut_is_not_shown(self) -> None:
-        hidden = b"/" + b"UUK_abcdef/" * 144 + b"UUK" + b"_" * 100  # cut within its last word
+        # the text is cut within its last word
+        hidden = b"/" + b"UUK_abcdef/" * 144 + b"UUK" + b"_" * 100
         text = redact_bytes(b"/?token=" + b"x" * 1_590 + b"&a=" + JWT)
         self.assertEqual(text, "/?token=<redacted>&...")
         self.assertNotIn("abcdef", redact_bytes(hidden))

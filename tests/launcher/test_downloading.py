@@ -67,7 +67,7 @@ class DownloadingTests(LauncherCase):
         second.inputs.fetch()
         self.assertEqual(second.host.trouble, words.FOLDER_BUSY.format(folder=link))
         self.assertIs(second.host.stage, Stage.INCOMPLETE)
-        self.assertEqual(len(self.remote.downloads), 2)  # both of the first host
+        self.assertEqual(len(self.remote.downloads), 2)  # both downloads belong to the first host
         member.inputs.stop()
         second.inputs.fetch()
         self.assertIs(second.host.stage, Stage.FETCHING)

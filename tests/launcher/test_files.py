@@ -76,7 +76,8 @@ class FolderTests(SynchronousTestCase):
         path = self.root / "game.exe"
         state = path.stat()
         path.write_bytes(b"XX" * 600)
-        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # as a failing disk would
+        # as a failing disk would leave the file
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
         fresh = GameFolder(self.root)
         self.assertTrue(fresh.compare(self.files, Progress()).whole)
         self.assertFalse(fresh.compare(self.files, Progress(), thorough=True).whole)
@@ -185,7 +186,8 @@ class DownloadTests(SynchronousTestCase):
 
     def test_files_are_downloaded_once_and_moved_together(self) -> None:
         done = self.begin()
-        self.assertEqual(len(self.host.downloads), 2)  # equal files come once, empty ones never
+        # equal files are downloaded once, and empty files never
+        self.assertEqual(len(self.host.downloads), 2)
         self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
         self.assertFalse((self.folder.root / "data").exists())
         self.of("game.exe").answer(200, FILES["game.exe"])
@@ -246,7 +248,7 @@ class DownloadTests(SynchronousTestCase):
         self.assertEqual(big.held, 0)
 
     def test_file_is_verified_after_its_last_chunk_is_written(self) -> None:
-        """Under a rate limit chunks are small, so several wait while the disk is busy."""
+        """Under a rate limit chunks are small, so several chunks wait while the disk is busy."""
         writes: list[Callable[[], None]] = []
 
         def slow(work: Any, *args: Any) -> Deferred[Any]:
@@ -261,7 +263,7 @@ class DownloadTests(SynchronousTestCase):
         big = self.host.downloads[0]
         big.begin(200)
         big.send(BIG[:60_000])
-        big.send(BIG[60_000:])  # what its socket held
+        big.send(BIG[60_000:])  # the bytes that were left in the socket
         big.finish()
         while writes:
             writes.pop(0)()
@@ -354,7 +356,7 @@ class DownloadTests(SynchronousTestCase):
         self.of("game.exe").answer(503, retry_after="10")
         self.of("big.pak" if "big" in self.host.downloads[0].path else "copy.pak").answer(200, BIG)
         done = self.fetch.progress.files_done
-        self.assertEqual((done, self.fetch.note), (2, words.FULL))  # one is empty
+        self.assertEqual((done, self.fetch.note), (2, words.FULL))  # one of the two files is empty
         self.clock.advance(10)
         self.of("game.exe").begin(200)
         self.assertEqual(self.fetch.note, "")

@@ -155,7 +155,8 @@ class SchemeTests(SynchronousTestCase):
         ours, foreign = r'"C:\old\l.pyz" -- "%1"', r'"C:\other.exe" "%1"'
         WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
         moved = WindowsScheme(registry, [r"C:\new\l.pyz"])
-        self.assertIn("now open the launcher", moved.add())  # it was ours, from where it was
+        # the registration was the launcher's own, with its old path
+        self.assertIn("now open the launcher", moved.add())
         WindowsScheme(registry, [r"C:\old\l.pyz"]).add()
         self.assertEqual(registry.get(opening), ours)
         self.assertIn("no longer", moved.remove())
@@ -165,7 +166,7 @@ class SchemeTests(SynchronousTestCase):
             self.assertIn(foreign, text)
             self.assertEqual(registry.get(opening), foreign)
         self.assertIn("now open the launcher", moved.add(over_another=True))
-        registry.set(opening, "", foreign)  # which was installed afterwards
+        registry.set(opening, "", foreign)  # this other program was installed afterwards
         self.assertIn("still do", moved.remove())
         self.assertEqual(registry.get(opening), foreign)
         self.assertNotIn(r"Software\svc-launcher", registry.keys)
@@ -186,7 +187,8 @@ class SchemeTests(SynchronousTestCase):
             )
         with self.assertRaises(SystemExit):
             arguments(["--links", "--no-links"])
-        self.assertEqual(arguments(["--", "--links"]).what, "--links")  # a link is no option
+        # after "--", the argument is a link and no option
+        self.assertEqual(arguments(["--", "--links"]).what, "--links")
 
     def test_linux_registration_is_written_and_undone(self) -> None:
         folder, desktop = new_folder(self), Desktop()

@@ -78,7 +78,7 @@ class JoiningTests(LauncherCase):
         member = self.joined()
         self.successResultOf(member.refresh())
         member.agree()
-        member.choose("Bo_1")  # asks again, and does not register
+        member.choose("Bo_1")  # the launcher asks for a name again, and does not register
         self.assertEqual((self.checks(), member.host.stage), (2, Stage.NAMING))
         for code in ("", "abc", "A B C D", "x" * 65, "svc:"):
             error = self.launcher.correct_code(member, code)
@@ -561,7 +561,7 @@ class PlayingTests(LauncherCase):
         self.ready()
         second = self.launcher.join(PRIVATE)
         self.patch(FakeLauncher, "open_way", Launcher.open_way)
-        self.member.change(fingerprint="", host="100.64.0.8")  # a way without a port
+        self.member.change(fingerprint="", host="100.64.0.8")  # a connection without a relay port
         self.member.inputs.play()
         second.inputs.agree()
         second.inputs.choose("Bo_1")

@@ -155,7 +155,8 @@ class WindowsProgramTests(SynchronousTestCase):
     def test_newer_program_starts_no_older_version(self) -> None:
         self.program("0.2.0").install()
         for version in ("0.2.1.dev1", "0.2.1", "0.3.0rc2"):
-            self.assertEqual(self.program(version).newer_command(), [])  # it could not be copied
+            # the program could not be copied
+            self.assertEqual(self.program(version).newer_command(), [])
 
     def test_development_versions_are_installed_once(self) -> None:
         self.program("0.3.0.dev1").install()
@@ -214,7 +215,8 @@ class WindowsProgramTests(SynchronousTestCase):
         self.assertEqual((Path(tried).name, option), ("svc-launcher-cli.exe", "--version"))
         self.assertEqual((self.text("next.txt"), program.command()), ("0.3.0", self.starter))
         command = [str(self.root / "0.3.0" / "svc-launcher.exe")]
-        for expected in (command, []):  # once, or a broken version would be tried for ever
+        # tried only once, or a broken version would be tried for ever
+        for expected in (command, []):
             self.assertEqual(program.newer_command(), expected)
         self.assertEqual(self.text("tried.txt"), "0.3.0")
 
@@ -228,7 +230,7 @@ class WindowsProgramTests(SynchronousTestCase):
             (packed(FILES).replace(b"code", b"cade"), self.line),
             (altered(packed(FILES), flags=1), self.line),  # encrypted
             (altered(packed(FILES), method=99), self.line),
-            (altered(packed(FILES), method=8), self.line),  # no compressed data
+            (altered(packed(FILES), method=8), self.line),  # the data is not really compressed
             (packed(without_window), self.line),
             (packed(FILES), "svc-launcher 0.1.0"),
             (packed(FILES), ""),
@@ -249,7 +251,7 @@ class WindowsProgramTests(SynchronousTestCase):
             lay(self.root / version)
         os.utime(self.root / "0.4.0.new", (0, 0))
         self.program(source=self.root / "0.3.0").tidy()
-        # another start may be completing the fresh one
+        # another start may still be completing the fresh folder
         self.assertEqual(self.names(), ["0.2.0", "0.2.0-77.new", "0.3.0"])
 
     def test_remove_from_another_folder_deletes_all_versions(self) -> None:
@@ -264,14 +266,16 @@ class WindowsProgramTests(SynchronousTestCase):
         short.symlink_to(self.root.parent)
         program = self.program(source=short / "program" / "0.2.0")
         self.assertTrue(program.installed)
-        self.assertEqual(program.newer_command(), [])  # it would start itself for ever
+        # otherwise the program would start itself for ever
+        self.assertEqual(program.newer_command(), [])
 
     def test_only_the_packed_programs_can_be_replaced(self) -> None:
         places = places_of("win32", {}, r"C:\Users\Bo")
         self.assertEqual(
             places.program, PureWindowsPath(r"C:\Users\Bo\AppData\Local\svc-launcher\program")
         )
-        self.assertIsNone(windows_program(places, "0.2.0"))  # a Python that somebody installed
+        # run by a Python that somebody installed
+        self.assertIsNone(windows_program(places, "0.2.0"))
         self.assertIsNone(own_program(places, "0.2.0"))
         self.patch(sys, "executable", str(self.source / "SVC-Launcher.exe"))
         self.assertIsNone(windows_program(places_of("linux", {}, "/home/bo"), "0.2.0"))
@@ -356,7 +360,7 @@ class PackedProgramTests(SynchronousTestCase):
         copied = PackedProgram(program.copy, "0.4.0", copy=program.copy)
         copied.install()
         self.assertEqual(copied.newer_command(), [])
-        newer = self.packed("newest.pyz", "0.5.0")  # which could not be copied
+        newer = self.packed("newest.pyz", "0.5.0")  # this program could not be copied
         self.assertEqual(newer.newer_command(), [])
         program.remove()
         program.remove()
@@ -376,7 +380,7 @@ class PackedProgramTests(SynchronousTestCase):
         self.assertIsNone(unpacked_folder(started, Path(__file__)))
         program = PackedProgram(started, "0.3.0", unpacked=own)
         program.confirm()
-        self.assertTrue(old.exists())  # it may belong to a launcher that starts at this moment
+        self.assertTrue(old.exists())  # the folder may belong to a launcher that is just starting
         for folder in folders:
             os.utime(folder, (0, 0))
         program.confirm()
@@ -472,7 +476,7 @@ class OpenPagesTests(SynchronousTestCase):
         pages.close(b"two")
         clock.advance(60)
         self.assertEqual(pages.unused_s(busy=False), 60)
-        pages.use(b"two")  # it was only reloaded
+        pages.use(b"two")  # the page was only reloaded
         self.assertEqual(pages.unused_s(busy=False), 0)
         pages.close(b"two")
         clock.advance(100)
@@ -483,11 +487,11 @@ class OpenPagesTests(SynchronousTestCase):
     def test_minute_begins_when_the_page_is_closed(self) -> None:
         clock = Clock()
         pages = OpenPages(clock.seconds)
-        clock.advance(5000)  # of a PC that has run for long
+        clock.advance(5000)  # the clock of a PC that has run for a long time
         pages.expect()
         pages.use(b"one")
         clock.advance(3)
-        pages.close(b"one")  # before anybody has asked
+        pages.close(b"one")  # before anything has asked for the unused time
         clock.advance(1)
         self.assertEqual(pages.unused_s(busy=False), 1)
 

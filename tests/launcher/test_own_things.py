@@ -99,7 +99,7 @@ class StandingTests(LauncherCase):
             (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.UNREACHABLE)
         )
         self.successResultOf(member.refresh())
-        self.assertIs(member.host.stage, Stage.UNCHECKED)  # the files are not to be had yet
+        self.assertIs(member.host.stage, Stage.UNCHECKED)  # the host does not offer the files yet
         self.remote.answers["GET", "/content/v1/manifest"] = listing
         self.successResultOf(member.refresh())
         self.assertEqual((member.host.stage, member.host.trouble), (Stage.READY, ""))
@@ -118,7 +118,7 @@ class StandingTests(LauncherCase):
             (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.WRONG_CERTIFICATE)
         )
         self.remote.requests.clear()
-        for waited_s, polls in ((29, 0), (1.1, 1), (28.9, 1), (1, 2)):  # the first is late
+        for waited_s, polls in ((29, 0), (1.1, 1), (28.9, 1), (1, 2)):  # the first poll is late
             self.clock.advance(waited_s)
             self.assertEqual(len(self.remote.requests), polls)
         self.remote.answers["GET", "/svc/api/ServerStatus"] = status

@@ -360,7 +360,7 @@ class PageTests(PageCase):
         replies.append(self.ask("POST", f"/api/hosts/{name}/correct-code", code))
         for act in ("agree", "check", "fetch", "stop", "play", "save-key"):
             replies.append(self.ask("POST", f"/api/hosts/{name}/{act}", {"thorough": True}))
-        [file] = self.downloads.iterdir()  # which the launcher has written itself
+        [file] = self.downloads.iterdir()  # the launcher itself has written this file
         content = file.read_bytes()
         self.assertIn(KEY.encode(), content)
         for sent in (content, content[:-9], content.replace(b"fingerprint", b"else")):

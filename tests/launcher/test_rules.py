@@ -67,7 +67,8 @@ class ListingTests(SynchronousTestCase):
             [f"{number:x}" for number in range(10_000)],
             [f"{number}/{deep}" for number in range(500)],
             [f"{number:04}{chr(0x1F3AE) * 1020}" for number in range(250)],
-            [f"{number:04}{chr(0x23A) * 1020}" for number in range(500)],  # longer in lower case
+            # the name is longer in lower case
+            [f"{number:04}{chr(0x23A) * 1020}" for number in range(500)],
             [f"{number:04}{chr(0x130) * 1020}" for number in range(500)],
         ):
             with self.subTest(path=paths[0][:9]):

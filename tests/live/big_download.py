@@ -41,7 +41,8 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
         chance = random.Random(size)
         for number in range(kills):
             enough = served.total * (number + chance.random()) / (kills + 1)
-            served.hold(min(enough + IN_FLIGHT, served.total - BLOCK))  # not over before the kill
+            # so that the download is not complete before the kill
+            served.hold(min(enough + IN_FLIGHT, served.total - BLOCK))
             wait_for(served, enough, patience_s)
             most = max(most, player.most_memory())
             player.kill()
@@ -67,7 +68,7 @@ def wait_for(served: Served, sent: float, patience_s: float) -> None:
     until = time.monotonic() + patience_s
     while served.sent.total() < sent:
         assert time.monotonic() < until, "the download stands still"
-        time.sleep(0.02)  # the host's counter tells nobody
+        time.sleep(0.02)  # the host's counter sends no notifications
 
 
 def written(folder: Path, served: Served) -> dict[str, int]:

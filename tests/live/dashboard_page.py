@@ -352,7 +352,7 @@ def come_to_chat(here: Host) -> None:
     here.talkers.clear()
     chat = int(here.service.environ["CHAT_PORT"])
     for player, name in zip(here.players[:4], NAMES, strict=False):
-        # beside the session of before, whose end the chat may not have seen yet
+        # the chat may not have noticed the end of the previous session yet
         talker = Talker(chat, player["id"], name, f"V2:Word:WIN::{uuid4().hex}")
         talker.log_in(player["token"]).join("General")
         here.talkers.append(talker)

@@ -197,7 +197,7 @@ def running(
 ) -> Iterator[Host]:
     """Run the host, with the gateway on ``port`` or on a free port, and stop it afterwards."""
     certificate, key = write_pair(pair := make_pair(["127.0.0.1"]), folder)
-    if before:  # whoever it runs the gateway as
+    if before:  # so that the user who runs the gateway can read the key
         key.chmod(0o644)
     tiny = Server(("127.0.0.1", 0), Tiny)
     tiny.received = []  # type: ignore[attr-defined]

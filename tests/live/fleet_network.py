@@ -119,7 +119,7 @@ class NetworkedHost:
 def networked_host(
     folder: Path, manager: SwarmMachine, *workers: SwarmMachine, **deploy: str
 ) -> Iterator[NetworkedHost]:
-    """Start a metagame and a deploy server; ``deploy`` are the latter's further settings."""
+    """Start a metagame, and a deploy server with the additional settings ``deploy``."""
     place, rest = folder / "host", folder / "deploy"
     for created in (place, rest):
         created.mkdir()

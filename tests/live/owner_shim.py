@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 BIN = Path(sys.executable).parent
-PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"  # an owner puts the own address there
+# an owner replaces the placeholder by the host's address
+PLACEHOLDER, OWN = "play.example.org", "127.0.0.1"
 READY_S = 90
-DAYS = "0.01"  # to simulate
+DAYS = "0.01"  # the number of simulated days
 STARTED = re.compile(r"\bstack ready\b|^Your host runs", re.MULTILINE)
 
 
@@ -40,7 +41,7 @@ def main() -> int:
         return 0
     if name == "twistd":
         return start([str(BIN / "twistd"), *words])
-    if words[0] == "up":  # its questions answered, on ports of our own
+    if words[0] == "up":  # with answers to its questions, and on free ports
         made = [str(BIN / "svcctl"), "init", words[1], "--public-host", OWN]
         if not Path(words[1]).exists() and begin(made).wait() == 0:
             move(Path(words[1]))
@@ -135,7 +136,7 @@ def watch(command: list[str]) -> int:
 
 
 def move(folder: Path) -> None:
-    """Give a new host other ports in every file that names them."""
+    """Give a new host other ports, in every file that names its ports."""
     tcp, udp = map(int, os.environ["SVC_OWNER_PORTS"].split(","))
     new = {61000: tcp, 61001: tcp + 1, 61002: tcp + 2, 61005: tcp + 3, 61099: tcp + 4, 443: tcp + 5}
     new |= {61010: tcp + 6, 8770: udp, 8777: udp + 7, 61020: tcp + 7, 61021: tcp + 8}

@@ -40,8 +40,8 @@ READY = re.compile(r"^Ctrl-C stops it;.*\n", re.MULTILINE)  # the last line of t
 class Owner:
     """The host's machine and home folder, and the way to run svcctl there."""
 
-    home: Path  # as seen from here
-    inside: str  # the same folder, as that machine names it
+    home: Path  # the path as this process sees it
+    inside: str  # the path of the same folder on the owner's machine
     svcctl: tuple[str, ...] = (SVCCTL,)
 
     @property
@@ -112,7 +112,8 @@ def put_game(owner: Owner) -> None:
     for name, data in (files | {"data.pak": os.urandom(4 << 20)}).items():
         file = host / "game" / name
         file.write_bytes(data)
-        os.chown(file, of_owner.st_uid, of_owner.st_gid)  # on the empty machine, root puts it there
+        # on the empty machine, root writes the file for the owner
+        os.chown(file, of_owner.st_uid, of_owner.st_gid)
     made = owner.command("content", "manifest", "--config")
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
 
@@ -180,8 +181,10 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
             expect(instances.locator(".list")).to_contain_text("Hunt")
             tour.step("the-first-hunt")
             row = page.get_by_role("row").filter(has_text=FRIEND)
-            expect(row).to_contain_text("Hunting", timeout=60_000)  # by the game's next heartbeat
-            page.set_viewport_size({**SIZE, "height": 1040})  # to the list of the evening
+            # shown after the game's next heartbeat
+            expect(row).to_contain_text("Hunting", timeout=60_000)
+            # tall enough to show the first-evening checklist
+            page.set_viewport_size({**SIZE, "height": 1040})
             tour.take(page, "3-first-hunt")
             page.set_viewport_size(SIZE)
             page.get_by_role("link", name=FRIEND).first.click()
@@ -191,7 +194,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
 
 
 def taken(folder: Path, owner: Owner | None = None) -> Tour:
-    """Take the tour on this machine or on the ``owner``'s; save its pictures in ``folder``."""
+    """Take the tour on this machine or on that of ``owner``; save its pictures in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)

@@ -14,9 +14,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 1800  # two minutes where nothing else runs
+TIMEOUT_S = 1800  # two minutes are usual if nothing else runs
 PLUGINS = ("-p", __name__, "-p", "no:cacheprovider", "-p", "no:xdist")
-GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"  # nothing else knows the server
+# no other module starts the PostgreSQL server
+GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"
 
 
 def run() -> tuple[int, str]:

@@ -26,7 +26,8 @@ from tests.support.processes import eventually, free_port
 MB = 1024 * 1024
 GAME = Path(__file__).with_name("simulated_game.py")
 LAUNCHER = str(Path(sys.executable).with_name("svc-launcher"))
-PROGRAM = "Game/Hunt.exe"  # the same, as the owner has named it: a launcher starts it with Wine
+# the game's program as the owner names it; a launcher starts it with Wine
+PROGRAM = "Game/Hunt.exe"
 COMMAND = "{folder}/game.py -server={server} -AUTH_PASSWORD={key} -out={folder}/played.json"
 
 
@@ -90,7 +91,8 @@ def players_host(folder: Path, name: str, *, big: int = 3 * MB) -> Path:
     change(host, "content", "CONTENT_NEWS_FILE", str(host / "news.json"))
     change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
     change(host, "metagame", "SERVER_NAME", name)
-    change(host, "gateway", "GATEWAY_RATE_REGISTER", "100,100")  # all players have one address
+    # all players of the test have one address
+    change(host, "gateway", "GATEWAY_RATE_REGISTER", "100,100")
     return host
 
 

@@ -84,7 +84,7 @@ def evening(width: int = 1200, height: int = 420) -> bytes:
 
 @frozen
 class Shot:
-    """A camera for the page of one player in one look, such as dark or phone."""
+    """Screenshots of one player's page in one look, such as dark or phone."""
 
     page: Page
     look: str
@@ -94,7 +94,7 @@ class Shot:
     def take(self, name: str, height: int = 0) -> None:
         """Take a screenshot from the top of the page down to its end or to a given height."""
         if self.look == "phone" and name != LAST:
-            return  # one shows that the page fits
+            return  # one picture is enough to show that the page fits
         self.page.mouse.move(0, 0)
         self.page.evaluate("document.activeElement?.blur()")
         replace_text(self.page, self.replaced)
@@ -121,7 +121,7 @@ def host(folder: Path) -> Iterator[Path]:
 
 
 def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> None:
-    """Walk from the invite to playing, with a screenshot at each step."""
+    """Go through all steps from the invite to playing, with a screenshot of each step."""
     text = invite(ann.host)
     port = re.findall(r"port=(\d+)", text)[0]
     shown = [
@@ -143,7 +143,7 @@ def walk(browser: Browser, ann: Friend, home: Path, look: str, folder: Path) -> 
         page.get_by_text("Settings", exact=True).click()
         player.press(re.compile("^Download"))
         expect(page.locator(".bar p")).to_contain_text("seconds left")
-        page.wait_for_timeout(3000)  # some of it is there
+        page.wait_for_timeout(3000)  # some of the download has arrived
         shot.take("4-download", HERO_PX)
         [key] = json.loads((home / "launcher/state/keys.json").read_text()).values()
         me = Friend(ann.host, NAMES[look], key)
@@ -181,7 +181,8 @@ def play(player: Visit, shot: Shot) -> None:
     player.reads("You are playing as")
     expect(page.locator(".people")).to_contain_text(NAMES[shot.look], timeout=60_000)
     hunter = page.get_by_role("region", name="My hunter")
-    expect(hunter).to_contain_text("Blaze Patrol", timeout=150_000)  # asked once a minute
+    # the launcher asks once a minute
+    expect(hunter).to_contain_text("Blaze Patrol", timeout=150_000)
     hunter.get_by_text("Characters and their saves").click()
     shot.take(LAST)
     player.press("End the game")

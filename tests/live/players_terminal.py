@@ -21,7 +21,7 @@ class Player:
 
     home: Path
     command: Sequence[str] = (LAUNCHER,)
-    more: Mapping[str, str] = field(factory=dict)  # of the environment
+    more: Mapping[str, str] = field(factory=dict)  # further environment variables
     flags: Sequence[str] = ("--key-file", "--no-links")
     process: subprocess.Popen[str] = field(init=False)
     lines: queue.Queue[str] = field(factory=queue.Queue, init=False)

@@ -15,7 +15,8 @@ from tests import tools
 from tests.support.requirements import skip
 
 CHROMIUM = tools.find("chromium")
-if (tools.BIN / "node").exists():  # Playwright's own needs libatomic, which a small machine lacks
+# Playwright's own Node needs libatomic, which a small machine lacks
+if (tools.BIN / "node").exists():
     os.environ["PLAYWRIGHT_NODEJS_PATH"] = str(tools.BIN / "node")
 # The machine may be busy, and the owner's page itself waits up to 35 s for some answers.
 PATIENCE_MS = 40_000  # for one action on a page
@@ -80,7 +81,7 @@ class Seen:
         self.page.get_by_role("button", name=name, exact=exact).first.click()
 
     def keep(self, path: Path, *, whole: bool = False) -> None:
-        """Save a screenshot, of the full page if ``whole``, and check accessibility."""
+        """Save a screenshot (of the full page if ``whole`` is true), and check accessibility."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=path, full_page=whole)
         self.look_over(path.name)
@@ -88,7 +89,8 @@ class Seen:
     def look_over(self, name: str, part: str | None = None) -> None:
         """Check the page, or a part of it, for accessibility faults with axe."""
         if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE_SCRIPT)  # once: to load it takes longer than most looks
+            # only once, because loading axe takes longer than most checks
+            self.page.evaluate(AXE_SCRIPT)
         result = AxeResults(self.page.evaluate(LOOK_OVER, part))
         assert result.violations_count == 0, f"{name}: {result.generate_report()}"
 

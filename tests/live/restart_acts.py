@@ -47,7 +47,8 @@ async def unfriend(me: Player, second: Player) -> None:
 
 
 async def block(me: Player, second: Player) -> None:
-    path = f"{BLOCKED}/{me.account}/{uuid4()}"  # nobody of those who talk
+    # blocks an account that does not take part in the chat
+    path = f"{BLOCKED}/{me.account}/{uuid4()}"
     await me.wire.ask("PUT", path, want=ANSWERED)
     await me.wire.ask("DELETE", path, want=ANSWERED)
 

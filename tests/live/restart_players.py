@@ -55,7 +55,7 @@ ACTS = (
     "earn",
     "save",
     "log_in",
-)  # sending one of these twice has the same effect as once
+)  # a repetition of these requests has no further effect
 OFTEN_ONCE = 0.5  # the share of requests that must count once
 BACK_AT_MOST_S = 120.0  # for all players to reconnect on a slow machine
 LOOK_S = 0.1
@@ -80,7 +80,7 @@ class Report:
 
 @define
 class Spoken:
-    """A chat line, the players who must receive it, and how often each of them received it."""
+    """A chat line, the players who must receive it, and how often each player received it."""
 
     speaker: Person
     wanted: dict[Person, object]  # each with its connection

@@ -81,7 +81,7 @@ class SwarmMachine:
         self.stop()
 
     def connect(self, state: str) -> None:
-        """Set the machine's cable ``up`` or ``down``."""
+        """Connect the machine to its network (``up``), or disconnect it (``down``)."""
         _run("ip", "-n", WIRE, "link", "set", f"{self.namespace}-w", state)
 
     def hunts(self) -> list[str]:
@@ -135,7 +135,7 @@ class SwarmMachine:
 
 
 def check_requirements() -> None:
-    """Skip the test where no engine can be started."""
+    """Skip the test if no engine can be started."""
     if os.geteuid() != 0:
         raise skip("docker", "dockerd needs root")
     for program in ("dockerd", "docker", "runc", "ip"):

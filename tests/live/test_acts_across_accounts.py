@@ -194,7 +194,7 @@ async def test_nobody_is_in_a_guild_that_is_gone(both: Both) -> None:
         assert replies[1][0] == 200, replies
         for first in (leader, second):
             assert await ranks(both, first) == {}
-        await guild_of(both, second)  # who is free for another
+        await guild_of(both, second)  # the player can join another guild
 
 
 # -- slayer links ----------------------------------------------------------------

@@ -124,7 +124,7 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
     finally:
         await maybeDeferred(ledger.expected.stopService)
         engine.dispose()
-    assert ledger.done == 4 * ROUNDS  # now that it has done what it was given
+    assert ledger.done == 4 * ROUNDS  # after stopping, the ledger has finished all its transactions
 
 
 @isolates("owner/people: _look")

@@ -29,7 +29,8 @@ def refused(port: int) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     line = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
-    with suppress(OSError, http.client.HTTPException):  # one that is cut off was refused, too
+    # a connection that is cut off was refused as well
+    with suppress(OSError, http.client.HTTPException):
         for _ in range(FLOOD):
             line.request("GET", "/svc/dashboard")
             assert line.getresponse().read() is not None

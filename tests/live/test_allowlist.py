@@ -44,7 +44,7 @@ class Helper:
             "ALLOWLIST_SECRET": SECRET,
             "ALLOWLIST_PORT": str(self.port),
             "ALLOWLIST_DRY_RUN": "0",
-            # the helper looks in the system's folders alone
+            # the helper searches only the system's folders for programs
             **{
                 f"ALLOWLIST_{name.upper()}": shutil.which(name) or f"/usr/sbin/{name}"
                 for name in PROGRAMS
@@ -88,7 +88,8 @@ class Helper:
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        ended = self.process.wait(30)  # twistd ends by the signal it was sent, after its stop
+        # after stopping, twistd ends itself with the signal that it received
+        ended = self.process.wait(30)
         assert ended in (0, -signal.SIGTERM), self.log.read_text()
 
     def kill(self) -> None:
@@ -299,7 +300,7 @@ def crosses(outside: list[str], inside: list[str], source: str, port: int) -> bo
         "a=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
         f"a.bind(('203.0.113.1',{port}));a.settimeout(1.0)\n"
         "print('up',flush=True)\n"
-        "sys.stdin.readline()\n"  # they have been sent
+        "sys.stdin.readline()\n"  # the datagrams have been sent
         "try:\n a.recv(9)\nexcept TimeoutError:\n sys.exit(3)\n"
     )
     send = (

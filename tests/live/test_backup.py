@@ -66,7 +66,7 @@ def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
 ) -> None:
     folder = demo_host(tmp_path / "host")
     scratch = tmp_path / "scratch"
-    (scratch / "svc-drill-killed" / "host").mkdir(parents=True)  # of a drill some other night
+    (scratch / "svc-drill-killed" / "host").mkdir(parents=True)  # left by a drill of another night
     lines = ("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1", "BACKUP_NICE=0", "")
     (folder / "stack.env").write_text("\n".join(lines))
     with chromium() as browser, night(folder, scratch):
@@ -115,7 +115,7 @@ def test_a_nightly_backup_that_is_killed_is_noticed_at_once(tmp_path: Path) -> N
     )
     try:
         eventually(lambda: (known := backups.read(folder)) is not None and known.begun)
-        assert wrong(folder) is None  # it goes on
+        assert wrong(folder) is None  # the host keeps running
     finally:
         night.kill()
         night.wait(60)
@@ -151,4 +151,4 @@ def _is_proven(host: Path, url: str) -> None:
     assert not [entry for entry in there if entry.startswith("svc_drill_")]
     [disk, *_] = orjson.loads(run("capacity", "--json", "--config", folder).stdout)["disks"]
     sizes = {entry["name"]: entry["mb"] for entry in disk["fills"]}
-    assert sizes["database"] > 1  # as much as an empty one has
+    assert sizes["database"] > 1  # an empty database has more than this

@@ -47,9 +47,10 @@ class Player:
 
     def ask(self, path: str, sent: Any = None, *, form: str = "") -> Any:
         """Send a request through the gateway; raise Wrong if it fails."""
-        # the default context would read all of the system's authorities, which sign nothing here
+        # the default context would load the system's certificate authorities for nothing
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # pinned, as a relay's
+        # the certificate is pinned, as by a relay
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         line = HTTPSConnection("127.0.0.1", self.port, timeout=ANSWER_S, context=context)
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         body: bytes | None = None
@@ -120,7 +121,7 @@ class Hunting:
 def hunt(player: Player) -> None:
     """Start a hunt for one player and wait until its game server runs."""
     player.ask("/candidate/join", TUTORIAL)
-    for _ in range(400):  # the gateway bounds how often one address connects
+    for _ in range(400):  # slowly, because the gateway limits how often one address connects
         if player.ask("/candidate/status")["status"] == "IN_PROGRESS":
             break
         Event().wait(0.5)
@@ -158,7 +159,8 @@ def test_a_ban_during_a_hunt_shuts_the_game_ports(tmp_path: Path) -> None:
         with pytest.raises(Wrong, match="401"):
             beat(ann)
 
-        bob = hunting.player("Bob_1")  # of the same house, within the gateway's minute
+        # from the same address, in the minute that the gateway allows
+        bob = hunting.player("Bob_1")
         eventually(hunting.open)
         hunting.act("unban", "Ann_1")
         ann.log_in()

@@ -30,16 +30,18 @@ def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path)
         town = Town(folder)
         for name in ("Ann_1", "Bob_1"):
             player = town.player(name)
-            assert town.join(player, TUTORIAL) == 200  # a hunt of its own, at once
+            assert town.join(player, TUTORIAL) == 200  # the player gets a separate hunt immediately
             eventually(lambda entry=player: town.status(entry).get("serverInfo"))
 
         def measured() -> Any:
             result = svcctl("capacity", "--config", folder, "--json").data
-            return result if result["hunt"]["measured"] == 2 else None  # one was just beginning
+            # one of the hunts was just beginning
+            return result if result["hunt"]["measured"] == 2 else None
 
         result = eventually(measured)
         assert result["running"] == 2
-        assert 5 < result["hunt"]["memory_mb"] < 200  # a simulated one is a small Python
+        # a simulated game server is a small Python process
+        assert 5 < result["hunt"]["memory_mb"] < 200
         assert 0 <= result["hunt"]["cores"] < 1
         assert result["left"]["ports"] == 4
         more = {entry["name"]: entry["more"] for entry in result["limits"]}

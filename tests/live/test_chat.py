@@ -86,7 +86,7 @@ def test_friends_and_blocks_made_over_http_reach_the_chat(service: Beside) -> No
     assert status in (200, 204), (status, body)
     for player in (ann, bob):
         assert 'type="unavailable"' in player.hear("<presence")
-    # and again, once the block is lifted: they were signed in all the while
+    # and again after the block is lifted, because both stayed signed in
     status, body = service.ask("DELETE", path, headers=bearer(players[0]))
     assert status in (200, 204), (status, body)
     for me, second in (players, players[::-1]):

@@ -17,7 +17,7 @@ from tests.support.requirements import skip
 pytestmark = pytest.mark.live
 
 HERE = Path(__file__).with_name("xmpp")
-# each library in each part; strophe-old is of the time that sent an authzid
+# each library in each role; strophe-old still sends an authzid
 PAIRS = [
     ("@xmpp/client", "strophe.js"),
     ("strophe.js", "strophe-old"),

@@ -1,6 +1,6 @@
 """A client that stops reading is disconnected, and the service's memory stays flat.
 
-Real processes are needed because the tests measure the service's memory without the test's own.
+Real processes are needed because the tests measure the memory of the service alone.
 """
 
 import socket
@@ -21,7 +21,7 @@ SPEAKERS = 6
 LINE = "🐉" * 2_048  # the longest body, in its most bytes
 LINES = 60  # what each player may send at once
 MOST = 500  # lines of each until one who reads nothing is cut
-GROWTH_KIB = 8 * 1024  # of 24 MiB sent; on a busy machine the speakers read late, too
+GROWTH_KIB = 8 * 1024  # of 24 MiB sent; on a busy machine the speakers also read late
 
 
 def enter(service: Service, port: int, name: str) -> Talker:
@@ -72,7 +72,7 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
             eventually(lambda: heard() >= lines)
 
         with drained(speakers):
-            say(speakers, LINES // 2)  # what the process needs when all of them listen
+            say(speakers, LINES // 2)  # the memory that the process needs while all clients read
             until_heard(SPEAKERS * LINES // 2)
             stalled = enter(service, port, "Stalled_1")
             wires.callback(stalled.wire.close)
@@ -81,7 +81,7 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
             for _ in range(MOST):
                 reply = heard() + SPEAKERS
                 say(speakers, 1)
-                until_heard(reply)  # or lines would wait in the speakers' sockets
+                until_heard(reply)  # otherwise lines would wait in the speakers' sockets
                 most = max(most, service.rss() // 1024)
                 if "reason=backlog" in service.log:
                     break

@@ -70,7 +70,7 @@ class Metagame:
 
     def stop(self) -> None:
         self.server.shutdown()
-        for link in self.links:  # kept-alive ones too: a dead process answers nobody
+        for link in self.links:  # also idle connections, because a dead process answers nobody
             with suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
         self.server.server_close()
@@ -113,7 +113,7 @@ class Content:
             return reply.status, reply.read()
 
     def downloads(self) -> list[dict[str, Any]]:
-        whole, _, _ = self.service.log.rpartition("\n")  # the last one may come yet
+        whole, _, _ = self.service.log.rpartition("\n")  # the last line may be incomplete
         lines = [json.loads(line) for line in whole.splitlines() if line[:1] == "{"]
         return [line for line in lines if line.get("message") == "download"]
 

@@ -54,7 +54,8 @@ def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
         ).fetchall()
     assert (accounts, saves) == (5, 12)
     [city] = (folder / "gameserver-logs").glob("city-*.log")
-    assert "metagame answered 200" in city.read_text()  # SVC_METAGAME_URL of deploy.env got there
+    # the game server has received SVC_METAGAME_URL of deploy.env
+    assert "metagame answered 200" in city.read_text()
     log = (folder / "stack.log").read_text()
     assert "UUK_" not in log
     assert value(folder, "deploy", "METAGAME_API_KEY") not in log
@@ -231,7 +232,7 @@ BREAKS: Breaks = [
 BREAKS_OF_THE_START: Breaks = [
     (broken_database, "metagame"),
     (other_gateway_key, "gateway"),
-    (dying_program, "game server"),  # and one in the evening
+    (dying_program, "game server"),  # and a fault during the session
 ]
 
 

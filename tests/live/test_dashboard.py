@@ -100,7 +100,8 @@ def test_only_an_admins_key_opens_the_page_and_nothing_keeps_it(
         expect(page.get_by_label("Account key")).to_be_visible()
         page.reload()
         expect(page.get_by_label("Account key")).to_be_visible()
-        page.context.add_cookies([stored])  # one that was taken before is of no use now
+        # a cookie that was copied before the sign-out is useless
+        page.context.add_cookies([stored])
         page.reload()
         expect(page.get_by_label("Account key")).to_be_visible()
 
@@ -156,14 +157,15 @@ def test_players_online_are_searched_by_name_and_place(browser: Browser, here: H
         expect(rows).to_contain_text("Dragonfly_77")
         search.fill("hunting")
         expect(rows).to_contain_text("Falk")
-        comes_online(here, 0, "cora_jamima")  # others move while the search has the focus
+        comes_online(here, 0, "cora_jamima")  # other players move while the search has the focus
         expect(rows).to_have_count(2)
         expect(search).to_be_focused()
         tab.picture("overview-search")
         search.fill("nobody")
         expect(tab.page.get_by_text("No player or place matches.")).to_be_visible()
-        search.evaluate("node => node.closest('.columns').remove()")  # as without a status
-        expect(search).to_have_value("nobody")  # the next update draws another field
+        # as if the server status were missing
+        search.evaluate("node => node.closest('.columns').remove()")
+        expect(search).to_have_value("nobody")  # the next update draws a new search field
 
 
 def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> None:
@@ -297,7 +299,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         lasts = tab.page.get_by_role("textbox", name="Duration")
         lasts.fill("a while")
         tab.page.get_by_role("textbox", name="Reason").fill("spam")
-        tab.confirm("Mute")  # what is typed stays there with what is wrong
+        tab.confirm("Mute")  # the dialog keeps the typed text and shows the error
         expect(tab.fault()).to_contain_text("'a while' is not a duration")
         tab.look_over("a mute that is refused", "dialog")
         lasts.fill("2h")
@@ -346,7 +348,7 @@ def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
         room = tab.page.get_by_role("listitem").filter(has_text="General")
         expect(room).to_contain_text("4 players")
         expect(room).to_contain_text("Ann_1, Bertram")
-        tab.go("Log")  # of a metagame that no stack runs, as with a unit for each service
+        tab.go("Log")  # the log of a metagame without a stack, as with one systemd unit per service
         expect(tab.page.get_by_text("The last lines of the metagame.")).to_be_visible()
         expect(tab.page.get_by_text("journalctl -u 'svc-*'")).to_be_visible()
         tab.page.get_by_label("Filter by text").fill("DashboardSession")
@@ -651,7 +653,8 @@ def test_colours_are_chosen_by_hand_and_stay(browser: Browser, here: Host) -> No
                 tab.check_fit(colours)
                 tab.look_over(f"{colours} by hand, {tab.look}")
             page.reload()
-            assert page.evaluate(GROUND) == ground  # at once, before a script has drawn anything
+            # immediately, before a script has drawn anything
+            assert page.evaluate(GROUND) == ground
             expect(page.locator("figure canvas")).to_have_count(6)
         second = page.context.new_page()
         second.goto(page.url)
@@ -740,12 +743,12 @@ def test_a_wide_screen_is_used_and_pages_open_by_keyboard(browser: Browser, here
 
 def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
-        for _ in range(2):  # the reads of an earlier session as well
+        for _ in range(2):  # also the reads of an earlier session
             tab.sign_in(here.key)
             tab.go("Accounts")
             tab.press("Sign out")
         tab.sign_in(here.key)
-        here.admin("GET", "DashboardSanctions")  # a tool with the key
+        here.admin("GET", "DashboardSanctions")  # a request by a tool that uses the key
         tab.go("Log")
         lines = tab.page.get_by_role("log")
         expect(lines).to_contain_text("GET /svc/api/DashboardSanctions")
@@ -807,7 +810,7 @@ def test_every_page_fits_names_its_controls_and_is_pictured(browser: Browser, he
         tab.sign_in(here.key)
         for name in PAGES:
             tab.go(name.capitalize())
-            if name == "log":  # at all of its lines axe would look for three seconds
+            if name == "log":  # axe would take three seconds for all lines of the log
                 page.get_by_label("Filter by text").fill("DashboardSession")
                 expect(page.get_by_role("log")).to_contain_text("DashboardSession")
                 expect(page.get_by_role("log")).not_to_contain_text("DashboardEvents")

@@ -44,7 +44,7 @@ READ = (
     "Guilds",
     "Log",
     "Bertram",
-)  # the last is an account
+)  # the last name is that of an account
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
         link.focus()
         with frozen(here):
             says_that_it_is_away(tab)
-            expect(link).to_be_focused()  # what was shown stays, and says how old it is
+            expect(link).to_be_focused()  # the page keeps its data, and shows how old the data is
             seconds = tab.page.locator("#away-since")
             before = seconds.inner_text()
             expect(seconds).not_to_have_text(before)
@@ -88,7 +88,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
         is_back(tab)
         expect(tab.page.get_by_role("table", name="Accounts")).to_contain_text("Bertram")
         open_account(tab, "Bertram")
-        with frozen(here):  # the page of one account says how old it is, as all others do
+        with frozen(here):  # the page of one account also shows how old its data is
             says_that_it_is_away(tab)
             expect(tab.fact("Role")).to_have_text("player")
         is_back(tab)
@@ -173,7 +173,8 @@ def test_a_page_without_a_stream_says_why_and_resumes(browser: Browser, here: Ho
         page.unroute(stream)
         expect(content.get_by_text("No live updates")).to_be_hidden()
         tab.go("Guilds")
-        page.evaluate(VISIBILITY, "hidden")  # a browser has only six connections to one server
+        # free a connection: a browser opens only six to one server
+        page.evaluate(VISIBILITY, "hidden")
         tab.requested.clear()
         tab.go("Moderation")
         tab.drawn()
@@ -255,7 +256,7 @@ def test_an_act_whose_answer_is_late_is_not_called_a_failure(browser: Browser, h
                 tab.answer(act, Reason="first")
                 expect(tab.page.locator("#says .bad")).to_contain_text(UNSURE, timeout=PATIENCE_MS)
                 says_that_it_is_away(tab)
-            is_back(tab)  # and the page says by itself what came of it
+            is_back(tab)  # and the page itself shows the result of the action
             eventually(partial(agree, tab, here, name, act), pause_s=SELDOM_S)
             tab.press(act)
             tab.answer(act, Reason="again")
@@ -280,13 +281,13 @@ def test_a_key_is_shown_though_its_dialog_is_closed_before_it_comes(
         with frozen(here):
             with tab.page.expect_request("**/DashboardOwnKey"):
                 tab.answer("Create", Key=player["key"])
-            # the only copy is in the answer: it is waited for longer than others
+            # the answer holds the only copy, so the page waits longer for this answer
             assert 35_000 in tab.page.evaluate("window.waits")
             for name in ("Cancel", "Create"):
                 expect(asks.get_by_role("button", name=name)).to_be_disabled()
             tab.page.keyboard.press("Escape")
             expect(asks).to_be_visible()
-            tab.page.keyboard.press("Escape")  # this one some browsers let through
+            tab.page.keyboard.press("Escape")  # some browsers close the dialog at the second Escape
             asks.evaluate_all("(all) => all.forEach((one) => one.close())")
             expect(asks).to_be_hidden()
         tab.told("The dashboard has a separate key now")
@@ -335,7 +336,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         tab.sign_in(here.key)
         open_account(tab, "Slow_Bye")
         tab.press("Delete")
-        tab.look_at_question()  # takes long, so not in the time of the download
+        tab.look_at_question()  # this takes long, so it is not done during the download
         with tab.page.expect_download(timeout=PATIENCE_MS) as got, frozen(here):
             tab.answer("Delete", Type="Slow_Bye")
             says_that_it_is_away(tab)
@@ -356,7 +357,7 @@ def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
         expect(tab.page.locator("#says .bad")).to_contain_text(UNSURE)
         got.value.save_as(tmp_path / "lost.json")
         assert json.loads((tmp_path / "lost.json").read_text())["account"] == "Lost_Bye"
-        tab.press("Export")  # nothing is handed out, and the page says so
+        tab.press("Export")  # the page offers no file, and reports this
         expect(tab.page.locator("#says .bad").last).to_contain_text("does not answer")
         here.service.start()
         is_back(tab)
@@ -385,7 +386,7 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
             for tab, name in shown:
                 stays(tab, name)
             moved, _ = shown[0]
-            for name in READ[1:-1]:  # another page is asked for, which cannot come
+            for name in READ[1:-1]:  # open another page, whose data cannot arrive
                 moved.choose(name)
                 expect(moved.page.get_by_role("heading", level=1)).to_have_text(name)
                 says_that_it_is_away(moved)
@@ -393,7 +394,7 @@ def test_every_page_stays_and_says_how_old_it_is(browser: Browser, here: Host) -
         for tab, name in shown:
             is_back(tab)
             expect(tab.page.get_by_role("heading", level=1)).to_have_text(name)
-            tab.drawn()  # which begins when the server is heard, and is over a little later
+            tab.drawn()  # drawing begins when the server answers, and ends a little later
         here.service.stop(signal.SIGKILL)
         for tab, name in shown:
             stays(tab, name)

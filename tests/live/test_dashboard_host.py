@@ -103,7 +103,8 @@ def test_a_channel_is_added_tested_changed_and_removed(
 
 
 def open_backups(tab: Visit, here: Host) -> None:
-    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")  # test_backup.py has the drill
+    # the drill is tested in test_backup.py
+    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")
     tab.sign_in(here.key)
     tab.go("Backups")
     tab.drawn()
@@ -170,7 +171,7 @@ def test_a_request_that_nobody_took_survives_a_reload(
         tab.go("Backups")
         stack = rolling.read_state(here.folder)
         assert stack is not None
-        os.kill(stack.pid, signal.SIGSTOP)  # a stopped process takes nothing
+        os.kill(stack.pid, signal.SIGSTOP)  # a suspended process reads nothing
         try:
             tab.press("Back up now")
             tab.answer("Back up")

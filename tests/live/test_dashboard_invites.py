@@ -78,4 +78,4 @@ def test_many_invites_are_made_and_printed_as_qr_codes(browser: Browser, here: H
         listed = here.admin("GET", "DashboardInvites")["invites"]
         codes = [invite["code"] for invite in listed if invite["note"] == "fair"]
         for code in codes[:4]:
-            assert text.count(code) == 2  # alone, and in its join string
+            assert text.count(code) == 2  # the sheet shows the code alone and in its join string

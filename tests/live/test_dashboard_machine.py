@@ -104,7 +104,7 @@ def test_a_game_server_is_started_stopped_and_begun_anew(
 ) -> None:
     here, _ = town
     with visit(browser, here) as tab:
-        tab.late("DashboardGameServers")  # what is said by then is shown by then
+        tab.late("DashboardGameServers")  # the page shows the change when it confirms the change
         tab.sign_in(here.key)
         tab.go("Game servers")
         before = city_of(here)
@@ -464,7 +464,8 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, deliveries = town
-    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")  # the evening is test_backup.py's
+    # the drill is tested in test_backup.py
+    (here.folder / "stack.env").write_text("BACKUP_DRILL=0\n")
     made = run("backup", "nightly", "--config", here.folder)
     assert made.returncode == 0, made.stderr
     file = yesterdays(here.folder)
@@ -506,7 +507,7 @@ def test_an_update_when_empty_is_begun_on_the_page(
         tab.told("New hunts are paused")
         eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
         ended = tab.page.get_by_role("button", name="Pause new hunts")
-        expect(ended).to_be_visible(timeout=60_000)  # and whoever is signed in stays so
+        expect(ended).to_be_visible(timeout=60_000)  # the browser session stays signed in
         expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)
         tab.go("Game servers")
         expect(row_of(tab, "city")).to_have_count(1)

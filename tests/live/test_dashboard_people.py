@@ -237,7 +237,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
         assert here.service.ask("POST", "/svc/api/DashboardKick", kick, head)[0] == 403
         tab.go("Audit")
         tries = page.get_by_role("row").filter(has_text="refused").filter(has_text="Hal_9")
-        expect(tries).to_have_count(1)  # that one, and none by reading
+        expect(tries).to_have_count(1)  # only that row: reading the page adds none
         expect(tries).to_contain_text("kick")
 
 
@@ -285,7 +285,7 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         expect(box.get_by_role("img")).to_be_visible()
         secret = box.locator(".join").inner_text()
         tab.picture("second-factor")
-        tab.look_at_question()  # before the code, which is right for half a minute
+        tab.look_at_question()  # checked before the code is made, which is valid for half a minute
         used = code_of(secret)
         tab.answer("Add", Key=key, Current=used)
         tab.told("From now on, signing in requires a code")
@@ -295,13 +295,13 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
             tab.press("Sign in")
             expect(tab.page.get_by_role("alert")).to_contain_text(replies)
         tab.page.get_by_label("Code from your authenticator app").fill(used)
-        tab.press("Sign in")  # one that was used opens nothing
+        tab.press("Sign in")  # a used code is rejected
         expect(tab.page.get_by_role("alert")).to_contain_text("Enter the code")
         fresh = code_of(secret, 1)  # a clock may be half a minute ahead
         tab.page.get_by_label("Code from your authenticator app").fill(fresh)
         tab.press("Sign in")
         expect(tab.page.locator("#who")).to_have_text("Careful (moderator)")
-        assert log_in(here, player["key"]) == 200  # it still plays
+        assert log_in(here, player["key"]) == 200  # the account can still play
         tab.press("My access")
         tab.confirm("Go back to the account key")
         tab.look_at_question()
@@ -366,7 +366,7 @@ def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
         tab.press("Announce")
         tab.answer("Announce", Text="soup")
         tab.told("Announced: soup")
-        here.admin("GET", "DashboardSanctions")  # as another who has the key
+        here.admin("GET", "DashboardSanctions")  # a request by somebody else who has the key
         tab.go("Log")
         replies = re.compile(r"POST /svc/api/DashboardAnnouncement .* page=([0-9a-f]{12})")
         expect(lines).to_contain_text(replies)

@@ -18,7 +18,7 @@ __all__ = ["browser", "here"]  # fixtures
 
 pytestmark = pytest.mark.live
 
-# whether the page names somebody, each time that it is drawn
+# records, each time the page is drawn, whether it names somebody
 WATCH = """(name) => {
     const place = document.querySelector('#content');
     window.named = [];
@@ -114,10 +114,11 @@ def test_what_was_done_is_said_when_the_page_shows_it(
         expect(tab.page.locator("#content .card").first).to_be_visible()
         with held(tab, reads):
             with tab.page.expect_request(lambda request: is_read(request, reads)):
-                act(tab)  # is done, and the list is on its way
+                act(tab)  # the action is done, and the list has been requested
             assert says not in tab.page.locator("#says").inner_text()
         tab.told(says)
-        assert shown in tab.page.locator("#content").inner_text()  # by then, without waiting
+        # the page already shows the change, so the test does not wait
+        assert shown in tab.page.locator("#content").inner_text()
 
 
 @proves("the dashboard says what was done when it shows it")
@@ -131,10 +132,10 @@ def test_what_was_done_is_said_though_the_list_cannot_be_read(browser: Browser, 
         unmute(tab)
         tab.told("Eve may chat again")
         expect(tab.page.locator("#says .bad")).to_have_count(0)
-        expect(tab.page.locator("#away")).to_be_visible()  # what is shown is old, and it is said
+        expect(tab.page.locator("#away")).to_be_visible()  # the page shows old data, and says so
         tab.page.unroute("**/DashboardSanctions")
         tab.page.unroute("**/DashboardEvents?*")
-        expect(row(tab, "Eve")).to_have_count(0)  # as soon as it is heard
+        expect(row(tab, "Eve")).to_have_count(0)  # as soon as the page receives the event
         expect(tab.page.locator("#away")).to_be_hidden()
 
 
@@ -159,12 +160,13 @@ def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) ->
         page.route("**/DashboardSanctions", keep)
         here.admin(
             "POST", "DashboardMute", {"Account": "Cleo"}
-        )  # which the page is told, and reads
+        )  # the page receives an event and reads the list again
         while not stored:
             page.wait_for_timeout(50)
         with page.expect_response("**/DashboardUnmute"):
             unmute(tab)
-        page.wait_for_timeout(1_000)  # in which a page without order would read and draw
+        # time in which a page that ignored the order would draw old data
+        page.wait_for_timeout(1_000)
         [(older, body)] = stored
         older.fulfill(body=body, content_type="application/json")
         tab.told("Eve may chat again")

@@ -115,7 +115,8 @@ def test_forty_hunts_come_and_go_and_leave_nothing(tmp_path: Path) -> None:
     with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-idle=0.1") as service:
         assert hand_out(service, HUNT)[0] == 200
         eventually(lambda: not servers(service) and not children(service))
-        before = open_files(service)  # with what the first launch of all opens and keeps
+        # including the files that the very first launch opens and keeps open
+        before = open_files(service)
         started = 0
         while started < 40:
             status, body = hand_out(service, HUNT)
@@ -149,7 +150,7 @@ def test_a_restarted_deploy_server_adopts_running_hunts(
         second = hand_out(service, HUNT)[1]["port"]
         assert second not in (city, hunt)
         assert answered(city) and answered(hunt)
-        os.kill(pids[0], signal.SIGTERM)  # an end is noticed, with the last words
+        os.kill(pids[0], signal.SIGTERM)  # the end is noticed, and the last output is kept
         eventually(lambda: len(servers(service)) == 2)
         service.stop()
         assert [is_dead(pid) for pid in pids] == [True, True]
@@ -194,7 +195,7 @@ def test_a_server_that_is_never_ready_is_not_handed_out(tmp_path: Path) -> None:
     with deploy(tmp_path, **environ) as service:
         status, body = hand_out(service, HUNT)
         assert status == 200
-        assert b"hello" in answered(body["port"])  # at once: it was ready
+        assert b"hello" in answered(body["port"])  # immediately, because the game server was ready
         assert list(proofs.iterdir()) == []
 
 

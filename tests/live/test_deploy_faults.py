@@ -138,9 +138,9 @@ def test_a_forked_server_is_adopted_when_its_launcher_was_killed(tmp_path: Path)
         [launcher] = children(service)
         service.stop(signal.SIGKILL)
         os.kill(launcher, signal.SIGKILL)
-        assert is_bound(port)  # what the launcher forked runs on
+        assert is_bound(port)  # the launcher's child process keeps running
         service.start()
-        assert hand_out(service, CITY)[0] == 200  # on the very port
+        assert hand_out(service, CITY)[0] == 200  # on the same port
         assert b"hello" in answered(port)
         assert "adopted city" in service.log
     assert not is_bound(port)
@@ -158,7 +158,7 @@ def test_what_a_dead_server_left_is_ended_at_the_next_start(tmp_path: Path) -> N
         os.kill(city, signal.SIGKILL)
         assert not is_dead(forked)
         service.start()
-        servers(service)  # it answers once it has tidied up
+        servers(service)  # the deploy server answers after it has killed leftover processes
         assert is_dead(forked)
         assert "which an earlier run left behind" in service.log
 
@@ -179,7 +179,8 @@ def test_a_program_that_cannot_run_or_ends_or_hangs_costs_no_port(tmp_path: Path
             assert hand_out(service, HUNT) == (500, {"error": "no_game_server"})
             eventually(lambda: not servers(service))
     with deploy(tmp_path, HUNT_WORKER="1", GAMESERVER_ARGS="-sim-hang") as service:
-        assert hand_out(service, HUNT)[0] == 200  # as soon as it is spawned
+        # the reply arrives as soon as the process is spawned
+        assert hand_out(service, HUNT)[0] == 200
         [pid] = children(service)
     assert is_dead(pid)
 

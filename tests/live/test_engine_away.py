@@ -119,7 +119,7 @@ def cut_off() -> Iterator[Away]:
 
 @define
 class Player:
-    """A player who sends requests with and without need of live state."""
+    """A player who sends requests, some of which need live state."""
 
     service: Service
     known: dict[str, str]
@@ -192,7 +192,7 @@ def test_only_live_state_is_refused_and_back_in_three_seconds(
             for _ in range(5):
                 assert ann.untouched() == well
                 assert set(ann.live().values()) == {(Unavailable.status, "1")}
-        assert watch.seconds < 15  # one deadline, and then nobody waits
+        assert watch.seconds < 15  # only one deadline passes; later requests fail immediately
         assert not heard(talker)
         away.come_back()
         with Watch() as watch:
@@ -250,4 +250,4 @@ def test_without_a_deadline_a_cut_off_engine_delays_players(tmp_path: Path) -> N
         ann.patience_s = 4.0
         with pytest.raises(TimeoutError):
             ann.live()
-        away.come_back()  # else its stop would wait, too
+        away.come_back()  # otherwise the metagame's stop would wait as well

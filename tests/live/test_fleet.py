@@ -57,7 +57,8 @@ def test_a_revoked_node_is_out_within_a_second(tmp_path: Path) -> None:
             sending.putrequest("POST", "/svc/node/orders")
             sending.putheader("Content-Length", "100000")
             sending.endheaders(b'{"done":[')
-            ask(idle, "POST", "/progression/UID-x")  # by its reply, both requests have arrived
+            # when this request is answered, both requests have arrived
+            ask(idle, "POST", "/progression/UID-x")
             host.fleet.revoke(NODE)
             began = time.monotonic()
             for wire in (idle, polling, sending):

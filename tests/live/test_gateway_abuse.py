@@ -22,9 +22,9 @@ from tests.support.watch import Watch
 
 pytestmark = pytest.mark.live
 CROWD = 2_048  # GATEWAY_MAX_CONNECTIONS as an owner gets it
-FILES = CROWD + 512  # descriptors of ours: one for each connection, and the rest
+FILES = CROWD + 512  # our descriptors: one for each connection, and some for other files
 GROWTH = 24 << 20  # bytes of memory that a whole flood may cost for good
-SOON_S, ENDED_S = 10.0, 20.0  # for an answer beside an abuse, and until the abuser is put out
+SOON_S, ENDED_S = 10.0, 20.0  # for an answer during the abuse, and until the abuser is disconnected
 SOMEBODY = "127.0.0.2"  # another address than the abuser's
 GET = b"GET /other HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
@@ -108,7 +108,7 @@ def test_silent_connections_are_bounded_and_closed(tmp_path: Path) -> None:
         assert is_served(host)
         before = memory_of(host.gateway)
         crowd = [held.enter_context(closing(arrive(host))) for _ in range(CROWD)]
-        assert is_served(host)  # one of the idle has given way
+        assert is_served(host)  # the gateway has closed one of the idle connections
         assert memory_of(host.gateway) - before < CROWD * 50 * 1024
         assert all_gone(crowd)
         assert is_served(host)
@@ -135,7 +135,7 @@ def test_a_flood_of_connections_from_one_address_is_limited(tmp_path: Path) -> N
         assert not is_served(host, "127.0.0.1")
         assert is_served(host)
         assert memory_of(host.gateway) - before < GROWTH
-    log = host.logs[0].read_text()  # it is written in batches, and all of it at the end
+    log = host.logs[0].read_text()  # the log is written in batches, and completely at the end
     assert "connect_rate" in log
     assert log.count("connection refused") < 20
 
@@ -205,7 +205,7 @@ def test_slow_senders_and_slow_readers_leave_room_for_others(tmp_path: Path) -> 
         for _ in range(20):
             reader = held.enter_context(host.secure())
             reader.sendall(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        for trickle in range(3):  # a byte now and then does not buy time
+        for trickle in range(3):  # reading a byte now and then does not extend the time limit
             assert is_served(host)
             for connection in slow[trickle::10]:
                 send(connection, b"x")

@@ -32,7 +32,7 @@ CAPABILITY = "0000000000000400"  # CAP_NET_BIND_SERVICE and nothing else
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    """Skip the tests where the user ``nobody`` may open low ports or cannot run twistd.
+    """Skip the tests if the user ``nobody`` may open low ports or cannot run twistd.
 
     The user cannot run twistd if, for example, the Python interpreter is in another user's home.
     """

@@ -82,7 +82,8 @@ def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
         gateways = two(stack, tmp_path, LIVE_URL=engine.url)
         assert passed(gateways, shared=True) == BURST
         engine.kill()
-        assert passed(gateways) == 0  # each knows what it knew; and both still answer
+        # each gateway keeps the limits that it knew, and both still answer
+        assert passed(gateways) == 0
 
 
 def test_without_the_engine_each_counts_by_itself(tmp_path: Path) -> None:

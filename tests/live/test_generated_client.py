@@ -21,7 +21,7 @@ from tests.support.pages import blocks
 from tests.support.processes import Service, free_port, metagame
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
-GENERATOR, PACKAGE = ".venv/bin/openapi-python-client ", "game_client"  # as the page has them
+GENERATOR, PACKAGE = ".venv/bin/openapi-python-client ", "game_client"  # as the page names them
 Come = Callable[[str], tuple[Any, str]]
 
 
@@ -62,7 +62,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     switches = {
         "STORE": "free",
         "MATCHMAKING_MODE": "DEPLOYSERVER",
-        "DEPLOYSERVER_URL": f"127.0.0.1:{free_port()}",  # nobody is there: nothing is started
+        # no deploy server listens there, so no game server is started
+        "DEPLOYSERVER_URL": f"127.0.0.1:{free_port()}",
     }
     with metagame(tmp_path_factory.mktemp("metagame"), **switches) as running:
         yield running
@@ -148,7 +149,8 @@ def test_it_makes_friends_and_is_online(player: Come) -> None:
     ask("friends_request", cleos_id, bobs_id, client=cleo)
     [friend] = ask("friends_listed", bobs_id, client=bob)
     assert friend.account_id == cleos_id
-    assert timedelta(0) <= datetime.now(UTC) - friend.created < timedelta(hours=1)  # a time
+    # the client has parsed this as a time
+    assert timedelta(0) <= datetime.now(UTC) - friend.created < timedelta(hours=1)
     ask("presence_beat", client=bob, shape="Heartbeat")
     assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)
 
@@ -224,5 +226,6 @@ def test_a_refusal_without_a_body_is_no_fault_of_its_client(player: Come) -> Non
     old = {"shape": "CharacterSave", "update_version": character.update_version, "data": "{}"}
     got = refused("characters_save", client=gil, character_id=character.id, **old)
     assert got == (409, None)
-    assert refused("passports_hunter", client=gil) == (401, None)  # by token, not by key
+    # this operation accepts a key, but no token
+    assert refused("passports_hunter", client=gil) == (401, None)
     assert refused("status_voice", client=gil) == (404, None)

@@ -33,7 +33,7 @@ def test_the_event_loop_is_measured_and_shown_to_prometheus(service: Beside) -> 
 
 @proves("GET DashboardFigures")
 def test_counts_are_written_at_the_stop_and_read_at_the_start(tmp_path: Path) -> None:
-    # why a process: two services, one after the other, on the files that the first left
+    # a process is needed because a second service uses the files of the first
     counted = []
     for requests in (3, 4):
         with metagame(tmp_path, BACKEND_HEALTH="1") as service:

@@ -62,7 +62,7 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
         tab.picture("4-download")
         tab.download()
         tab.reads("Hunt on Friday")
-        tab.press("Play")  # and nothing typed: the owner has named the program
+        tab.press("Play")  # the player types nothing, because the owner has named the program
         tab.reads(f"You are playing as Bo_{look}")
         deliveries = (tab.game / PROGRAM).with_name("played.json")
         eventually(deliveries.exists)
@@ -111,7 +111,7 @@ def test_what_goes_wrong_on_the_way_in_is_told(
         tab.picture("14-name-free")
         tab.press("Make my account")
         expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-        tab.press("+ Another host")  # in the private network, which tells it without an invite
+        tab.press("+ Another host")  # a host in the private network can be added without an invite
         port = value(host, "metagame", "PORT")
         tab.join(f"svc://join?v=1&host=127.0.0.1&port={port}&code=ABCD-EFGH&name=Beside")
         tab.press("Go on")
@@ -140,7 +140,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
         [(late, body)] = stored
         late.fulfill(body=body, content_type="application/json")
         tab.rounds()
-        expect(name).to_have_value("Late_1")  # and not drawn anew, empty
+        expect(name).to_have_value("Late_1")  # the field was not redrawn empty
         tab.press("Make my account")
         expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
 
@@ -193,10 +193,10 @@ def test_a_page_of_another_origin_gets_and_does_nothing(browser: Browser, tmp_pa
             ):
                 page.evaluate(POSTING, [own + path, json.dumps(reply)])
         log = (tmp_path / "launcher/state/launcher.log").read_text()
-        # all three of the site's came here; of the other page the browser may keep them
+        # all three requests of the site arrived; the browser may block the other page's
         assert log.count("refused a request from outside the page: origin") >= 3
         assert not hosts.exists()
-        page.goto(link)  # whose token nobody has used up
+        page.goto(link)  # the link's token has not been used up
         expect(page.get_by_label("Your invite")).to_be_visible()
         made.close()
 

@@ -90,7 +90,7 @@ def test_one_of_two_launchers_started_together_runs(tmp_path: Path) -> None:
     home.mkdir()
     names = ("Friday Hunts", "Sunday Hunts")
     invites = [invite_text(name=name, host=f"{name[:3].lower()}.example.org") for name in names]
-    for killed in (False, True):  # the second time, after a launcher that left its files behind
+    for killed in (False, True):  # the second time, a killed launcher has left its files behind
         command = [LAUNCHER, "--key-file", "--no-links", "--print-link"]
         started = [
             subprocess.Popen([*command, invite], env=environ_of(home), cwd=home)
@@ -168,7 +168,7 @@ def test_links_are_registered_at_the_first_start_and_undone_by_remove(tmp_path: 
     assert "no longer open the launcher" in said_by(home, "remove")
     assert not desktop_file.exists()
     chosen.unlink()
-    with launching(home, "--no-browser"):  # what was undone stays so
+    with launching(home, "--no-browser"):  # a removed registration stays removed
         eventually(lambda: "Type help" in (home / "said").read_text())
     assert not chosen.exists()
     assert not desktop_file.exists()

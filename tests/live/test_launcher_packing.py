@@ -102,7 +102,7 @@ def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
 def test_the_file_holds_binaries_for_each_python_and_system(
     built: tuple[Path, Path],
 ) -> None:
-    """An earlier file did not run on Windows or with a Python newer than the builder's."""
+    """An earlier file did not run on Windows, or with a Python newer than that of the build."""
     with zipfile.ZipFile(built[1]) as packed:
         names = {entry.removeprefix("site-packages/") for entry in packed.namelist()}
     for library in (
@@ -163,7 +163,7 @@ def plain_python(folder: Path) -> str:
 def by_wheel(wheel: Path, folder: Path) -> str:
     """Install the wheel into a new environment, as ``pipx install`` does, and return its program.
 
-    The dependencies come in their pinned versions. ``pip check`` fails if one is missing.
+    The dependencies come in their pinned versions. ``pip check`` fails if a dependency is missing.
     """
     python = plain_python(folder)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
@@ -267,7 +267,7 @@ def test_menu_entry_works_after_the_downloaded_file_is_deleted(
         eventually(entry.exists)
         eventually(lambda: (home / "icons/hicolor/scalable/apps/svc-launcher.svg").exists())
         download.unlink()
-        assert starts(entry_command(), 2).wait(PATIENCE_S) == 0  # handed to the one that runs
+        assert starts(entry_command(), 2).wait(PATIENCE_S) == 0  # passed on to the running launcher
         hosts = home / "state" / "hosts.json"
         assert json.loads(hosts.read_text())["hosts"][0]["name"] == "Friday Hunts"
         running.terminate()

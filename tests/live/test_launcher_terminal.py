@@ -55,7 +55,7 @@ class TypedAt:
         os.write(self.master, keys.encode())
 
     def shows(self, text: str) -> None:
-        """Wait until the launcher has printed ``text`` since the last keys."""
+        """Wait until the launcher has printed ``text`` since the last keystrokes."""
         eventually(lambda: text in self._read())
 
     def _read(self) -> str:

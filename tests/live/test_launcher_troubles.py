@@ -38,7 +38,7 @@ __all__ = ["browser", "host", "system"]  # fixtures
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("system")]
 
-SLOWLY = 0.1  # MB a second, with which no download is over before the test lets it go
+SLOWLY = 0.1  # MB per second: no download ends before the test allows it
 
 
 # slow: 50 s: six megabytes on a slow line, cut and mended
@@ -49,7 +49,7 @@ def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Pa
         with visit(browser, tmp_path, "light", through) as tab:
             tab.register("Cut_1")
             expect(tab.page.get_by_role("button", name=re.compile("^Download"))).to_be_visible()
-            line.rest_s = 0.5  # for six megabytes that is most of a minute
+            line.rest_s = 0.5  # with this pause, six megabytes take most of a minute
             tab.press(re.compile("^Download"))
             expect(tab.page.locator(".bar p")).to_contain_text("a second")
             line.cut()

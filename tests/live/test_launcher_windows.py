@@ -58,7 +58,7 @@ def test_the_zip_is_one_small_folder() -> None:
 
 
 def test_both_programs_have_icon_version_and_product_name() -> None:
-    """A program of subsystem 2 opens no console, one of subsystem 3 opens a console."""
+    """A program of subsystem 2 opens no console, and a program of subsystem 3 opens a console."""
     icon = (ROOT / "packaging" / "windows" / "svc-launcher.ico").read_bytes()
     _, _, count = struct.unpack_from("<3H", icon)
     images = [struct.unpack_from("<2I", icon, 6 + 16 * number + 8) for number in range(count)]

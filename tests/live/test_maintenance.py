@@ -51,7 +51,7 @@ def guard(folder: Path) -> None:
 
 
 def cities(folder: Path) -> list[int]:
-    """Return the pid of every started city server named in the log, which lags a little."""
+    """Return the pid of every started city server that the log names; the log lags a little."""
     return [int(pid) for pid in re.findall(r"started city \S+ pid (\d+)", said(folder))]
 
 
@@ -65,7 +65,7 @@ def leave(port: int) -> None:
                 wire.sendto(word, ("127.0.0.1", port))
                 try:
                     return bool(wire.recv(2048))
-                except (TimeoutError, ConnectionRefusedError):  # it is still starting
+                except (TimeoutError, ConnectionRefusedError):  # the service is still starting
                     return False
 
             eventually(answered)
@@ -84,7 +84,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         for entry in (ann, *others):
             assert town.join(entry, READY) == 200
         hunting = eventually(lambda: town.status(ann).get("serverInfo"))
-        assert town.join(bob, HUNT) == 200  # he waits for others
+        assert town.join(bob, HUNT) == 200  # Bob waits for other players
         ran = svcctl("update", "when-empty", "--config", folder, "--json")
         assert ran.status == 0, ran.err
         assert (ran.data["drain"]["then"], ran.data["hunts"]) == ("restart", 1)
@@ -96,7 +96,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_ones(tmp_path: Path) 
         eventually(lambda: said(folder).count("stack ready: ") == 2)
         after = rolling.read_state(folder)
         assert after is not None and after.begun > before.begun
-        assert after.pid == process.pid  # systemd, or a container, sees one process
+        assert after.pid == process.pid  # systemd or a container still sees the same process
         assert town.join(cleo, HUNT) == 200
         ran = svcctl("drain", "on", "--then", "stop", "--config", folder, "--json")
         assert ran.status == 0, ran.err
@@ -177,7 +177,7 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
         eventually(lambda: beats("but its players still send heartbeats"))
-        assert not beats("and is killed")  # so it has another ten seconds from here on
+        assert not beats("and is killed")  # so the game server has another ten seconds from now on
         os.kill(pid, 0)
         eventually(lambda: "has read nothing for 10 s and is killed" in said(folder))
         deliveries = said(folder)
@@ -187,7 +187,7 @@ def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path)
         eventually(lambda: len(cities(folder)) == 2)
 
 
-# why a process: it is killed
+# a process is needed because the test kills the metagame
 @proves("maintenance mode outlives a crash")
 def test_maintenance_mode_survives_a_kill_and_stays_off_later(tmp_path: Path) -> None:
     with host(tmp_path / "host") as here:

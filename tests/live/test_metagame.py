@@ -183,7 +183,8 @@ def test_a_bad_setting_ends_the_start_with_one_line(
 ) -> None:
     for name, value in metagame_environ(tmp_path, free_port(), **environ).items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit) as ended:  # with a text: Python writes it, and status 1
+    # with a text, which Python prints, and the exit status 1
+    with pytest.raises(SystemExit) as ended:
         Options().parseOptions([])
     assert str(ended.value.code).startswith("svc-metagame: ")
     assert word in str(ended.value.code)
@@ -278,7 +279,7 @@ def test_a_graceful_stop_is_quick_and_clean(tmp_path: Path) -> None:
     with metagame(tmp_path) as service:
         idle = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE_S)
         register(service, "Ann_1")
-        assert service.stop() in (0, -signal.SIGTERM)  # twistd hands the signal on
+        assert service.stop() in (0, -signal.SIGTERM)  # twistd ends itself with the same signal
         idle.close()
         assert "Traceback" not in service.log
 

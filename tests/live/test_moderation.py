@@ -85,7 +85,8 @@ def say(talker: Talker, text: str, line: str = "m") -> None:
 @proves("svcctl mute, unmute, kick", "a muted player's lines")
 def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
     chat = free_port()
-    often = {"CHAT_MESSAGE_RATE": "60,60"}  # what is refused here is refused for the mute
+    # high, so that lines are refused only because of the mute
+    often = {"CHAT_MESSAGE_RATE": "60,60"}
     with metagame(tmp_path, CHAT="1", CHAT_PORT=str(chat), **often) as service:
         eventually(lambda: "chat: listening on" in service.log)
         ann, bob = register(service, "Ann_1"), register(service, "Bob_1")
@@ -148,7 +149,7 @@ def test_a_kick_or_ban_holds_at_once_and_ends_the_chat(service: Beside) -> None:
         assert _status(service, player) == 200
         does(act)
         assert _status(service, player) == 401
-        with service.still():  # what the chat said was sent before that answer
+        with service.still():  # the chat had sent its lines before that answer
             assert "not-authorized" in talker.hear("stream:error")
             assert talker.hear("<close") == serialize(stanza.CLOSE)
         talker.wire.close()
@@ -180,7 +181,7 @@ def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -
         talker.join("General")
         talkers.append(talker)
 
-    def muted() -> bool:  # where a player logs in from is noted behind the answer
+    def muted() -> bool:  # the player's address is stored only after the answer
         ran = svcctl("mute", "Loud_1", "--addresses", "--json", "--env-file", file)
         assert ran.status == 0, ran.err
         return bool(ran.data["sanction"]["networks"] == ["2001:db8:5:2::/64"])
@@ -219,7 +220,7 @@ def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) ->
         for player, name in ((bob, "Bob_1"), (cleo, "Cleo"))
     ]
 
-    def banned() -> bool:  # where Ann logs in from is noted behind her answer
+    def banned() -> bool:  # Ann's address is stored only after her answer
         ran = svcctl("ban", "Ann_1", "--addresses", "--json", "--env-file", file)
         assert ran.status == 0, ran.err
         return bool(ran.data["sanction"]["networks"] == ["2001:db8:1:2::/64"])

@@ -46,7 +46,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
         if name != "stack":
             change(folder, name, "METRICS_PORT", str(port))
     with ExitStack() as running:
-        with pytest.MonkeyPatch.context() as environ:  # the stack's own; a child sees its file
+        # the stack's own environment; a child process sees only its env file
+        with pytest.MonkeyPatch.context() as environ:
             environ.setenv("METRICS_PORT", str(ports["stack"]))
             running.enter_context(stack(folder, "--json"))
         eventually(lambda: "stack ready: " in said(folder), 90)
@@ -83,7 +84,7 @@ def test_every_figure_and_label_of_the_board_is_on_a_page(
 ) -> None:
     folder, ports = host
     statuses = wrong_log_ins(int(value(folder, "gateway", "GATEWAY_PORT")))
-    assert {400, 429} <= set(statuses)  # one label of each kind has something to count
+    assert {400, 429} <= set(statuses)  # so that one label of each kind has a count
     shown: dict[str, set[str]] = {}
     for port in ports.values():
         for name, labels in on_page(scrape(port)):
@@ -146,7 +147,7 @@ def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -
 @proves("NODE_ENV=production: JSON logs")
 def test_with_json_every_line_is_json_of_one_schema(host: tuple[Path, dict[str, int]]) -> None:
     folder, _ = host
-    whole, _, _ = said(folder).rpartition("\n")  # the last one may come yet
+    whole, _, _ = said(folder).rpartition("\n")  # the last line may be incomplete
     lines = [json.loads(line) for line in whole.splitlines()]
     assert {entry["service"] for entry in lines} == set(OWN)
     for line in lines:

@@ -11,12 +11,12 @@ from tests.live import parity
 from tests.support.postgres import fresh_database
 
 pytestmark = pytest.mark.live
-AT_LEAST = 1_000  # tests: fewer, and files that ask for a database are left out
+AT_LEAST = 1_000  # fewer tests would mean that files with database tests are left out
 
 
 # slow: 120 s: every feature test once more, on a server that answers over a socket
 def test_every_feature_test_holds_on_postgresql() -> None:
-    fresh_database()  # skips where there is no PostgreSQL, and counts as required
+    fresh_database()  # skips the test if PostgreSQL is missing, unless the run requires it
     status, body = parity.run()
     verdict = body.splitlines()[-1]
     assert status == 0, body[-8000:]

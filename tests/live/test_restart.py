@@ -87,7 +87,7 @@ class Traffic:
                 reply = line.getresponse()
                 reply.read()
                 self.answers[f"{method} {reply.status}"] += 1
-            except (OSError, HTTPException) as why:  # half an answer counts as none
+            except (OSError, HTTPException) as why:  # an incomplete answer counts as no answer
                 self.answers[f"{method} {type(why).__name__}"] += 1
                 line.close()
             self.slowest = max(self.slowest, time.monotonic() - began)
@@ -106,7 +106,7 @@ def gateway_environ(folder: Path, metagames: list[int], **more: str) -> tuple[in
         "GATEWAY_SECRET": SECRET,
         "GATEWAY_METAGAME_URL": ",".join(f"http://127.0.0.1:{entry}" for entry in metagames),
         "GATEWAY_ALLOWLIST": "0",
-        "GATEWAY_PARK_MS": "30000",  # a start takes long on a busy machine
+        "GATEWAY_PARK_MS": "30000",  # because a start takes long on a busy machine
         "GATEWAY_RATE_GENERAL": "100000,1000000",
         **more,
     }

@@ -15,7 +15,7 @@ from tests.support.isolates import isolates
 pytestmark = pytest.mark.live
 
 API = "/svc/api"
-# each process of these tests has live state of its own: a mode set at run time counts in one alone
+# each process has its own live state, so a mode set at run time affects only one
 on_two_metagames_for_codes = partial(on_two_metagames, REGISTRATION_MODE="INVITECODE")
 
 
@@ -175,7 +175,7 @@ async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
         )
         good = [at for at, (status, _) in enumerate(replies) if status == 200]
         assert len(good) == 1, (number, replies)
-        if good == [1]:  # the first owner is none any more; as it was before
+        if good == [1]:  # the first owner has lost the role; restore it
             owner = {"Account": "Owner", "Role": "owner"}
             ask = both.services[0].ask("POST", f"{API}/DashboardRole", owner, theirs)
             assert (await ask)[0] == 200
@@ -235,7 +235,7 @@ async def test_of_two_changes_of_a_setting_both_processes_use_one(both: Both) ->
 @isolates("accounts/audit: with_file")
 @on_two_metagames
 async def test_of_two_changes_of_one_schedule_the_second_is_refused(both: Both) -> None:
-    """Both metagames have the same folder, and both requests come from a page opened before."""
+    """Both metagames have the same folder, and both requests come from an outdated page."""
     schedule = (await both.good("GET", f"{API}/DashboardBackups"))["schedule"]
     for number in range(4 * ROUNDS):
         replies = await at_once(

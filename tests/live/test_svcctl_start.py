@@ -16,9 +16,9 @@ from tests.support.proves import proves
 pytestmark = pytest.mark.live
 
 HEAVY = ("sqlalchemy", "alembic", "cryptography", "autobahn", "twisted.internet", "segno")
-AT_MOST_S = 0.25  # of processor time: the machine may be busy
-AT_MOST_TIMES = 12  # what a bare interpreter takes: the machine may be slow
-RUNS = 5  # of which the quickest counts
+AT_MOST_S = 0.25  # seconds of CPU time, because the machine may be busy
+AT_MOST_TIMES = 12  # times the CPU time of a bare interpreter, because the machine may be slow
+RUNS = 5  # only the fastest run counts
 
 USED = """
 used = resource.getrusage(resource.RUSAGE_SELF)

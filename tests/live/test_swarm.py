@@ -141,7 +141,7 @@ def test_game_servers_of_a_cut_off_node_stop(tmp_path: Path, machine: SwarmMachi
         before = host.deploy.looks
         run(machine, "--label", f"{HOST}=127.0.0.1:61001")
         eventually(lambda: host.deploy.looks > before)
-        run(machine)  # not ours
+        run(machine)  # a container that is not the deploy server's
         assert len(names(machine)) == 2
         freeze(host, signal.SIGSTOP)
         began = time.monotonic()

@@ -84,7 +84,7 @@ def test_two_hosts_run_on_one_machine(tmp_path: Path) -> None:
             subprocess.Popen([*words, str(tmp_path / str(base))], stdout=subprocess.PIPE, text=True)
             for base in sorted(bases[:2])
         ]
-        for evening in evenings:  # at the same time, each with its host's relay port
+        for evening in evenings:  # both run at the same time, each with its own host's relay port
             output, _ = evening.communicate(timeout=PATIENCE_S)
             assert evening.returncode == 0, output
         words = ["up", str(tmp_path / "third"), "--yes", "--public-host", "127.0.0.1"]

@@ -122,7 +122,7 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
         people = [talker for _, talker in talkers(stack, both, ports, 4)]
         for talker in people:
             assert 'code="110"' in talker.join("City-1")
-        with frozen(both):  # else a quick machine may be done with each before the next
+        with frozen(both):  # otherwise a fast machine may finish each line before the next one
             for number in range(lines):
                 for talker in people:
                     talker.say("City-1", f"line {number}")
@@ -219,7 +219,8 @@ def test_the_rules_of_an_account_hold_across_processes(tmp_path: Path) -> None:
             stack.callback(talker.wire.close)
             seats.append(talker.log_in(ann["token"]))
         seats[0].hear("<close")
-        seats[2].whisper(register(both.first, "Bob_1")["id"], "to nobody")  # it is still there
+        # the connection still exists
+        seats[2].whisper(register(both.first, "Bob_1")["id"], "to nobody")
 
 
 AT_MOST_S = 15.0

@@ -71,7 +71,8 @@ def heard(folder: Path, change: str = "") -> list[str]:
             if number == LINES // 2:
                 eventually(lambda: LOST in second.log)
             say(f"line {number}")
-        eventually(lambda: both_lost(second))  # one that lives would hear what is on its way yet
+        # a live connection would still receive lines in transit
+        eventually(lambda: both_lost(second))
         proxy.mend()
         eventually(lambda: both_back(second))
         say("the last")
@@ -137,7 +138,7 @@ def heard_anew(folder: Path, change: str = "") -> list[str]:
         engine.kill()
         eventually(lambda: LOST in first.log)
         engine.start()
-        eventually(lambda: MISSED in first.log)  # it listens, and has read that there is nothing
+        eventually(lambda: MISSED in first.log)  # the worker listens, and has found no missed lines
         say("early")
         say("next")
         assert not both_back(second)

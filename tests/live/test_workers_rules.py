@@ -46,7 +46,8 @@ def test_sessions_that_one_worker_ends_are_over_at_the_other_at_once(tmp_path: P
             kick = "/svc/api/DashboardKick", {"Account": "Player_1"}
             status, body = both.first.ask("POST", *kick, owner)
             assert status == 200, body
-            assert status_of(both.second, bob) == 401  # told before the kick was answered
+            # the other worker was notified before the kick was answered
+            assert status_of(both.second, bob) == 401
             assert "not-authorized" in bobs.hear("stream:error")
         assert watch.seconds < AT_MOST_S
         assert status_of(both.first, bob) == 401
@@ -112,7 +113,7 @@ def test_owners_see_and_reach_the_players_of_every_worker(tmp_path: Path) -> Non
         assert svcctl("announce", "Hunt night", "--env-file", file).status == 0
         for _, item in result:
             assert "Hunt night" in item.hear("<body>")
-        for service in (both.first, both.second):  # each has read it by itself
+        for service in (both.first, both.second):  # each worker has read the announcement by itself
             eventually(lambda s=service: b"Hunt night" in s.ask("GET", "/svc-status")[1])
         for number, (_, item) in enumerate(result):
             item.say("City-1", f"line {number}")
@@ -133,7 +134,7 @@ def test_a_new_name_shows_at_every_worker_at_once(tmp_path: Path) -> None:
             return body
 
         for service in (both.first, both.second):
-            assert b"Ann_1" in shown(service)  # and is kept there from now on
+            assert b"Ann_1" in shown(service)  # and each worker caches the account from now on
         request = {"UserId": ann["id"], "NewUsername": "Ada_1"}
         assert both.first.ask("POST", "/svc/api/RenameUser", request, key)[0] == 200
         for service in (both.first, both.second):

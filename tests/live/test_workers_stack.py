@@ -91,7 +91,7 @@ def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
             pids, starts = host.workers(), host.starts()
             assert len(pids) == len(WORKERS)
             os.kill(pids[victim], signal.SIGKILL)
-            # what was waiting at its sockets is lost with it, until the last of its threads is gone
+            # requests in its sockets are lost until the last of its threads has ended
             eventually(lambda pid=pids[victim]: not Path(f"/proc/{pid}").exists())
             # the owner, the content server (with keys that it has not seen) and game servers
             assert statuses(host.usual, "/svc/api/BackendHealth", owner) == {200}

@@ -25,7 +25,7 @@ STEPS = (
 )
 """Each is a part of the page, and a row of its table."""
 
-MOST = 4.0  # times as long as the page says: the machine of a test may be busy
+MOST = 4.0  # times the duration on the page, because the test's machine may be busy
 GRACE_S = 20.0
 
 _ROW = re.compile(r"(?m)^(\| .*\]\(#([a-z-]+)\).* \| )(\d+) s \|$")

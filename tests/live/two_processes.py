@@ -102,7 +102,7 @@ def statuses(replies: Sequence[Said]) -> list[int]:
 
 
 def on_two_metagames(test: Callable[[Both], Awaitable[None]], **more: str) -> Callable[[Path], Any]:
-    """Run the test on its own two metagames; ``more`` holds settings."""
+    """Run the test on its own two metagames; ``more`` holds further settings."""
 
     async def run(tmp_path: Path) -> None:
         url = fresh_database()

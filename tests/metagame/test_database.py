@@ -39,7 +39,7 @@ class NewDatabaseTests(SynchronousTestCase):
             self.assertIn(f"made a new, empty database: {file}. ", reply)
             self.assertIn("svcctl db restore FILE", reply)
             self.assertEqual(self.start(), [])
-            file.unlink()  # it is lost
+            file.unlink()  # the database is lost
 
     def test_no_start_while_a_restore_holds_the_database(self) -> None:
         url = make_url(f"sqlite:///{self.folder.resolve() / 'svc.db'}")

@@ -39,7 +39,8 @@ class HostileTests(SynchronousTestCase):
         request = HttpRequest(row.method, path.encode(), QUERY, sent, "127.0.0.1", body)
         answer: Any = self.game.door.answer  # an Answer, or a Deferred of one
         reply: Answer = self.successResultOf(maybeDeferred(answer, request))
-        away = reply.status == 503 and "no_deploy" in str(reply.body)  # there is none here
+        # there is no deploy server in this test
+        away = reply.status == 503 and "no_deploy" in str(reply.body)
         self.assertTrue(reply.status < 500 or away, (row.name, segment, reply.body))
 
     @proves("never an unexpected 500, whatever is sent")

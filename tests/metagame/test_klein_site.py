@@ -20,7 +20,7 @@ from tests.support.browser import Browser, Page
 from tests.support.examples import EXAMPLES
 from tests.support.game import GAME_SERVER_KEY, Game, Player
 
-# what a site of twisted.web, or a connection, adds or leaves out by itself
+# headers that twisted.web or a connection adds or omits by itself
 OWN = {"date", "server", "content-length", "connection", "transfer-encoding"}
 
 

@@ -41,7 +41,7 @@ class BadValueTests(SynchronousTestCase):
             [line] = warnings(**{name: value})
             self.assertTrue(line.startswith(f"{name} must be "), line)
             self.assertTrue(line.endswith("; using the default"), line)
-            if len(value) > 3:  # shorter ones may stand in the cure
+            if len(value) > 3:  # shorter values may occur in the advice
                 self.assertNotIn(value, line)
         self.assertEqual(settings(PROGRESSION_MODE="odd").progression_mode, "real")
         self.assertEqual(settings(PROGRESSION_GRANT_CAP="-1").progression_grant_cap, 5000)

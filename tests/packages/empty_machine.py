@@ -52,7 +52,7 @@ def installed(system: System) -> float:
     begun = time.monotonic()
     for block in install_blocks():
         if "root" in block.needs.split(", "):
-            system.run("sh", "-ec", block.text.replace("sudo ", ""))  # it has none
+            system.run("sh", "-ec", block.text.replace("sudo ", ""))  # the system has no sudo
         else:
             system.run(*as_owner("sh", "-ec", f"cd\n{block.text}"))
     return time.monotonic() - begun

@@ -31,12 +31,12 @@ def database() -> str:
         'chmod 0755 "$1"/usr/local/bin/start',
     ]
     words = ["--user", "postgres", "--entrypoint", '["/usr/local/bin/start"]', "--volume", folder]
-    words += ["--stop-signal", "SIGINT"]  # by SIGTERM it would wait for its last caller
+    words += ["--stop-signal", "SIGINT"]  # at SIGTERM, PostgreSQL would wait for its last client
     return _image("svc-test-postgresql", "postgresql", hooks, words, DATABASE)
 
 
 def live() -> str:
-    """Build an image of Redis whose programs have the names of Valkey's."""
+    """Build an image of Redis whose programs have the names of Valkey's programs."""
     hooks = [
         'ln -s redis-server "$1"/usr/bin/valkey-server',
         'chroot "$1" install -d -o redis /data',
@@ -45,7 +45,8 @@ def live() -> str:
     words = ["--user", "redis", "--workingdir", "/data", "--volume", "/data"]
     words += ["--entrypoint", '["/usr/local/bin/start"]']
     hooks.append('chmod 0755 "$1"/usr/local/bin/start')
-    hooks.append('ln -s start "$1"/usr/local/bin/docker-entrypoint.sh')  # as Valkey's calls it
+    # the name that Valkey's image uses
+    hooks.append('ln -s start "$1"/usr/local/bin/docker-entrypoint.sh')
     return _image("svc-test-live", "redis-server", hooks, words, start)
 
 

@@ -19,7 +19,7 @@ def loaded(archive: Path) -> Iterator[str]:
     try:
         yield name
     finally:
-        run("podman", "rmi", name)  # not by force, which would remove containers, too
+        run("podman", "rmi", name)  # without --force, which would also remove containers
 
 
 @contextmanager

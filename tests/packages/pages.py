@@ -37,7 +37,7 @@ def paste(text: str, folder: Path) -> str:
     ran = subprocess.run(
         ["bash", "-c", text],
         cwd=folder,
-        # podman-compose says what it runs before that says anything
+        # so that podman-compose prints each command before the command's output
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

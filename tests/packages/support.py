@@ -20,12 +20,13 @@ ROOT = Path(__file__).parents[2]
 PATIENCE_S = 900
 LONGEST_BUILD_S = 3600
 EARLIER = Path(__file__).parent / "data" / "svcserver-0.1.0-py3-none-any.whl"
-ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")  # how this machine reaches Python's
+# settings with which this machine reaches Python's archive
+ARCHIVE = ("PIP_INDEX_URL", "PIP_CERT", "PIP_DEFAULT_TIMEOUT")
 STACK_IS_READY = r"gateway.*\bready\b"  # the last of its components
 
 
 def need_everything() -> None:
-    """Skip the test unless root runs it on the right Debian with all tools for a release."""
+    """Skip the test unless root runs it on the required Debian with all tools for a release."""
     if codename() != SUITE:
         raise requirements.skip("packages", f"a release is made on Debian's {SUITE} alone")
     missing = [package for program, package in RELEASING.items() if shutil.which(program) is None]

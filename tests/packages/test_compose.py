@@ -78,12 +78,12 @@ def host(machine: dict[str, str], release: Path, tmp_path: Path) -> Iterator[Com
         env.writelines(f"{name}={value}\n" for name, value in machine.items())
     first = block(PAGE, f"podman load -i {ARCHIVE}\npodman-compose up", {ARCHIVE: str(archive)})
     start, up, look = first.partition("podman-compose up -d\n")
-    with images.name_kept(archive):  # the page loads it by the name that its owner knows
+    with images.name_kept(archive):  # the page loads the image by its usual name
         try:
             output = paste(start + up, folder)
             ended = set(re.findall(r"(?m)^exit code: (\d+)$", output))
             assert ended == {"0"}, output  # the ports are free
-            ready(times=1)  # it may begin anew until its database has been made
+            ready(times=1)  # the container may restart until its database exists
             output += paste(look, folder)
             assert went_well(output), output
             assert made.password not in output
@@ -105,7 +105,8 @@ def test_two_metagames_play_and_keep_everything_over_a_restart(
     joined = outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")
     assert joined.port == PORT
     inside("sh", "-c", "echo ALLOWLIST_ALLOW_PRIVATE=1 >> /data/allowlist.env")
-    inside("sed", "-i", "s/^MY_IP=.*/MY_IP=/", "/data/deploy.env")  # as of a name unknown there
+    # as if the container did not know the host's name
+    inside("sed", "-i", "s/^MY_IP=.*/MY_IP=/", "/data/deploy.env")
     host.paste("MY_IP=", {"203.0.113.10": "127.0.0.1"})
     ready(times=2)
     assert "all went well" in inside("svcctl", "play", "--keep", "--config", "/data")
@@ -122,8 +123,9 @@ def test_two_metagames_play_and_keep_everything_over_a_restart(
 # slow: a backup is restored and played on
 @proves("svcctl backup now|list|prove|restore")
 def test_nightly_backup_of_postgresql_is_made_and_proven(host: Compose) -> None:
-    run("podman", "healthcheck", "run", f"{PROJECT}_database_1")  # what docker waits for
-    # what the stack starts at BACKUP_AT, in its user's place: a root that nobody can write to
+    # Docker waits for this health check
+    run("podman", "healthcheck", "run", f"{PROJECT}_database_1")
+    # the command that the stack starts at BACKUP_AT, here on a read-only root
     output = inside("svcctl", "backup", "nightly", "--config", "/data")
     assert "restored into a temporary host" in output, output
     listed = json.loads(inside("svcctl", "backup", "list", "--json", "--config", "/data"))

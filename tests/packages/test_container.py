@@ -26,7 +26,7 @@ class ContainerTests(SynchronousTestCase):
         expected = {"database": "database.env", "live": "live.env", "svcserver": both}
         self.assertEqual(files, expected)
         for name in ("svcserver", "database"):
-            # podman-compose 1.0.3 puts what stands there on its command lines
+            # podman-compose 1.0.3 puts these variables on its command lines
             self.assertNotIn("PASSWORD", str(services[name]["environment"]))
 
     def test_all_containers_start_with_the_machine(self) -> None:
@@ -34,7 +34,7 @@ class ContainerTests(SynchronousTestCase):
         policies = {name: service["restart"] for name, service in services.items()}
         self.assertEqual(set(policies.values()), {"always"}, policies)
         self.assertEqual(PAGE.count("podman run -d --name svcserver --restart always"), 1)
-        # without --now it would stop nothing before the second start of the machine
+        # without --now, the unit stops nothing until the machine has been restarted
         self.assertEqual(PAGE.count("sudo systemctl enable --now podman-restart"), 2)
 
     def test_the_host_is_stopped_before_what_it_needs(self) -> None:
@@ -47,6 +47,6 @@ class ContainerTests(SynchronousTestCase):
         self.assertGreater(len(stops), 5)
         stops = [
             command for command in stops if command != "podman-compose down"
-        ]  # named, not to be typed
+        ]  # the page mentions this command, but nobody types it
         self.assertEqual([command for command in stops if " -t 40" not in command], [])
         self.assertIn("--stop-timeout 40", PAGE)

@@ -56,7 +56,7 @@ def test_units_play_upgrade_roll_back_and_stop_by_the_page(tmp_path: Path, packa
     for name in SERVICES:
         assert output.count(f"{unit(name).removesuffix('.service')} active ") == 2, output
     assert f"upgrade ended with 0, at {NEWER}\n" in output, output
-    assert "as before: 0\n" in output, output  # each of them is another process
+    assert "as before: 0\n" in output, output  # each service is a different process
     assert f"back ended with 0, at {package.name.split('_')[1]}\n" in output, output
     assert "restore ended with 0, who came since: 0\n" in output, output
     assert "never ready" not in output, output

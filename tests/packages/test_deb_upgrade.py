@@ -27,7 +27,7 @@ sys.argv = [script, dist]
 runpy.run_path(script, run_name="__main__")
 """
 INSTALL = ("apt-get", "install", "-y", "-q", "--no-install-recommends")
-# there is no systemd in a root of a folder: what the package asks of it is written down
+# a system in a folder has no systemd, so the package's requests to it are recorded
 SYSTEMCTL = """\
 #!/bin/sh
 echo "$@" >> /tmp/systemctl.log
@@ -87,7 +87,7 @@ def test_a_newer_one_is_installed_while_the_services_run(
         system.run(*INSTALL, system.copy(newer))
         assert restarted(log.read_text()) == {*RESTARTED, "svcserver.target"}
         assert NEWER in system.run("svcctl", "--version")
-        assert accounts(alone) == players  # of the old services, which a restart ends
+        assert accounts(alone) == players  # answered by the old services, which a restart ends
         assert kept(system, "etc") == settings
         assert set(data) <= set(kept(system, "var/lib"))
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):

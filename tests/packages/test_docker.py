@@ -1,6 +1,6 @@
 """compose.yaml with Docker: as a stack of a swarm, and with docker-compose.
 
-The engine and its swarm are the test's own, in their own network. The tests run the commands of
+The test has its own engine with a swarm, in a separate network. The tests run the commands of
 docs/owners/container.md.
 """
 

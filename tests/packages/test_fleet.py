@@ -79,7 +79,7 @@ def engine_of_the_agent(machine: SwarmMachine) -> Iterator[None]:
     All machines of the test share one file system.
     """
     socket = Path("/var/run/docker.sock")
-    if socket.exists():  # of this machine's own engine, which has no game servers
+    if socket.exists():  # the socket of this machine's own engine, which has no game servers
         yield
         return
     socket.unlink(missing_ok=True)

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.packages
 LOW_PORTS = "net.ipv4.ip_unprivileged_port_start=443"  # docker's default, not podman's
 HARDENED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--sysctl", LOW_PORTS)
 NAME = f"svc-test-{os.getpid()}"
-IDS = "770"  # of the image's user and group, in every image of every version
+IDS = "770"  # the id of the user and the group in the images of all versions
 ACCOUNTS = ("svcctl", "account", "list", "--config", "/data")
-# as docs/owners/container.md waits for a host that has begun
+# waits as docs/owners/container.md does until the host runs
 ANSWERS = "until svcctl status --config /data >/dev/null 2>&1; do sleep 1; done"
-# by its name in the list of processes; the brackets keep this shell's own words from being found
+# finds the process by its name; the brackets exclude this shell's own command line
 FREEZE = """\
 for one in /proc/[0-9]*; do
     if tr '\\0' ' ' < $one/cmdline | grep -q ' [s]vc-metagame'; then
@@ -149,7 +149,8 @@ def test_a_port_of_the_name_that_is_not_the_published_one_is_refused(image: str)
 def test_stop_during_host_creation_ends_at_once_without_remains(image: str, tmp_path: Path) -> None:
     os.chown(tmp_path, int(IDS), int(IDS))
     with socket.create_server(("0.0.0.0", 0)) as silent:
-        database = f"host.containers.internal:{silent.getsockname()[1]}"  # for which init waits
+        # init waits for this server
+        database = f"host.containers.internal:{silent.getsockname()[1]}"
         words = ("-v", f"{tmp_path}:/data", "-e", "SVC_PUBLIC_HOST=127.0.0.1")
         url = f"SVC_DATABASE_URL=postgresql://svc:no@{database}/svc"
         with started(image, *words, "-e", url) as name:

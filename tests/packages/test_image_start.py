@@ -13,7 +13,7 @@ from tests.support.watch import Watch
 pytestmark = pytest.mark.packages
 
 AT_ONCE_S = 20.0  # without the time that the machine spent on other work (``Watch``)
-KILLED_AFTER_S = "120"  # by the clock, which others may fill: far later
+KILLED_AFTER_S = "120"  # by the clock, and far later, because other programs may delay the stop
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def command_lines(pid: int) -> list[str]:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for process in (str(pid), *children):
             lines.append(Path(f"/proc/{process}/cmdline").read_text())
-    except (FileNotFoundError, ProcessLookupError):  # one has just ended
+    except (FileNotFoundError, ProcessLookupError):  # one of the processes has just ended
         return lines
     return lines
 
@@ -60,5 +60,5 @@ def ends_at_once(container: str) -> None:
     with Watch() as watch:
         run("podman", "stop", "-t", KILLED_AFTER_S, container)
     status = run("podman", "inspect", container, "--format", "{{.State.ExitCode}}").strip()
-    assert status == "0"  # killed it would be 137
+    assert status == "0"  # 137 would mean that the container was killed
     assert watch.seconds < AT_ONCE_S

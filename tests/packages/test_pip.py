@@ -93,7 +93,8 @@ def other_versions(environment: Path, wheel: Path) -> set[str]:
         for distribution in distributions(path=[str(packages)])
     }
     wanted = dict(line.split("==") for line in pins.read_text().split())
-    assert len(differing.keys() & wanted.keys()) > 40  # not all: pipx lends what it has itself
+    # not all packages, because pipx shares its own
+    assert len(differing.keys() & wanted.keys()) > 40
     return {name for name, version in wanted.items() if differing.get(name, version) != version}
 
 

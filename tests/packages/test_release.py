@@ -23,7 +23,7 @@ SUMS = "SHA256SUMS"
 
 def test_it_holds_every_kind_of_package(release: Path) -> None:
     assert [kind for kind in KINDS if not list(release.glob(kind))] == []
-    assert len(list(release.glob("*.whl"))) == 2  # the host's, and the launcher's
+    assert len(list(release.glob("*.whl"))) == 2  # the wheel of the host and that of the launcher
 
 
 def test_its_compose_file_starts_its_own_image(release: Path) -> None:
@@ -102,6 +102,6 @@ def test_a_build_in_another_clone_gives_the_same_bytes(release: Path, tmp_path: 
         for kind in ("docs", "md", "py"):
             (clone / name / f"untracked.{kind}").write_text("# untracked\n")
     build = (sys.executable, clone / "packaging" / "release.py", tmp_path / "dist")
-    # the program writes units, and is that of the clone
+    # the program that writes the units must be the clone's
     run(*build, patience_s=LONGEST_BUILD_S, umask=0o077, PYTHONPATH=str(clone))
     assert (tmp_path / "dist" / SUMS).read_text() == (release / SUMS).read_text()

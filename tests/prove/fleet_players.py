@@ -33,7 +33,7 @@ REPLY_S = 30.0  # for the reply of the metagame, which holds some requests
 GAME_S = 3.0  # for the reply of a game server
 MISSES = 2
 MEMORY_KB = int(Path("/proc/meminfo").read_text().split()[1])
-HUNTS = 7  # that fit into the memory of each machine
+HUNTS = 7  # hunts that fit into the memory of each machine
 HUNT_MB = int(MEMORY_KB / 1024 / (HUNTS + 0.5))
 FAILURES = (OSError, TimeoutError, EOFError, ValueError)
 
@@ -148,7 +148,7 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
     try:
         yield players
     finally:
-        for loop, task in runs:  # none, if no player has begun
+        for loop, task in runs:  # the list is empty if no player has begun
             loop.call_soon_threadsafe(task.cancel)
         thread.join()
     assert errors == []

@@ -29,7 +29,7 @@ def test_no_pinned_package_has_a_known_weakness(lock: str) -> None:
     assert done.returncode == 0, output
     packages = json.loads(done.stdout)["dependencies"]
     unknown = [package["name"] for package in packages if "skip_reason" in package]
-    if unknown:  # a mirror that knows no weaknesses, or not these packages
+    if unknown:  # the package mirror has no vulnerability data for these packages
         raise skip("audit", f"nothing is known of {len(unknown)} of {len(packages)} packages")
 
 

@@ -70,7 +70,7 @@ def corpus(folder: Path) -> Path:
 
 
 def dictionary(file: Path) -> Path:
-    """Write the words that the fuzzer may insert into ``file``, and return the file."""
+    """Write into ``file`` the words that the fuzzer may insert, and return the file."""
     lines = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in WORDS)
     file.write_text("".join(f'"{line}"\n' for line in lines))
     return file

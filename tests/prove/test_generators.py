@@ -95,5 +95,5 @@ def test_another_language_has_a_name_for_every_type(
     assert len(files) > 100
     for file in files:
         reply = file.read_text()
-        assert "'./Null'" not in reply, file  # an import of nothing
+        assert "'./Null'" not in reply, file  # such a file would import nothing
         assert not POINTER_IN_A_NAME.search(reply), file  # such a file is no Go

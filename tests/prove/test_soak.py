@@ -8,7 +8,7 @@ from tests.live.test_stack import ALL, pid_of
 from tests.support.processes import eventually
 
 EVENINGS = 52
-WARM = 32  # the database's page cache and every other one is full by then
+WARM = 32  # sessions after which the page cache and all other caches are full
 PLAYERS = 8
 SLACK_KIB = 12 * 1024
 

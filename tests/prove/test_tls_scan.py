@@ -1,4 +1,4 @@
-"""A scanner for TLS weaknesses finds none at the gateway except the self-signed certificate."""
+"""A TLS scanner finds no weakness at the gateway except the self-signed certificate."""
 
 from __future__ import annotations
 

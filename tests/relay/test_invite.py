@@ -42,7 +42,7 @@ def fault(of: str) -> str:
     return ""
 
 
-# what was pasted, and the code of its fault
+# the pasted text, and the code of its fault
 FAULTS = (
     ("", "empty"),
     ("  \n", "empty"),

@@ -61,7 +61,7 @@ class GameServerTests(SynchronousTestCase):
 
 class StartedAnewTests(SynchronousTestCase):
     def test_a_restarted_game_is_on_no_game_server(self) -> None:
-        """The first player restarts the game during a hunt; the second gets the hunt's port."""
+        """The first player restarts the game in a hunt; the second player gets the hunt's port."""
         steps = [Step(5.0, who, "log_in", who) for who in range(2)]
         steps += [Step(30.0, 0, "hunt", 1), Step(60.0, 0, "log_in", 2)]
         steps += [Step(350.0, 1, "hunt", 3), Step(560.0, 1, "hunt", 4)]

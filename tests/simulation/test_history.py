@@ -23,7 +23,7 @@ class HistoryTests(SynchronousTestCase):
         saves = self.history.saves
         saves.sent("c", 1, "a")
         saves.answered("c", 1, "a")
-        saves.sent("c", 2, "b")  # no answer: there or not
+        saves.sent("c", 2, "b")  # without a reply, the save may be stored or not
         saves.read("c", 1, "a", 1)
         saves.read("c", 2, "b", 1)
         self.assertEqual(self.rules(), [])
@@ -215,7 +215,8 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(traces_s("web: an answer of /party is lost"), 0.0)
         answers = self.history.answers
         answers.trouble(100.0, settles_s=0.0)
-        answers.heard("ada", "GET", "/character", 503, 100.0)  # it was under way
+        # the request was pending during the fault
+        answers.heard("ada", "GET", "/character", 503, 100.0)
         self.assertEqual(self.rules(), [])
         answers.heard("ada", "GET", "/character", 503, 100.1)
         self.assertEqual(self.rules(), ["refused for nothing"])
@@ -326,6 +327,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         waiting.look(351.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
-        waiting.restart(number, 352.0, 200.0)  # it has been noted, and is not noted again
+        # the violation was reported, and is not reported again
+        waiting.restart(number, 352.0, 200.0)
         waiting.look(600.0)
         self.assertEqual(len(self.rules()), 1)

@@ -80,7 +80,7 @@ class HoldingsTests(SynchronousTestCase):
         chosen.answered(first, ACKED, 2.0)
         late, second = chosen.sent("slot", "lost", 3.0), chosen.sent("slot", "two", 3.0)
         chosen.answered(second, ACKED, 4.0)
-        for value in ("two", "lost"):  # it may have come late
+        for value in ("two", "lost"):  # the write without a reply may have been applied late
             chosen.read("slot", value, 5.0)
         self.assertEqual(self.rules(), [])
         for value in ("one", None, "nobody's"):
@@ -109,7 +109,7 @@ class HoldingsTests(SynchronousTestCase):
         self.assertEqual(self.rules(), [])
         links.settled(both[:1], 10.0)
         links.settled([], 10.0)
-        links.settled([], 1e6)  # its time is over
+        links.settled([], 1e6)  # the link's time is over
         links.settled([*both, LinkRow("a", "c", 1, "m")], 10.0)
         self.assertEqual(
             self.rules(),

@@ -188,7 +188,8 @@ class NetworkTests(SynchronousTestCase):
         transport.write(b"hello?")
         self.world.run_until(self.world.now + 100)
         self.assertEqual(self.far.ended, "")
-        self.network.off.discard("pc")  # on again, it knows no such connection
+        # after it is switched on, the PC does not know the connection
+        self.network.off.discard("pc")
         self.world.run_until(self.world.now + 2)
         self.assertEqual((self.near.received, self.far.ended), (b"", "ConnectionLost"))
 

@@ -48,7 +48,7 @@ class PictureTests(SynchronousTestCase):
             for (x, text), (after, _) in pairwise(row):
                 self.assertLess(x + 6.5 * len(text), after, text)
         lowest = max(float(entry.attrib["y2"]) for entry in root.iter(f"{SVG}line"))
-        self.assertLess(lowest, picture.TOP)  # they hide nobody
+        self.assertLess(lowest, picture.TOP)  # the marks hide no player
         hours = [text for _, text in next(row for row in rows.values() if row[0][1] == "0 h")]
         self.assertGreater(len(hours), 5)
 

@@ -58,9 +58,9 @@ COMMANDS: tuple[list[Argument], ...] = (
     ["PING"],
     ["GET", b"nothing"],
     commit((b"a", b"", STAMPS[0] + b"1", b"", b"")),
-    commit((b"a", b"", STAMPS[1] + b"2", b"", b"")),  # is there: refused
+    commit((b"a", b"", STAMPS[1] + b"2", b"", b"")),  # refused, because the entry exists
     commit((b"b", b"*", STAMPS[1] + b"3", b"", b""), (b"a", STAMPS[1], b"-", b"", b"")),
-    ["GET", b"b"],  # nothing of it was written
+    ["GET", b"b"],  # nothing of the refused commit was written
     commit((b"a", STAMPS[0], STAMPS[2] + b"4", b"60000", b""), news=2),
     commit(news=1),
     ["GET", b"svc:0:news:told"],

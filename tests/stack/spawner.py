@@ -45,7 +45,7 @@ class Spawned:
         return PREPARED in self.arguments and not self.written
 
     def says(self, text: str) -> None:
-        """Print a line on its standard output."""
+        """Print a line on the process's standard output."""
         self.protocol.outReceived(text.encode() + b"\n")
 
     def signalProcess(self, signal: str) -> None:
@@ -90,5 +90,5 @@ class Spawner(Clock):
 
     @property
     def names(self) -> list[str]:
-        """Return the started components in order, without those that wait."""
+        """Return the started components in order, without the components that wait."""
         return [process.name for process in self.spawned if not process.waits]

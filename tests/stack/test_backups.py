@@ -87,7 +87,7 @@ class NightlyTests(SynchronousTestCase):
         self.wait(3600)  # four o'clock
         self.assertEqual(len(self.reactor.spawned), 2)
         self.reactor.spawned[1].ends(status=1)
-        self.wait(3600)  # one that died is not started over and over
+        self.wait(3600)  # a backup that failed is not started again and again
         self.assertEqual(len(self.reactor.spawned), 2)
 
     @proves("svc-stack: a nightly backup", "POST DashboardBackup")
@@ -204,7 +204,7 @@ class StateTests(SynchronousTestCase):
     @proves("alerts: no backup was ever made")
     def test_no_backup_after_two_nights_is_a_fault(self) -> None:
         backups.expect(self.folder, 1_000.0, wanted=True)
-        backups.expect(self.folder, 90_000.0, wanted=True)  # it has begun again
+        backups.expect(self.folder, 90_000.0, wanted=True)  # the backup has begun again
         self.assertIsNone(self.known().wrong(1_000.0 + backups.STALE_S))
         self.assertEqual(self.known().wrong(1_001.0 + backups.STALE_S), backups.NEVER)
         backups.expect(self.folder, 91_000.0, wanted=False)  # BACKUP_AT=off

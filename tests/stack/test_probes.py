@@ -62,7 +62,7 @@ class ProbeTests(SynchronousTestCase):
     def probe(self, name: str, answer: bytes | None) -> None:
         """Probe while only the service ``name`` answers.
 
-        With ``answer`` None, the service closes the connection instead.
+        If ``answer`` is None, the service closes the connection instead.
         """
         self.reactor.tcpClients.clear()
         looked = self.probes.probe_all()
@@ -86,7 +86,7 @@ class ProbeTests(SynchronousTestCase):
         self.assertEqual(self.probes.answering, {"metagame"})
         self.probe("metagame", b"")
         self.assertEqual(self.probes.answering, set())
-        self.probe("gateway", None)  # TLS ends what is none
+        self.probe("gateway", None)  # TLS ends a connection whose bytes are no TLS
         self.assertEqual(self.probes.answering, {"gateway"})
 
     @proves("svc-watch: alerts of services that no svc-stack runs")
@@ -150,7 +150,8 @@ class FrozenTests(SynchronousTestCase):
         self.assertEqual(self.signals(), [[], ["KILL"], []])
         self.reactor.advance(1)
         self.assertEqual(self.reactor.names[3:], ["gateway"])
-        self.look(2 * FROZEN_S)  # it is not ready yet: whoever waits for that says so
+        # the service is not ready yet, which the code that waits for it reports
+        self.look(2 * FROZEN_S)
         self.assertEqual(self.reactor.spawned[3].signals, [])
 
     def test_one_answer_in_time_is_enough(self) -> None:

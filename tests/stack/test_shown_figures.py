@@ -104,7 +104,7 @@ class FiguresTests(SynchronousTestCase):
         )
         counts = {f'refusals_total{{reason="{why}"}}': 1 for why in ("host", "401", "404")}
         counts['refusals_total{reason="unreadable"}'] = 1
-        unread = attacked.top.counters  # the bound on unread answers counts there, too
+        unread = attacked.top.counters  # the limit of unread answers is also counted there
         [factory] = [server[1] for server in attacked.reactor.tcpServers if server[0] != SHOWN]
         self.assertIs(factory.unread.counters, unread)
         self.assertLessEqual(factory.unread.most, MAX_UNREAD)

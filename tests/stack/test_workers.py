@@ -111,7 +111,7 @@ class RollingTests(SynchronousTestCase):
     def test_rolling_restart_replaces_one_after_the_other(self) -> None:
         over = self.roll()
         first, second, deploy, content, gateway = self.reactor.spawned[:5]
-        self.assertEqual(first.signals, [])  # it serves until another can take over
+        self.assertEqual(first.signals, [])  # the worker serves until another worker can take over
         self.ready()
         self.assertEqual((first.signals, second.signals), (["TERM"], []))
         self.assertEqual((self.last().name, self.last().written), ("metagame-1", b"\n"))

@@ -45,14 +45,14 @@ class Page:
 class Browser:
     """A client: ``browse("PUT", "/note", json={...}, token="...")`` returns a ``Page``.
 
-    ``token`` becomes the Authorization header, ``key`` the account key header and
-    ``game_server`` the game-server key header; ``data`` is sent as it is.
+    ``token`` becomes the Authorization header, ``key`` the account key header and ``game_server``
+    the game-server key header; ``data`` is sent unchanged.
     """
 
     test: Any  # the SynchronousTestCase
     front: FrontDoor
-    clock: Any = None  # the connections' own, where time passes for them
-    on_klein: bool = False  # a stock site of twisted.web serves it, in place of our channel
+    clock: Any = None  # a clock for the connections, if their time must pass
+    on_klein: bool = False  # a standard twisted.web site serves the routes instead of our channel
     _open: list[Any] = field(factory=list, init=False)
     _resource: Any = field(default=None, init=False)
 
@@ -88,7 +88,7 @@ class Browser:
         clock = self.clock or MemoryReactorClock()
         factory: Any = HttpFactory(self.front, clock, proxy_headers=(GATEWAY,))
         if self.on_klein:
-            if self._resource is None:  # a Klein app of all rows takes long to make
+            if self._resource is None:  # creating a Klein app of all routes takes long
                 self._resource = self.front.resource(proxy_headers=(GATEWAY,))
             factory = Site(self._resource, reactor=clock)
         server = factory.buildProtocol(OURS)
@@ -141,7 +141,7 @@ class _Asking(Protocol):
     """The client's end of a connection that waits for one response."""
 
     def __init__(self, request: bytes, bare: bool) -> None:
-        self._request, self._bare = request, bare  # whether no body is to come
+        self._request, self._bare = request, bare  # whether the reply has no body
         self.answered: Deferred[Page] = Deferred(self._leave)
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []

@@ -51,7 +51,8 @@ def _note(request: HttpRequest, name: str) -> None:
     names = _asked.get(id(request))
     if names is None:
         names = _asked[id(request)] = set()
-        weakref.finalize(request, _asked.pop, id(request), None)  # another may get its id
+        # another request may get the same id
+        weakref.finalize(request, _asked.pop, id(request), None)
     names.add(name)
 
 
@@ -120,7 +121,7 @@ class Described:
         what = f"how {row.name} refuses with {answer.status}"
         kinds = self._rules_of(row).refused(answer.status)
         if answer.status in (500, 502) and self.odd:
-            return  # a fault of ours that the test has made
+            return  # the test has made the server fail
         if kind not in kinds:
             self.faults.append(f"{what}: {body.decode() or 'nothing'}")
         elif kind == JSON:
@@ -199,7 +200,7 @@ def rules_of(row: WebRow) -> Rules:
 
     responses = described["responses"]
     refused = {status: refusal(item) for status, item in responses.items() if status > "4"}
-    if "400" not in refused and has_page(row):  # which the document says of all rows at once
+    if "400" not in refused and has_page(row):  # the document describes this once for all routes
         refused["400"] = refused["4XX"] | {HTML: None}
     sent = described.get("requestBody", {}).get("content", {})
     answered = responses.get("200", {}).get("content", {})

@@ -43,7 +43,8 @@ class ModelEngine:
 
     model: SimValkey
     refusals: int = field(default=0, init=False)
-    _again: bool = field(default=False, init=False)  # the act's first commit has been refused
+    # the transaction's first commit has been refused
+    _again: bool = field(default=False, init=False)
     _pushed: Pushed | None = field(default=None, init=False)
     _news: list[bytes] = field(factory=list, init=False)  # on their way
     _wire: Any = field(init=False)
@@ -125,7 +126,7 @@ class Runs:
         return result
 
     def _note(self, transaction: Any, outcome: str) -> None:
-        if not transaction.missing:  # else it has not seen all that it asked for
+        if not transaction.missing:  # otherwise the work has not read all entries that it needs
             self.outcomes.append(outcome)
 
     def check(self) -> None:
@@ -163,7 +164,7 @@ class OnModel:
 
     @now.setter
     def now(self, value: float) -> None:
-        self._now = value  # as it was given, or fractions of it would be lost
+        self._now = value  # the exact value, because the engine would lose fractions
         self.world.now = max(self.world.now, self._begin + value - self._start)
 
     def do(self, work: Work[T], now: float | None = None) -> T:

@@ -115,7 +115,8 @@ def _emptied() -> tuple[Engine, Pipeline]:
         engine = create_engine(fresh_database(), pool_size=2)
         pipeline = Pipeline(engine)
         _made[engine] = 0
-    if _made[engine] != len(METADATA.tables):  # those of features imported since
+    # features that were imported since then have added tables
+    if _made[engine] != len(METADATA.tables):
         METADATA.create_all(engine)
         _made[engine] = len(METADATA.tables)
     with engine.begin() as tx:

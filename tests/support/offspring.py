@@ -115,7 +115,7 @@ def _end(code: object) -> NoReturn:
         if not stream.closed:
             try:
                 stream.flush()
-            except OSError:  # nobody reads it any more
+            except OSError:  # nobody reads the output any more
                 status = 120  # the interpreter's own
     os._exit(status & 0xFF)
 

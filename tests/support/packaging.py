@@ -24,5 +24,5 @@ def recipes(*scripts: str) -> list[Any]:
         with mock.patch.object(sys, "path", [str(PACKAGING), *sys.path]):
             return [importlib.import_module(Path(script).stem) for script in scripts]
     finally:
-        for script in PACKAGING.glob("*.py"):  # as programs they have modules of such plain names
+        for script in PACKAGING.glob("*.py"):  # the scripts import modules with such plain names
             sys.modules.pop(script.stem, None)

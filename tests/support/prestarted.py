@@ -154,7 +154,7 @@ def _begin() -> str:
             stdout=subprocess.DEVNULL,
             cwd=ROOT,
             env={**known, "ROOM": proclist.ROOM},
-            start_new_session=True,  # a Ctrl-C is for the tests, which end it
+            start_new_session=True,  # Ctrl-C reaches only the tests, which then end this process
         )
     return door
 
@@ -173,15 +173,15 @@ def end_shared(door: str) -> None:
 
 def main() -> None:
     """Fork on request until the run is over; run the requested program in each fork."""
-    sys.modules[REACTOR] = ModuleType(REACTOR)  # so that nobody installs one by an import
+    sys.modules[REACTOR] = ModuleType(REACTOR)  # so that no import installs a reactor
     commands = {f"ctl.{module}" for module, _ in COMMANDS.values()}
     for name in (*SERVICES, "metagame.chat_ports", "web.options", "stack.child", *sorted(commands)):
         import_module(f"svcserver.{name}")
     gc.collect()
-    gc.freeze()  # what is in memory by now is for all: nobody's collector touches it
+    gc.freeze()  # all forks share these objects, so no garbage collector should visit them
     try:
         run = os.pidfd_open(int(sys.argv[2]))
-    except ProcessLookupError:  # it has been killed meanwhile
+    except ProcessLookupError:  # the test run has been killed meanwhile
         return
     wanted = _serve(socket.socket(fileno=int(sys.argv[1])), run)
     os.close(run)
@@ -258,7 +258,8 @@ def _end_forked() -> None:
     for pid in _forked:
         ended = os.pidfd_open(pid)
         if not select.select([ended], [], [], max(0.0, late - time.monotonic()))[0]:
-            with suppress(ProcessLookupError):  # it has only been forked, and leads no group yet
+            # the process was only just forked, and leads no group yet
+            with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
         os.close(ended)

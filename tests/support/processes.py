@@ -100,7 +100,7 @@ class Service:
         with Path(self.folder, f"{self.name}.log").open("ab") as out:
             self._earlier = len(self.log)
             environ = {**clean, **self.environ}
-            if "PYTHONPATH" in environ:  # which counts when the interpreter starts
+            if "PYTHONPATH" in environ:  # the interpreter reads this variable when it starts
                 twistd = str(Path(sys.executable).with_name("twistd"))
                 self.process = subprocess.Popen(
                     [twistd, *words], cwd=self.folder, env=environ, stdout=out, stderr=out
@@ -114,7 +114,7 @@ class Service:
         assert self.process.poll() is None, self.log
         if self.environ.get("LOG_LEVEL", "info") in ("info", "debug", "trace"):
             return READY.search(self.log, self._earlier) is not None
-        try:  # its port is open earlier, and then an answer takes until it is ready
+        try:  # the port opens before the service is ready; an answer then takes longer
             return self.ask("GET", "/")[0] > 0
         except ConnectionError:
             return False
@@ -176,7 +176,7 @@ def end_game_servers(folder: Path) -> list[int]:
             if f"{TAG}=".encode() in environ and Path(place).is_relative_to(folder.resolve()):
                 os.kill(pid, signal.SIGKILL)
                 ended.append(pid)
-        except OSError:  # it has just ended, or is another user's
+        except OSError:  # the process has just ended, or belongs to another user
             continue
     return ended
 

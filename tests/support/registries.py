@@ -15,7 +15,7 @@ from tests.support.requirements import skip
 
 PAUSES_S = (5.0, 20.0)  # before the second try, and before the third
 LAST_WORDS = 500
-# what pip and npm say of a registry that is not found, ends a connection or answers with an error
+# messages of pip and npm about a registry that is missing, disconnects or fails
 AWAY = re.compile(
     r"Retrying \(Retry\(|Max retries exceeded|Connection (?:broken|reset)|Read timed out"
     r"|HTTP error \d{3} while getting|(?:Client|Server) Error|\(from versions: none\)"

@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-WATCHED = "watched"  # the first of what is made
+WATCHED = "watched"  # the first resource that is created
 NAME = "SVC_TEST_SHARED"  # a variable in the environment of every process of a run
 ENDED_BY = ("prestarted", "postgres")  # modules with an ``end_shared`` for what ``once`` kept
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +40,7 @@ def _network() -> str:
 
 
 def begun_by() -> int:
-    """Return the process that started the run."""
+    """Return the id of the process that started the run."""
     return int((folder() / "begun-by").read_text())
 
 
@@ -60,7 +60,7 @@ def once(name: str, make: Callable[[], str]) -> str:
 
 
 def _watch() -> str:
-    """Start the process that ends shared resources if the run is killed; return its process id.
+    """Start the process that ends shared resources if the run is killed; return the process id.
 
     No process waits for the watcher, because the watcher ends after the process that started it.
     """
@@ -72,7 +72,7 @@ def _watch() -> str:
 
 def main() -> None:
     """Wait until the process that started the run has ended; then end the shared resources."""
-    with suppress(ProcessLookupError):  # it has ended already
+    with suppress(ProcessLookupError):  # the process has already ended
         select.select([os.pidfd_open(int(sys.argv[1]))], [], [])
     left = Path(sys.argv[2])
     if left.exists():
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _end_by(made: Path, begun_by: int) -> None:
-    if os.getpid() == begun_by:  # else a fork of it ends
+    if os.getpid() == begun_by:  # otherwise a fork of that process is ending
         _end(made)
 
 

@@ -113,7 +113,7 @@ class BlockingEngine:
     _asking: Any = field(init=False)
     _listening: Any = field(init=False)
     _pushed: Pushed | None = field(default=None, init=False)
-    _heard: int = field(default=0, init=False)  # the number of the last news
+    _heard: int = field(default=0, init=False)  # the number of the last notification
 
     def __attrs_post_init__(self) -> None:
         self._asking, self._listening = _Replies(self.port), _Replies(self.port)
@@ -217,7 +217,7 @@ class _Replies:
         self._socket.close()
 
 
-# lets time pass in the engine: whatever would have ended meanwhile ends
+# lets time pass in the engine: shortens the lifetimes of its entries
 PASS = """
 for _, key in ipairs(redis.call('KEYS', '*')) do
   if redis.call('TYPE', key).ok == 'zset' then

@@ -18,7 +18,7 @@ class Watch:
 
     A thread sleeps repeatedly. If a sleep takes more than twice its length, the excess is time that
     the machine spent on other processes, and is not counted. On an idle machine the result equals
-    wall-clock time; it is never more.
+    wall-clock time; the result is never more.
     """
 
     clock: Callable[[], float] = time.monotonic

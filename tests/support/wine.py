@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD_S = 600
 DOWNLOAD = "import launcher_windows; print(launcher_windows.downloaded())"
 UNZIPPED = Path("drive_c/unzipped/svc-launcher")  # in a prefix
-PIPE_BYTES = 1 << 16  # that a program may print while nobody reads
+PIPE_BYTES = 1 << 16  # bytes that a program may print while nobody reads
 IDLE_S = 60  # after which Wine's server ends if no program runs
 # added to a prefix: no screen; no drivers of game controllers and drives, which take a third of
 # the time of a launcher's start, because each look at a file asks for its drive
@@ -216,7 +216,7 @@ def _boot(environ: dict[str, str], *options: str) -> None:
 
 
 def _server(environ: dict[str, str], option: str) -> None:
-    """Start a prefix's server (``-p``), wait for its programs (``-w``), or end them (``-k``)."""
+    """Start a prefix's server (``-p``), wait for its programs (``-w``), or end all (``-k``)."""
     server = shutil.which("wineserver") or "/usr/lib/wine/wineserver64"
     subprocess.run([server, option], env=environ, check=False, timeout=START_S)
 
@@ -269,7 +269,7 @@ class WindowsPC:
         )
 
     def run(self, *words: object, **more: str) -> str:
-        """Return the output of a Windows program, which must succeed; its children may go on.
+        """Return the output of a Windows program, which must succeed; child processes may run on.
 
         The children hold the program's pipe open, as the shell that deletes an installed launcher
         does for 36 s.
@@ -377,7 +377,8 @@ def windows_pc(folder: Path, user: Path | None = None, name: str = "") -> Iterat
         else:
             shutil.copytree(path, prefix / "drive_c" / path.name, symlinks=True)
     pc = WindowsPC(prefix, _environ(prefix))
-    for link in filter(Path.is_symlink, pc.user.iterdir()):  # to the folders of who tests
+    # links to the folders of the user who runs the tests
+    for link in filter(Path.is_symlink, pc.user.iterdir()):
         link.unlink()
         link.mkdir()
     if user is not None:
@@ -393,7 +394,8 @@ def windows_pc(folder: Path, user: Path | None = None, name: str = "") -> Iterat
     with zipfile.ZipFile(windows_zip()) as packed:
         packed.extractall(pc.unzipped.parent)
     try:
-        _server(pc.environ, f"-p{IDLE_S}")  # else it ends with each program, and may end the next
+        # otherwise the server ends with each program, and may end the next program
+        _server(pc.environ, f"-p{IDLE_S}")
         _boot(pc.environ)  # the system's programs must not hold the pipes of the first program
         yield pc
     finally:

@@ -21,7 +21,7 @@ from svcserver.web.routes import Answer
 from svcserver.web.site import HttpFactory
 from tests.edge.wires import Wire, pieces_of
 
-LARGE = 70_000  # bytes: more than may wait
+LARGE = 70_000  # more bytes than may be buffered
 KINDS = st.sampled_from(["now", "later", "stream"])
 FRAMES = st.sampled_from(["none", "counted", "chunked"])
 SIZES = st.sampled_from([0, 1, 300, LARGE])
@@ -117,7 +117,7 @@ class World:
     """A service with one client."""
 
     pieces: list[bytes]
-    leaves: bool  # having said everything
+    leaves: bool  # whether the client closes once it has sent everything
     front: Front = field(factory=Front)
     clock: Clock = field(factory=Clock)
     factory: HttpFactory = field(init=False)

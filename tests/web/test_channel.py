@@ -145,7 +145,7 @@ class ChannelTests(SynchronousTestCase):
             return find_end(buffer, limit, searched)
 
         self.patch(connection, "find_end", find)
-        for _ in range(2):  # on a connection that is kept, too
+        for _ in range(2):  # also for the second request of a kept connection
             values.clear()
             reply = self.send(*[head[at : at + 1] for at in range(len(head))])
             self.assertTrue(reply.startswith(b"HTTP/1.1 200 "))
@@ -205,7 +205,7 @@ class ChannelTests(SynchronousTestCase):
         request = b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n"
         two = b"HEAD /no/such HTTP/1.1\r\nHost: x\r\n\r\n"
         reply = self.send((request + two) * 20)
-        self.reactor.advance(0)  # after some in a row others have their turn
+        self.reactor.advance(0)  # after some requests in a row, other connections get a turn
         self.reactor.advance(0)
         reply = self.wire.value()
         codes = [line[9:12] for line in reply.split(b"\r\n") if b"HTTP/1.1 " in line]

@@ -77,13 +77,14 @@ class MemoryTests(SynchronousTestCase):
         self.assertEqual([wire.ended for wire in (small, first, second)], ["", "cut", ""])
         little.resumeProducing()
         self.assertEqual(self.factory.unread.total, FAIR + 1 + PROMPT)
-        self.assertLess(len(second.value()), FAIR // 2)  # a piece is enough to wait with
+        # only one piece is buffered while the client waits
+        self.assertLess(len(second.value()), FAIR // 2)
         second.stalled = False
         reading.resumeProducing()
         self.assertEqual(self.factory.unread.total, 0)
         self.assertTrue(second.value().endswith(b"x" * (FAIR + 1)))
         self.assertFalse(reading.busy)
-        _, _, third = self.unread(9 * FAIR)  # alone it may be as large as it is
+        _, _, third = self.unread(9 * FAIR)  # a single answer may be as large as it is
         self.assertEqual([wire.ended for wire in (small, second, third)], ["", "", ""])
         third.abortConnection()
         self.assertEqual(self.factory.unread.total, 0)

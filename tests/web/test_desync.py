@@ -69,7 +69,7 @@ def lapse(case: Case, pieces: int) -> str:
         good = reply.count(b"HTTP/1.1 200 ") == len(paths)
         return "" if good and paths == LENIENT[case.data] else f"{paths} {reply[:60]!r}"
     if case.gateway == 405 or case.family == "upgrade":
-        # an unknown method is the front door's 404, an upgrade is not taken up: both well framed
+        # an unknown method gets 404, and an upgrade is ignored; both are framed correctly
         return "" if len(paths) == 2 and paths[-1] == b"/smuggled" else f"arrived: {paths}"
     if case.gateway > 0:
         good = not paths and reply.startswith(b"HTTP/1.1 %d " % case.gateway) and wire.over
@@ -97,7 +97,7 @@ class DesyncTests(SynchronousTestCase):
                 continue
             channel, wire = connect(game.door)
             channel.dataReceived(case.data + SMUGGLED)
-            # a chunked body for a path that nobody knows is refused before it is read
+            # a chunked body for an unknown path is refused before it is read
             self.assertIn(wire.value()[:13], (b"HTTP/1.1 400 ", b"HTTP/1.1 404 "), case)
             self.assertEqual((wire.value().count(b"HTTP/1.1 "), wire.over), (1, True))
             channel.connectionLost()

@@ -27,7 +27,7 @@ def observer(service: str) -> LogLines:
     """Return the log observer that the service's own module makes, writing JSON."""
     source = Path(str(importlib.import_module(f"svcserver.{service}.service").__file__))
     words = set(re.findall(r"\b(json_lines|standard_lines|top_service)\(", source.read_text()))
-    [maker] = words  # each service asks one of them, and builds no observer of its own
+    [maker] = words  # each service calls one of these functions, and builds no observer itself
     if maker == "json_lines":
         return json_lines("info")
     if maker == "standard_lines":

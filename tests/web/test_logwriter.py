@@ -152,7 +152,7 @@ class FullDiskTests(SynchronousTestCase):
         def send(data: memoryview) -> int:
             if full[0]:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            disk.append(bytes(data[:3]))  # less than it was given
+            disk.append(bytes(data[:3]))  # the disk has stored fewer bytes than it was given
             return len(disk[-1])
 
         writer = LogWriter(send)

@@ -111,7 +111,7 @@ class TimesTests(SynchronousTestCase):
         handler = CountingHandler(Fixed(), counters, paths=(b"/status", b"/files/"))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))
-        self.assertIsNone(counters.time_request)  # no page shows it
+        self.assertIsNone(counters.time_request)  # no metrics page shows the durations
         page = MetricsPage(MetricsCollector("content", {}, counters))
         for path in (b"/status", b"/files/secret.pak", b"/of/a/stranger"):
             handler.answer(request(path))

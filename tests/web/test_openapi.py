@@ -120,7 +120,7 @@ class DocumentTests(SynchronousTestCase):
         for row in self.rows:
             for kind in (*shapes(row.reply), *shapes(row.body)):
                 self.assertIs(kinds.setdefault(kind.__name__, kind), kind, row.name)
-        self.assertIn("GuildMember", kinds)  # which only stands within another
+        self.assertIn("GuildMember", kinds)  # this shape occurs only inside another shape
 
     @proves("svcctl openapi")
     def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:

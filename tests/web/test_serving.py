@@ -40,7 +40,7 @@ class Part(Service):
 
 class CollectorTests(SynchronousTestCase):
     def test_objects_of_a_started_service_are_frozen(self) -> None:
-        # each look for cycles would else go through all that stays
+        # otherwise each garbage collection would visit all permanent objects
         collector = self.enterContext(mock.patch.object(serving, "gc"))
         self.enterContext(mock.patch.object(serving, "raise_file_limit"))
         before: list[Any] = []
@@ -54,7 +54,7 @@ class CollectorTests(SynchronousTestCase):
         Held().setServiceParent(top)
         start(top)
         self.addCleanup(top.stopService)
-        self.assertEqual(before, [])  # it comes after the parts
+        self.assertEqual(before, [])  # garbage is collected only after the start of the parts
         wanted = [mock.call.collect(), mock.call.freeze(), mock.call.set_threshold(*GARBAGE)]
         self.assertEqual(collector.mock_calls, wanted)
 

@@ -108,7 +108,8 @@ class WebSocketTests(SynchronousTestCase):
             self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
 
     def test_a_half_closed_client_gets_an_answer_to_its_upgrade(self) -> None:
-        wire = self.send(IN_A_ROW * STATUS + upgrade(61000, "/svc-status"))  # waits for its turn
+        # this request waits for its turn
+        wire = self.send(IN_A_ROW * STATUS + upgrade(61000, "/svc-status"))
         wire.protocol.readConnectionLost()
         self.reactor.advance(0)
         self.assertEqual(wire.value().count(b"HTTP/1.1 200 "), IN_A_ROW + 1)

@@ -31,7 +31,7 @@ CONTENTS = Contents(
     [],
 )
 
-CHEAP = (  # closed by "correct horse" with the least work that the format knows, not a second's
+CHEAP = (  # encrypted with "correct horse" and the format's lowest work factor
     b"age-encryption.org/v1\n-> scrypt c2l4dGVlbiBvY3RldHMhIQ 4\n"
     b"ns+kBh2fvTbjEzEkz1dJVUAQENUFvVgRlCrsbucLyVk\n"
     b"--- aF0+z42OgqIulDPKrgQykQZDtKSbUsldqV/XcQcouac\n"
@@ -71,7 +71,7 @@ class ArchiveTests(ArchiveCase):
                 read = archive.unpack(self.file, self.fresh())
             except DamagedBackup:
                 return
-            # the last bytes are padding that no entry needs; what was read is right all the same
+            # the last bytes are padding that no entry needs, so the contents are correct
             self.assertEqual(read, CONTENTS)
 
         damaged()
@@ -132,7 +132,7 @@ class SealingTests(ArchiveCase):
 
     @proves("svcctl backup: encrypted with age or a passphrase")
     def test_a_passphrase_opens_what_it_closed(self) -> None:
-        # the library's own closing, seconds of work: tests/live/test_backup.py
+        # tests/live/test_backup.py uses the library's slow encryption
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         closed, clear = self.folder / "closed", self.folder / "clear"
         lock = BackupLock(passphrase=Secret("correct horse"))

@@ -39,7 +39,7 @@ def no_room(handle: int, *_: object) -> None:
 class BackupCase(HostCase):
     def setUp(self) -> None:
         super().setUp()
-        self.patch(os, "nice", lambda _: 0)  # by which all later tests would have to wait, too
+        self.patch(os, "nice", lambda _: 0)  # a real nice level would slow down all later tests
         # the library's own encryption, seconds of work: tests/live/test_backup.py
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
 
@@ -148,7 +148,8 @@ class BackupTests(BackupCase):
     @proves("svcctl backup now|list|prove|restore")
     def test_the_whole_host_with_its_secrets_comes_back_in_another_folder(self) -> None:
         self.stack_env("BACKUP_PASSPHRASE=correct horse battery", "BACKUP_SECRETS=1")
-        (self.folder / "launcher" / "svc-launcher.pyz").write_bytes(b"PK")  # built anew by anybody
+        # anybody can build this file again
+        (self.folder / "launcher" / "svc-launcher.pyz").write_bytes(b"PK")
         made = self.made().data
         self.assertTrue(made["encrypted"])
         self.assertNotIn(b"accounts", Path(made["file"]).read_bytes())
@@ -161,7 +162,8 @@ class BackupTests(BackupCase):
         self.assertNotIn(str(self.folder), (restored / "metagame.env").read_text())
         self.assertEqual([path.name for path in (restored / "launcher").iterdir()], ["README.txt"])
         note = (self.folder / "game" / "README.txt").read_text()
-        self.assertEqual((restored / "game" / "README.txt").read_text(), note)  # of no backup
+        # the note is in no backup
+        self.assertEqual((restored / "game" / "README.txt").read_text(), note)
         again = self.ctl("backup", "restore", made["file"], "--into", restored)
         self.assertIn("is not empty: it has allowlist.env; a restore", again.line)
 
@@ -242,7 +244,8 @@ class BackupTests(BackupCase):
             with mock.patch("svcserver.ctl.backup.command.prove", GOOD):
                 made = svcctl("backup", "now", "--json", "--config", folder)
             self.assertEqual(made.status, 0, made.err)
-            self.assertEqual([*folder.parent.iterdir()], [folder])  # no file by a part of its name
+            # no file whose name is a part of the folder's name
+            self.assertEqual([*folder.parent.iterdir()], [folder])
             ran = svcctl("backup", "restore", made.data["file"], "--into", again)
             self.assertEqual((ran.status, ran.err), (0, ""))
             self.assertEqual(self.names(again), {"Olga"})

@@ -58,7 +58,7 @@ def listing(name: str) -> tuple[tarfile.TarInfo, bytes]:
 
 class HostileTests(ArchiveCase):
     def refused(self, data: bytes, why: str = "") -> None:
-        """Check that the archive is rejected in one short line and writes no file elsewhere."""
+        """Check that the archive is rejected in one short line, and writes no file elsewhere."""
         self.file.write_bytes(data)
         into = self.fresh()
         refused = str(self.assertRaises(DamagedBackup, archive.unpack, self.file, into))
@@ -224,7 +224,7 @@ def changed(plain: bytes, changes: list[Change]) -> bytes:
             here, there = data[blocks[0] :][:block], data[blocks[1] :][:block]
             data[blocks[0] : blocks[0] + block] = there
             data[blocks[1] : blocks[1] + block] = here
-        else:  # a header whose checksum is right, so that it is believed
+        else:  # a header with a correct checksum, so that the reader accepts it
             head = data[blocks[0] : blocks[0] + block]
             if len(head) == block:
                 head[first % 345] ^= value

@@ -27,7 +27,7 @@ def rotten(lock: BackupLock, source: Path, target: Path) -> None:
 class ProofOfTheKeptTests(BackupCase):
     def setUp(self) -> None:
         super().setUp()
-        self.owner = pyrage.x25519.Identity.generate()  # whose private key stays off the host
+        self.owner = pyrage.x25519.Identity.generate()  # the private key is not on the host
         self.stack_env(f"BACKUP_RECIPIENTS={self.owner.to_public()}")
 
     def proven(self) -> Ran:

@@ -37,7 +37,7 @@ class KilledTests(BackupCase):
         parts.parent.mkdir(exist_ok=True)
         made = Path(self.made().data["file"])
         contents = opened(made, BackupLock(passphrase=Secret(WORDS)), parts)
-        shutil.rmtree(made.parent)  # another one may be made in the same second
+        shutil.rmtree(made.parent)  # another backup may be made in the same second
         (self.folder / STATE).unlink()
         file = parts.with_name("one.tar.gz")
         packed = {name: parts / name for name in contents.files}
@@ -97,7 +97,7 @@ class KilledTests(BackupCase):
             self.killed_everywhere(secrets=secrets, kind="postgresql")
 
     def begun(self, file: Path, *, moves: int) -> Path:
-        """Return a folder whose restore was killed after it had put ``moves`` files in place."""
+        """Return a folder whose restore was killed after it had put ``moves`` files into place."""
         folder = nowhere(self)
         trap = partial(killed_at_rename, 2 + moves)  # the first rename is the note's
         self.assertEqual(child(trap, "backup", "restore", file, "--into", folder), KILLED)

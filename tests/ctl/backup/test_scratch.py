@@ -64,7 +64,8 @@ class ScratchTests(SynchronousTestCase):
         elsewhere.mkdir()
         (self.folder / "svc-drill-link").symlink_to(elsewhere)
         scratch.remove_left_over(SQLITE)
-        self.assertEqual(os.listdir(elsewhere), [])  # not even looked at: no lock was made there
+        # the drill did not look here, because it created no lock
+        self.assertEqual(os.listdir(elsewhere), [])
         left = self.left()
         with mock.patch("os.geteuid", return_value=os.geteuid() + 1):
             scratch.remove_left_over(SQLITE)

@@ -141,7 +141,8 @@ def main() -> None:
     """Run the requested attacks, one per line; print each error, or null for success."""
     use_every_address()
     request, reply = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # neither is for what attacks start
+    # processes that attacks start must not use these pipes
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     for line in request:
         module, name, folder = json.loads(line)

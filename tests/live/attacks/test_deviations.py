@@ -1,7 +1,7 @@
 """Inputs that the specification allows, but that earlier versions of the server refused.
 
-Two such inputs are tested here: notes on invites, and the number 2.0 in place of 2. The third,
-befriending a player again after a block, is tested in ``tests/live/test_chat.py``.
+Two such inputs are tested here: notes on invites, and the number 2.0 in place of 2. A third such
+input, befriending a player again after a block, is tested in ``tests/live/test_chat.py``.
 """
 
 import orjson

@@ -47,8 +47,8 @@ def test_a_newcomer_is_served_while_idle_connections_fill_the_gateway(tmp_path: 
         assert max(waits) < AT_MOST_S
         assert statistics.median(waits) < max(TIMES_IDLE * idle, FLOOR_S), (idle, waits)
         last.sendall(ASK)
-        assert last.recv(4096).startswith(b"HTTP/1.1 200 ")  # the others are still there
-        assert all_gone([first])  # which had been idle longest
+        assert last.recv(4096).startswith(b"HTTP/1.1 200 ")  # the other connections are still open
+        assert all_gone([first])  # the connection that had been idle longest
         evicted = [n for name, n in figures(port).items() if name.startswith(EVICTED)]
         assert sum(evicted) >= 1
     written = host.logs[0].read_text().splitlines()

@@ -53,11 +53,12 @@ def test_it_opens_nothing_until_its_time_has_come(service: Beside) -> None:
     ann = register(service, "Ann_1")
     later = signed(ann["id"], time.time() + 600)
     soon = signed(ann["id"], time.time() + SOON_S)
-    assert statuses(service, later) == [401, 401, 401, 500]  # 500: as for any bad token there
+    # 500, as this route answers every bad token
+    assert statuses(service, later) == [401, 401, 401, 500]
     stranger = Talker(port, ann["id"], "Ann_1")
     assert "not-authorized" in stranger.try_token(later["token"])
     eventually(lambda: statuses(service, soon) == [200] * 4)
     player = Talker(port, ann["id"], "Ann_1").log_in(soon["token"])
-    assert statuses(service, later) == [401, 401, 401, 500]  # though it was seen before
+    assert statuses(service, later) == [401, 401, 401, 500]  # although the token was seen before
     for entry in (stranger, player):
         entry.wire.close()

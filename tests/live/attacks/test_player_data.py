@@ -85,7 +85,7 @@ def test_a_full_inventory_is_bounded_and_blocks_nobody(service: Service) -> None
     most = HELD // EACH
     assert replies == [200] * most + [409] * (REQUESTS - most)
     assert hoarder.stacks() == most * EACH
-    assert hoarder.add(0, 10) == 200  # what is held changes all the same
+    assert hoarder.add(0, 10) == 200  # existing stacks can still change
 
     def read(_: int) -> None:
         for _ in range(ROUNDS):
@@ -130,7 +130,7 @@ def test_a_day_of_writes_ends_for_one_account_alone(tmp_path: Path) -> None:
         assert set(replies) == {200, 429}
         assert (tmp_path / "svc.db-wal").stat().st_size - before < 4 * day
         assert second.add(0, 1) == 200
-        assert hoarder.stacks() == 0  # reading goes on
+        assert hoarder.stacks() == 0  # reading still works
 
 
 def test_an_oversized_document_is_refused_and_changes_nothing(
@@ -152,7 +152,7 @@ def test_a_disk_below_the_reserve_takes_no_saves_and_serves_reads(tmp_path: Path
     with metagame(tmp_path) as service:
         hoarder = Hoarder(service)
         assert hoarder.add(0, 1) == 200
-    terabytes = str(1 << 40)  # no disk of a test has as many megabytes
+    terabytes = str(1 << 40)  # more megabytes than the disk of any test machine has
     with metagame(tmp_path, DISK_RESERVE_MB=terabytes) as service:
         hoarder.service = service
         assert [hoarder.add(0, 1) for _ in range(3)] == [503] * 3

@@ -36,7 +36,7 @@ def test_a_launch_key_is_useless_after_its_game_server_ended(tmp_path: Path) -> 
         [before] = servers(games)
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: servers(games) != [before])
-        eventually(lambda: _call(players, key) == 401, 2.0)  # remembered for a second
+        eventually(lambda: _call(players, key) == 401, 2.0)  # a valid key is cached for a second
         assert _call(players, "ab" * 32) == 401
         assert _call(players, GAME_SERVER_KEY) == 200
         for log in (players.log, games.log):

@@ -56,7 +56,7 @@ def test_targets_full_of_token_prefixes_delay_no_newcomer(tmp_path: Path) -> Non
     throttled = shown['svc_gateway_throttled_total{reason="general"}']
     assert len(request) == CONNECTIONS and max(request) < MOST, (
         request
-    )  # none gave up, none was done
+    )  # no client has given up, and none has sent all its requests
     assert throttled > sum(request) / 2
     assert shown['svc_gateway_dropped_log_lines_total{reason="refusals"}'] == omitted
     attackers = [line for line in lines if line.get("ip") == "127.0.0.1"]

@@ -45,7 +45,7 @@ def test_a_stolen_token_opens_nothing_a_second_after_a_new_key(tmp_path: Path) -
         assert _status(service, {"token": replies["access_token"]}) == 200
         assert _status(service, bob) == 200
         assert _log_in(service, ann["key"])[0] == 400
-    with metagame(tmp_path, CHAT="0") as service:  # nor after a restart
+    with metagame(tmp_path, CHAT="0") as service:  # the old key is also invalid after a restart
         assert (_status(service, ann), _status(service, bob)) == (401, 200)
 
 
@@ -154,7 +154,7 @@ def test_a_thiefs_place_in_a_queue_ends_a_second_after_a_new_key(tmp_path: Path)
         owner = {"token": orjson.loads(_log_in(service, ran.data["key"])[1])["access_token"]}
         status, body = service.ask("GET", "/candidate/status", None, bearer(owner))
         nobody = service.ask("GET", "/candidate/status", None, bearer(others[3]))
-        assert (status, body) == nobody  # as for who has never asked
+        assert (status, body) == nobody  # the same reply as for a player who has never asked
         for entry in others[2:]:
             assert service.ask("POST", "/candidate/join", HUNT, bearer(entry))[0] == 200
         eventually(lambda: expected)

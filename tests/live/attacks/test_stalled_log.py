@@ -25,10 +25,10 @@ from tests.support.prestarted import Prestarted
 from tests.support.processes import eventually, free_port, metagame_environ
 
 pytestmark = pytest.mark.live
-# each a line of 450 bytes: the writer holds half of them, with those of FLUSH_S before and after
+# each writes a line of 450 bytes; the writer can buffer about half of these lines
 REQUESTS = 6_000
 AT_ONCE = 20  # requests that are sent before their answers are read
-PLACE = "/account/api/public/account"  # 200: a refusal's line might be left out
+PLACE = "/account/api/public/account"  # answers 200, because log lines of refusals may be omitted
 PIPE = 4_096  # bytes that the stalled reader's pipe holds
 DEADLINE_S = 30.0
 DROPPED = re.compile(rb"(\d+) log lines were dropped")
@@ -108,7 +108,7 @@ def survives(reader: Reader, connection: socket.socket, metrics: int) -> None:
         shown = figures(metrics).items()
         return sum(number for name, number in shown if "dropped_log_lines_total" in name)
 
-    eventually(lambda: dropped() > 100)  # a quick machine has answered all before the last FLUSH_S
+    eventually(lambda: dropped() > 100)  # a fast machine answers all requests before the last flush
     reply = reader.last_words()
     assert sum(int(count) for count in DROPPED.findall(reply)) > 100, reply[-2000:]
     assert f"{PLACE}/{REQUESTS - 1}.".encode() in reply
@@ -144,7 +144,8 @@ def test_a_metagame_whose_log_nobody_reads_answers_on(tmp_path: Path, alone: boo
     if not alone:
         lines = "".join(f"{name}={value}\n" for name, value in environ.items())
         (tmp_path / "metagame.env").write_text(lines)
-        command, environ = ["svc-stack", "--config", str(tmp_path)], {}  # whose log is the stack's
+        # its log is the log of the stack
+        command, environ = ["svc-stack", "--config", str(tmp_path)], {}
     with unread(command, {**environ, **figures_on}, tmp_path) as reader:
         survives(reader, arrive(port), metrics)
 

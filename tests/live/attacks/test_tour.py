@@ -156,7 +156,7 @@ def test_one_player_starts_one_game_server(host: Toured) -> None:
         return "serverInfo" in orjson.loads(status)
 
     eventually(placed)
-    # whatever else was asked for came before that one was ready: it runs, or waits its turn
+    # other launches were requested before this one was ready; they run or wait
     listed = orjson.loads(ask(host.port("deploy"), "GET", "/gameservers")[1])["servers"]
     assert sum(server["kind"] != "city" for server in listed) == 1
     assert figures(host.port("deploy", "METRICS_PORT"))["svc_deploy_launches_waiting"] == 0
@@ -195,7 +195,7 @@ def test_idle_connections_keep_no_newcomer_out(host: Toured) -> None:
         let_in = 0
         for number in range(160):
             raw = arrive(host.port("gateway", "GATEWAY_PORT"), f"127.0.7.{number % 4 + 1}")
-            with suppress(OSError):  # the gateway may refuse so many of one network
+            with suppress(OSError):  # the gateway may refuse so many connections of one network
                 held.enter_context(over_tls(raw))
                 let_in += 1
         assert let_in >= 40
@@ -220,7 +220,7 @@ def test_guesses_of_admin_keys_are_throttled(host: Toured) -> None:
 
 def test_what_others_on_the_machine_must_not_read_is_private(host: Toured) -> None:
     host.player("Ann_1")
-    public = {"gateway-cert.pem"}  # what players pin
+    public = {"gateway-cert.pem"}  # players pin the public certificate
     secret = [*host.folder.rglob("*.env"), *host.folder.rglob("*.pem"), *host.folder.rglob("*.db*")]
     assert len(secret) > 6
     for path in secret:

@@ -20,7 +20,8 @@ from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 SECRET = "s" * 40
-TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # what a page may send without asking first
+# a content type that a page may send without a preflight request
+TEXT = {"Content-Type": "text/plain;charset=UTF-8"}
 
 
 def pages(port: int) -> dict[str, dict[str, str]]:

@@ -14,7 +14,7 @@ from tests.support.proves import proves
 
 pytestmark = pytest.mark.live
 
-# an hour back as soon as the file is there; Python runs this before everything else
+# sets the clock back an hour once the file exists; Python runs this code first
 CLOCK = """
 import os, time
 real = time.time
@@ -31,7 +31,7 @@ def test_a_clock_set_back_by_an_hour_stops_no_timer(tmp_path: Path) -> None:
     with deploy(tmp_path, PYTHONPATH=str(tmp_path), **spacing) as service:
         assert hand_out(service, HUNT)[0] == 200
         file.touch()
-        for _ in range(2):  # each waits its turn: a second, not an hour
+        for _ in range(2):  # each request waits a second for its turn, not an hour
             assert hand_out(service, HUNT)[0] == 200
         hour = time.strftime("%Y-%m-%dT%H", time.gmtime())
-        eventually(lambda: service.log[-2000:].splitlines()[-1][:13] < hour)  # it was set
+        eventually(lambda: service.log[-2000:].splitlines()[-1][:13] < hour)  # the clock was set

@@ -64,7 +64,8 @@ class Saver:
             self.version += 1
         else:
             self.bodies.add(body)
-            self.version = max(self.version, self.held() or 0)  # it may have been in flight
+            # the last save may have been in flight
+            self.version = max(self.version, self.held() or 0)
         return status
 
     def held(self) -> int | None:
@@ -116,11 +117,12 @@ def test_a_postgresql_restart_loses_no_acknowledged_save(tmp_path: Path, mode: s
                 acknowledged(savers)
                 server.stop(mode)
                 eventually(lambda: all(set(saver.statuses) - {200} for saver in savers))
-                assert service.ask("GET", "/svc-status")[0] == 200  # what needs no database
+                # a request that needs no database
+                assert service.ask("GET", "/svc-status")[0] == 200
                 server.start()
                 acknowledged(savers)
             for saver in savers:
-                # 409: the save under way when it went was kept after all
+                # 409 if a save in flight was stored although its request failed
                 assert {200, 503} <= set(saver.statuses) <= {200, 409, 503}
                 assert saver.held() == saver.version
             assert "svc@" not in service.log
@@ -174,9 +176,9 @@ def test_a_foreign_lock_delays_only_saves(tmp_path: Path) -> None:
             assert entry.statuses == []
             stranger.execute("ROLLBACK")
             waiting.join(30)
-            assert entry.statuses == [200]  # it waited and was saved
+            assert entry.statuses == [200]  # the save waited, and then succeeded
             stranger.execute("BEGIN IMMEDIATE")
-            assert entry.save() == 503  # until it was tired of it
+            assert entry.save() == 503  # the save fails after its time limit
         assert entry.save() == 200
         eventually(lambda: "another program has locked it" in service.log)
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.live
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     host = demo_host(tmp_path_factory.mktemp("evening") / "host")
-    # short for the one that is to hang, and longer than a busy machine takes for an answer
+    # shorter than the hang, and longer than a busy machine takes to answer
     change(host, "gateway", "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS", "5000")
     with stack(host):
         eventually(lambda: "stack ready" in said(host))

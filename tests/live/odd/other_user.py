@@ -18,7 +18,7 @@ from tests.support.requirements import skip
 UID = GID = 64_321  # a number without a name
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
-if os.name != "posix" or os.geteuid() != 0:  # the files that need it are one skip each
+if os.name != "posix" or os.geteuid() != 0:  # each test file that needs root is skipped as a whole
     raise skip("root", "only root acts for another user")
 _OF_DEVELOPERS = shutil.ignore_patterns("playwright", "babel", "sphinx*", "mypy", "*__mypyc*")
 _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
@@ -59,7 +59,7 @@ def _readable() -> list[str]:
     shutil.copytree(site, copy / "site", ignore=_OF_DEVELOPERS)
     for name in ("svcserver", "twisted"):
         shutil.copytree(ROOT / name, copy / "root" / name)
-    return [str(copy / "root"), str(copy / "site")]  # the first wins
+    return [str(copy / "root"), str(copy / "site")]  # the first folder has priority
 
 
 def run(

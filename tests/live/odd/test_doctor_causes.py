@@ -68,7 +68,7 @@ def test_a_log_of_another_user_is_not_damage(place: Path, bin_folder: Path) -> N
     host = _host(place / "host")
     write = "import os,sqlite3,sys; c = sqlite3.connect(sys.argv[1]);"
     write += "c.execute('PRAGMA journal_mode=WAL'); c.execute('CREATE TABLE mine(a)');"
-    write += "c.commit(); os._exit(0)"  # as by kill -9: the log stays
+    write += "c.commit(); os._exit(0)"  # the process ends as by kill -9, so SQLite's log remains
     subprocess.run([sys.executable, "-c", write, host / "svc.db"], check=True, timeout=60)
     give_away(host)
     for end in ("-wal", "-shm"):

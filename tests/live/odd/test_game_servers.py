@@ -132,7 +132,7 @@ def test_a_server_in_the_background_is_followed_and_stopped(name: str, tmp_path:
         eventually(lambda: answered(city))
         [before] = servers(service)
         assert hand_out(service, CITY)[1]["port"] == city
-        assert servers(service) == [before]  # the same one
+        assert servers(service) == [before]  # the same game server
         [pid] = of_the_port(city)
         status, body = act(service, "restart", before["id"])
         assert (status, is_dead(pid)) == (200, True), body
@@ -141,7 +141,8 @@ def test_a_server_in_the_background_is_followed_and_stopped(name: str, tmp_path:
         eventually(lambda: answered(hunt))
         pids = [*of_the_port(city), *of_the_port(hunt)]
         assert len(pids) == 2
-        os.kill(pids[1], signal.SIGKILL)  # its end is noticed, too
+        # the deploy server notices the end of this process as well
+        os.kill(pids[1], signal.SIGKILL)
         eventually(lambda: len(servers(service)) == 1)
         service.stop()
         assert is_dead(pids[0]) and not is_bound(city)
@@ -196,7 +197,7 @@ def test_a_grandchild_with_its_own_session_ends_with_a_restart(tmp_path: Path) -
         [pid] = eventually(lambda: of_the_port(city))
         os.kill(pid, signal.SIGKILL)  # the city crashes
         eventually(lambda: is_dead(pid))
-        assert hand_out(service, CITY)[0] == 200  # on its own port
+        assert hand_out(service, CITY)[0] == 200  # the city gets its own port again
         assert is_dead(second)
         third = int(
             eventually(lambda: note.read_text().strip() != str(second) and note.read_text())
@@ -283,7 +284,7 @@ def test_a_neighbour_on_its_port_does_not_make_a_city_frozen(tmp_path: Path) -> 
             socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender,
         ):
             neighbour.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            neighbour.bind(("::1", city))  # and reads nothing
+            neighbour.bind(("::1", city))  # this socket reads nothing
             until = time.monotonic() + 20
             while time.monotonic() < until:
                 sender.sendto(b"x" * 100, ("::1", city))

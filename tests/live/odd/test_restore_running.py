@@ -80,7 +80,7 @@ def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
         bad = folder / "bad.tar.gz"
         bad.write_bytes(Path(file).read_bytes()[:-100])
         assert restore(folder, str(bad), "--stop").returncode == 1
-        assert process.poll() is None  # for nothing a host is not stopped
+        assert process.poll() is None  # a restore that cannot succeed does not stop the host
         done = restore(folder, file, "--stop")
         assert done.returncode == 0, done.stderr
         assert f"stopped svc-stack (process {process.pid})" in done.stdout

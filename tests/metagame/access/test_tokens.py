@@ -68,7 +68,8 @@ class EpochTests(TokenCase):
         asked_at, self.now = START + 0.9, START + 5
         self.tokens.epochs.learn(ANN, int(START) + 4)
         token = self.tokens.sign(ANN, asked_at)
-        self.assertEqual(self.tokens.verify(token), ANN)  # learned: it was judged anew
+        # after the epoch is learned, the token is verified again
+        self.assertEqual(self.tokens.verify(token), ANN)
         second = self.made(*signing_keys())
         stale = second.sign(ANN, asked_at)
         self.refused(stale)
@@ -149,7 +150,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.signed(ANN, 51)
         self.epochs.learn(ANN, 10)
         self.assertEqual(self.epochs.not_before(ANN), 51)
-        self.epochs.learn(ANN, 11)  # again, by the same clock
+        self.epochs.learn(ANN, 11)  # another change, by the same clock
         self.assertEqual(self.epochs.not_before(ANN), 52)
         self.epochs.correcting(ANN, 52)
         self.epochs.corrected(ANN, 52, stored=True)
@@ -162,7 +163,8 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.learn(ANN, 10)
         self.epochs.correcting(ANN, 51)
         self.epochs.signed(ANN, 51)
-        self.assertTrue(self.epochs.learn(ANN, 51))  # a log-in reads what we have just committed
+        # a log-in reads the epoch that was just committed
+        self.assertTrue(self.epochs.learn(ANN, 51))
         self.epochs.corrected(ANN, 51, stored=True)
         self.epochs.load({ANN: 51}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {}))

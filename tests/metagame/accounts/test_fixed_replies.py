@@ -15,7 +15,7 @@ class FixedReplyTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.game = Game(self)
         self.ann = self.game.player("Ann_1")
-        self.assertEqual(START, 1_790_000_000)  # which is STARTED
+        self.assertEqual(START, 1_790_000_000)  # the replies show this time as STARTED
 
     def ask(self, method: str, path: str, **sent: Any) -> Any:
         page = self.game.browse(method, path, token=self.ann.token, **sent)

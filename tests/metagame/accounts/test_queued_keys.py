@@ -78,7 +78,7 @@ class QueuedKeysTests(SynchronousTestCase):
         def first(tx: Connection) -> None:
             add_game_server_key(tx, FIRST)
             added.set()
-            second.join(0.1)  # in vain: it waits for this transaction
+            second.join(0.1)  # the thread cannot finish, because it waits for this transaction
 
         transact(self.engine, first)
         second.join(20)

@@ -20,7 +20,7 @@ from tests.support.game import GAME_SERVER_KEY, Game, Player
 
 LATER_S = 1.0  # from the first attempt to the second
 SECRET = "gateway-secret-of-thirty-two-chars"
-# of life, or that it was asked
+# entries that record signs of life or requests
 SIGNS = ("online", "party_heard", "candidates", "name_guesses", "guild_names_checked")
 RESULTS = ("attempts", "party_results", "candidate_results")
 FRIENDS = "/friends/api/public/friends"
@@ -144,7 +144,7 @@ class Town:
         return str(account.username)[:3]
 
 
-Asked = tuple[Player, str, Any]  # who asks what, with which body
+Asked = tuple[Player, str, Any]  # the player, the method and path, and the body
 Case = Callable[[Town], Asked]
 CASES: dict[str, tuple[int, Case]] = {}
 PLAIN: set[str] = set()

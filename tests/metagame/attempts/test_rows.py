@@ -30,7 +30,8 @@ HERE = Path(__file__).parents[1]
 REFUSED = ("POST /key/generate",)  # always
 
 OWN = re.compile(r"^@?(?:case|plain)\(", re.MULTILINE)
-for file in sorted(HERE.rglob("test_*.py")):  # the tests of a feature may hold cases of its rows
+# a feature's own tests may contain cases of its routes
+for file in sorted(HERE.rglob("test_*.py")):
     if file != Path(__file__) and OWN.search(file.read_text()):
         import_module(".".join(file.relative_to(HERE.parents[1]).with_suffix("").parts))
 
@@ -317,9 +318,9 @@ class AttemptTests(SynchronousTestCase):
             again = town.send(request_id, 2, *request)
             self.assertEqual((again.status, same(again.body)), (first.status, same(first.body)))
             self.assertEqual(town.state(), state, name)
-            # with an id that is unknown it runs as if it had just arrived
+            # a request with an unknown id runs as if it had just arrived
             self.assertEqual(town.send(town.new_id(), 2, *request).status, afresh, name)
-            if control is not town:  # and so it does where the first attempt never came
+            if control is not town:  # the same holds if the first attempt never arrived
                 request = made(control)
                 self.assertEqual(control.send(request_id, 2, *request).status, first.status, name)
                 self.assertEqual(counts(control.state()), counts(state), name)
@@ -361,7 +362,8 @@ class AttemptTests(SynchronousTestCase):
 class NeverTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.town = Town(self)
-        self.town.game.described.odd = True  # no row words it: the gateway does
+        # no route describes this reply, because the gateway defines it
+        self.town.game.described.odd = True
 
     def assert_lost(self, page: Page) -> None:
         self.assertEqual((page.status, page.json), (502, {"error": "bad_gateway"}))

@@ -264,7 +264,7 @@ class ItemLogTests(Bounded):
         self.earn(self.ann, *"abcdefghij")
         held = self.logged(self.ann.character)
         self.assertEqual(held, list("abcdefghij")[-len(held) :])
-        self.assertIn(len(held), range(3, 8))  # each counts 512 and more
+        self.assertIn(len(held), range(3, 8))  # each entry counts as 512 bytes or more
         self.assertEqual(self.logged(bob.character), ["kept"])
 
     def test_the_characters_of_an_account_share_its_bound(self) -> None:

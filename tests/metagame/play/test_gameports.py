@@ -65,7 +65,7 @@ class GamePortsTests(SynchronousTestCase):
         self.assertEqual(sorted(self.withdrawn()), sorted([HOME, CAFE]))
         self.assertEqual(sorted(self.withdrawn(TWICE_S)), sorted([HOME, CAFE]))
         self.assertEqual(self.clock.getDelayedCalls(), [])
-        self.ports.close(ANN)  # as another process tells it again
+        self.ports.close(ANN)  # as if another process had published the change again
         self.assertEqual(self.withdrawn(TWICE_S), [])
 
     @proves("a ban or a kick shuts the game ports")

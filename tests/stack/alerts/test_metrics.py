@@ -92,7 +92,7 @@ class MetricsTests(SynchronousTestCase):
         self.assertEqual(self.reports(), loud)
         self.answers["http://127.0.0.1:9100/metrics"] = Reply(200, (PAGE % 3).encode())  # restarted
         self.assertEqual(self.reports()[1], quiet[1])
-        self.assertEqual(self.keys[:2], [["UUK_x"], None])  # nobody else gets the key
+        self.assertEqual(self.keys[:2], [["UUK_x"], None])  # no other service gets the key
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
     def test_errors_are_read_despite_the_owners_second_factor(self) -> None:
@@ -117,7 +117,7 @@ class MetricsTests(SynchronousTestCase):
         self.patch(self.poller, "agent", mock.Mock(request=ask))
         self.assertEqual(
             (self.reports(), self.reports(), len(warned)), ([], [], 1)
-        )  # by the key alone
+        )  # the poller sends only the key
         with (self.folder / "metagame.env").open("a") as file:
             file.write(f"{SIGNING_KEY}={private}\n")
         self.assertEqual(self.reports(), [("errors", "metagame", False)])
@@ -197,14 +197,14 @@ class MetricsTests(SynchronousTestCase):
 
         unknown = {**second, "state": "unknown"}
         self.assertEqual(faults(own, unknown), set())
-        self.assertEqual(faults(own, second), set())  # perhaps it only restarts
+        self.assertEqual(faults(own, second), set())  # the machine may only be restarting
         self.assertEqual(faults(own, second), {("agent", "second (10.0.0.2)")})
         down = {**second, "state": "down"}
         self.assertEqual(faults(own, down), {("node", "second (10.0.0.2)")})
         self.assertEqual(faults(down, second), {("node", "second (10.0.0.2)")})  # alike
         faults(unknown)  # the deploy server has lost Docker: no fault ends
         self.assertNotIn("node", [call.args[0].value for call in self.watch.report.call_args_list])
-        self.assertEqual(faults(own), set())  # it was removed from the swarm
+        self.assertEqual(faults(own), set())  # the machine was removed from the swarm
         names = [call.args[1] for call in self.watch.report.call_args_list]
         self.assertIn("second (10.0.0.2)", names)
         self.assertEqual(faults({**own, "state": "draining"}), set())

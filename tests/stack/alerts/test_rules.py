@@ -113,7 +113,7 @@ class FaultTests(SynchronousTestCase):
         held.hold(OVER)
         self.assertEqual([alert.what for alert in held.release()], [AlertKind.DISK])
         self.assertEqual(held.release(), [])
-        held.hold(OVER)  # it began before the quiet hours, and was told then
+        held.hold(OVER)  # the fault began before the quiet hours, and was reported then
         self.assertEqual(held.release(), [OVER])
         small = HeldAlerts(most=2)
         for number in range(9):
@@ -268,7 +268,7 @@ class ChannelTests(SynchronousTestCase):
                 path.write_text(lines + line)
                 [old], [wrong] = read_channels(
                     self.folder
-                )  # a file of before there were signatures
+                )  # a file from before the introduction of signatures
                 self.assertEqual(old.channel.form, form)
                 self.assertEqual(wrong.text, f"alert-x.env: {UNSIGNED}")
             for line in ("UNSIGNED=1\n", "SIGNING_SECRET=word\n"):

@@ -102,7 +102,7 @@ class SendingTests(SynchronousTestCase):
         self.sender.send(DOWN)
         hangs, works = self.couriers.deliveries
         works.callback(None)
-        for _ in range(2 * MOST_WAITING):  # its list is bounded
+        for _ in range(2 * MOST_WAITING):  # the list of waiting alerts is bounded
             self.sender.send(DOWN)
             self.couriers.deliveries[-1].callback(None)
         self.assertFalse(hangs.called)
@@ -316,7 +316,8 @@ class WatchTests(SynchronousTestCase):
         self.assertEqual((fault.kind, fault.title), ("down", "gateway is down"))
         self.after(60)
         self.assertEqual([fault.since for fault in self.state().faults], [since])
-        self.assertIsNone(host_state.read(self.folder, self.now + FRESH_S + 1))  # nobody watches
+        # no process updates the file
+        self.assertIsNone(host_state.read(self.folder, self.now + FRESH_S + 1))
         self.ready.add("gateway")
         self.after(1)
         self.assertEqual((self.state().services[1].state, self.state().faults), ("ready", ()))
@@ -375,7 +376,8 @@ class WatchTests(SynchronousTestCase):
     def test_only_the_latest_incidents_are_kept(self) -> None:
         for number in range(MOST_INCIDENTS + 1):
             self.watch.report(AlertKind.NODE, f"machine {number}", "It is lost.", self.now)
-        self.watch.report(AlertKind.NODE, "machine 0", None, self.now)  # an incident that is gone
+        # an incident that was dropped from the list
+        self.watch.report(AlertKind.NODE, "machine 0", None, self.now)
         self.after(0)
         titles = [title for title, *_ in self.incidents()]
         self.assertEqual((len(titles), titles[0]), (MOST_INCIDENTS, "machine 50 is lost"))
@@ -520,5 +522,5 @@ class WatchTests(SynchronousTestCase):
         self.patch(watching, "certificate_end", lambda _: ends[0])
         self.assertEqual(self.after(1), [])
         ends[0] = NOW + 20 * 86_400.0
-        self.assertEqual(self.after(1), [])  # it is read once an hour
+        self.assertEqual(self.after(1), [])  # the certificate is read once an hour
         self.assertEqual(self.after(3_600), [(AlertKind.CERTIFICATE, "the gateway's", False)])

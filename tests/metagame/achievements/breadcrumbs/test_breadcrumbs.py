@@ -66,5 +66,5 @@ class RuleTests(SynchronousTestCase):
         check(None, MAX_VERSION)
         for stored in (None, 3, MAX_WHOLE):
             self.assertRaises(Conflict, check, stored, MAX_VERSION + 1)
-        for stored in (MAX_VERSION, MAX_WHOLE):  # an earlier release took any
+        for stored in (MAX_VERSION, MAX_WHOLE):  # an earlier release accepted any version
             check(stored, 4)

@@ -1,4 +1,4 @@
-"""Grants never exceed the cap, retries never count twice, and ranks match the client's."""
+"""Grants never exceed the cap, retries never count twice, and ranks match those of the client."""
 
 import tempfile
 from pathlib import Path

@@ -56,7 +56,7 @@ class GrantTests(SynchronousTestCase):
         self.assertEqual(self.notes, [])
         self.objective(3)
         self.assertEqual(self.notes, ["o: lowered from 4 to 3"])
-        self.objective(1, 3)  # completed once more: it begins anew
+        self.objective(1, 3)  # completed again, so the count starts again
         self.assertEqual(len(self.notes), 1)
 
 

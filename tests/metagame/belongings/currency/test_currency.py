@@ -91,13 +91,15 @@ class CurrencyTests(SynchronousTestCase):
             page = self.game.browse("POST", "/character", json=body, token=token)
             self.assertEqual(page.status, 200)
 
-        self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)  # none saved: the newest
+        # no character has been saved, so the newest one counts
+        self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)
         save(self.ann.character, 1)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 1)
         save(second.character, 1)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)
         self.game.browse("PUT", "/character", json={"name": "Three"}, token=token)
-        self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)  # a new one was never saved
+        # a new character has never been saved
+        self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)
 
     @proves("BALANCE_FROM_INVENTORY")
     def test_the_switch_brings_the_plain_list_back(self) -> None:

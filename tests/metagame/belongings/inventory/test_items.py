@@ -84,7 +84,7 @@ class ItemTests(SynchronousTestCase):
         self.assertEqual((bare.version, bare.stateless), (0, True))
         full = items.instance({"catalogId": "A", "instanceId": "i", "itemData": "{}"})
         self.assertEqual((full.version, full.stateless), (None, False))
-        # what is held without a version gives way to anything
+        # an item without a version is replaced by any version
         self.assertIs(is_newer(full, full), True)
 
     def test_twenty_thousand_entries_are_the_most(self) -> None:

@@ -43,7 +43,8 @@ class SingleItemTests(Case):
 
     def test_an_item_without_data_is_returned_with_all_its_fields(self) -> None:
         held = {"catalogId": "LT_BASIC", "instanceId": "i-1"}
-        self.ann.transact(addInstancedItems=[held | {"itemData": "{}"}])  # no version: any is newer
+        # the item has no version, so any version is newer
+        self.ann.transact(addInstancedItems=[held | {"itemData": "{}"}])
         page = self.update(**held)
         self.assertEqual(page.json, held | {"itemData": None, "updateVersion": 0})
         self.assertEqual(self.ann.instances(), {"i-1": page.json})

@@ -258,7 +258,7 @@ class ThinningTests(Case):
         self.game.clock.advance(3600)
         for version in range(6, 10):
             if version == 9:
-                self.game.clock.advance(601)  # so long requests may be sent again
+                self.game.clock.advance(601)  # for this long, requests may be sent again
             self.save(version), self.save_slot(0, f'{{"n":{version}}}')
         self.assertEqual([version for version, _ in self.versions()], [9, 8, 5])
         self.assertEqual(self.versions("LoadoutVersions"), [(5, "save:client"), (4, "save:client")])

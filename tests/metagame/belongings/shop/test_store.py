@@ -261,7 +261,8 @@ class PurchaseTests(Case):
             token = self.token()
         self.refused(self.get(f"/token/platinum/{CLAW}"), 409)
         self.assertEqual(self.redeem(token).status, 204)
-        self.refused(self.get(f"/token/platinum/{IRON}"), 409)  # whatever became of them
+        # whatever happened to the purchased items
+        self.refused(self.get(f"/token/platinum/{IRON}"), 409)
         self.assertEqual(self.get(f"/token/platinum/{CLAW}", self.bob).status, 200)
         self.game.clock.advance(600)
         self.token(IRON)
@@ -289,7 +290,7 @@ class PurchaseTests(Case):
         self.assertEqual(self.redeem(first).status, 204)
         self.game.clock.advance(0.001)
         self.refused(self.redeem(second), 410)
-        self.assertEqual(self.redeem(first).status, 204)  # redeemed stays redeemed
+        self.assertEqual(self.redeem(first).status, 204)  # a redeemed token stays redeemed
 
     @proves("POST /notification/:currency")
     def test_a_character_that_is_no_longer_the_accounts_is_403(self) -> None:

@@ -310,7 +310,7 @@ class ChannelTests(SynchronousTestCase):
     def test_a_new_channel_is_written_whole_or_not_at_all(self) -> None:
         path = self.folder / "alert-phone.env"
         fresh = self.folder / ".alert-phone.env.0123.new"
-        fresh.write_text("FORM=js")  # of a writer that was killed
+        fresh.write_text("FORM=js")  # left by a writer that was killed
         os.utime(fresh, (0, 0))
         self.patch(alert_settings.os, "fsync", self.fail_to_write)
         self.assertEqual(self.save().status, 503)

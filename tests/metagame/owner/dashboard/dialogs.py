@@ -66,7 +66,7 @@ DIALOGS: Mapping[str, tuple[str, str]] = {  # title: file of tests/live, and the
 _OPENS = re.compile(r"(?<![\w.])(?:ask|show|question)\(|\bconst title = (?=`)")
 _TEXT = re.compile(r'"([^"]*)"|`([^`]*)`')
 _EITHER = re.compile(r'\$\{[^}?]*\? "([^"]*)" : "([^"]*)"\}')
-_BOTH = re.compile(r"<([^|<>]*)\|([^|<>]*)>")  # what the former becomes
+_BOTH = re.compile(r"<([^|<>]*)\|([^|<>]*)>")  # the result of replacing such an expression
 _FILLED = re.compile(r"\$\{[^}]*\}")
 
 

@@ -93,7 +93,8 @@ class FeedTests(SynchronousTestCase):
         for number, spots in enumerate(looks):
             for more, feed in enumerate((self.feed, self.second_feed)):
                 self.take(feed, number + more / 2, spots)
-        self.take(self.second_feed, 2.25, {"Ada": HUNT, "Bo": HUNT})  # one that was long on its way
+        # a report that took long to arrive
+        self.take(self.second_feed, 2.25, {"Ada": HUNT, "Bo": HUNT})
         self.take(self.second_feed, 3.5, {"Bo": CITY})
         for feed in (self.feed, self.second_feed):
             self.assertEqual(
@@ -231,7 +232,8 @@ class LivePageTests(SynchronousTestCase):
     def test_the_overview_counts_the_accounts(self) -> None:
         self.assertEqual(self.shown("overview")["accounts"], 1)
         self.game.player("Ann_1")
-        self.assertEqual(self.shown("overview")["accounts"], 1)  # counted seldom
+        # accounts are counted only now and then
+        self.assertEqual(self.shown("overview")["accounts"], 1)
         self.game.clock.advance(CHECKED_S)
         self.assertEqual(self.shown("overview")["accounts"], 2)
 

@@ -69,7 +69,7 @@ class MarkTests(SynchronousTestCase):
         self.game.clock.advance(3_600)
         self.assertEqual(self.changed(), {"moderation"})
 
-    by_audit = frozenset({"invites", "account"})  # any act of staff may concern these
+    by_audit = frozenset({"invites", "account"})  # any staff action may affect these pages
 
     def test_acts_of_players_change_marks(self) -> None:
         code = self.staff("CreateInvite", {"uses": 2})["code"]
@@ -96,7 +96,8 @@ class MarkTests(SynchronousTestCase):
     def test_an_account_mark_changes_with_its_own_saves_only(self) -> None:
         cleo = self.game.player("Cleo")
         for player in (self.ann, cleo):
-            self.game.browse("GET", "/character", token=player.token)  # which makes the first
+            # this request creates the first character
+            self.game.browse("GET", "/character", token=player.token)
         self.assertIn("account", self.changed())
         self.save(cleo)
         self.assertEqual(self.changed(), set())

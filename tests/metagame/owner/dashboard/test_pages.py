@@ -103,7 +103,7 @@ class PagesTests(SynchronousTestCase):
         self.assertEqual({*titles()}, DIALOGS.keys())
         for title, (file, button) in DIALOGS.items():
             self.assertIn(button, pressed(file), title)
-            self.assertRegex(title, r"\w")  # else it fits any other, too
+            self.assertRegex(title, r"\w")  # otherwise it would also match any other title
 
     def test_other_files_are_404(self) -> None:
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):

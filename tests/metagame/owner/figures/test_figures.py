@@ -69,7 +69,7 @@ class FiguresTests(SynchronousTestCase):
             counted = select(FIGURES.c.step_s, func.count()).group_by(FIGURES.c.step_s)
             return {step: count for step, count in tx.execute(counted)}
 
-        self.clock.advance(400 * DAY_S)  # it stood wrong for a while
+        self.clock.advance(400 * DAY_S)  # the clock was wrong for a while
         self.written(0)
         self.clock.rightNow = AT
         for _ in range(3 * 26):

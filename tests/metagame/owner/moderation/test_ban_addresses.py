@@ -121,7 +121,7 @@ class AddressTests(StaffCase):
         self.assertEqual(set(page.json["Sanction"]["networks"]), networks)
         self.assertEqual(set(self.rows()[0]["after"]["networks"]), networks)
         self.assertEqual(self.muted(), networks)
-        self.assertEqual(self.comes(self.bob, HOME), 200)  # it keeps nobody out
+        self.assertEqual(self.comes(self.bob, HOME), 200)  # a mute of an address keeps nobody out
         listed = self.game.browse("GET", "/svc/api/DashboardSanctions", key=self.olga.key)
         [listed_mute] = listed.json["sanctions"]
         self.assertEqual(set(listed_mute["Sanction"]["networks"]), networks)

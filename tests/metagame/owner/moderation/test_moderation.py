@@ -207,7 +207,7 @@ class WithinASecondTests(StaffCase):
         watch = session_watch(self.game.parts.sessions, self.clock)
         watch.startService()
         self.addCleanup(watch.stopService)
-        self.clock.advance(0.9)  # wherever between two looks it falls
+        self.clock.advance(0.9)  # wherever the change falls between two checks
         for player, action in ((self.ann, "ban"), (self.bob, "kick")):
             self.assertTrue(self.plays(player))
             self.svcctl(action, player)
@@ -231,7 +231,7 @@ class WithinASecondTests(StaffCase):
         for action, refused in (("mute", True), ("unmute", False)):
             ann.heard()
             self.svcctl(action, self.ann)
-            [line] = ann.say("City-1", "x")  # by which the chat has just read the account
+            [line] = ann.say("City-1", "x")  # the chat reads the account for this line
             self.assertEqual("not-acceptable" in line, refused, action)
 
 

@@ -62,7 +62,7 @@ class Once:
         return engine
 
     def take(self, engine: Engine, name: str, subject: str, notes: int = 70) -> Taken:
-        """Import a passport like ``svcctl passport import``."""
+        """Import a passport as ``svcctl passport import`` does."""
         characters = [Carried("Ann", '{"level":7}')]
         passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=notes)
         act = take_in(passport, name, {}, Terms.of(settings()), time.time)

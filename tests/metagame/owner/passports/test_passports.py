@@ -138,7 +138,8 @@ class PassportTests(SynchronousTestCase):
         self.assertEqual(svcctl("account", "create", "Ann_2", *config).status, 0)
         ran = svcctl("passport", "import", file, "Ann_2", *config)
         self.assertIn("is not trusted. Ask that host's owner, not the player", ran.line)
-        self.assertNotIn(passport["key"], ran.line)  # a stranger's file must not suggest it
+        # a stranger's file must not suggest a key to trust
+        self.assertNotIn(passport["key"], ran.line)
         self.assertNotIn("passport trust", ran.line)
         in_groups = " ".join(re.findall("....", passport["key"]))
         self.assertIn(in_groups, ran.line)
@@ -199,7 +200,7 @@ class PassportTests(SynchronousTestCase):
         lines = svcctl("audit", "--json", *config).out.splitlines()
         rows = [line for line in map(json.parse, lines) if line["action"] == "passport distrust"]
         recorded = {(row["target"], row["refused"] is not None) for row in rows}
-        nothing = ("", True)  # what is no key might be a secret
+        nothing = ("", True)  # an invalid key is not recorded, because it might be a secret
         self.assertEqual(recorded, {(key, False), (second_key, False), ("2" * 64, True), nothing})
 
     def test_unknown_tracks_and_broken_characters_are_left_out(self) -> None:

@@ -123,7 +123,8 @@ class HandlingTests(StaffCase):
         self.assertEqual((page.status, page.json["Username"]), (200, "Cleo"))
         self.assertIn("item_stacks", page.json["Export"]["tables"])
         self.assertEqual((self.log_in(cleo.player), self.plays(cleo.player)), (400, False))
-        self.game.ledger.run(self.game.parts.sessions.load)  # as at the next start
+        # as the next start of the metagame does
+        self.game.ledger.run(self.game.parts.sessions.load)
         self.assertFalse(self.plays(cleo.player))
         self.assertEqual(self.kept_of(cleo.player.id), [])
         self.assertEqual(self.do(self.olga, "Delete", "Cleo").status, 404)
@@ -193,7 +194,7 @@ class LargeAccountCase(SynchronousTestCase):
         self.assertEqual(exported_ids, list(range(42 - len(exported_ids), 42)))
         self.assertGreater(len(exported_ids), 10)
         self.assertEqual(left, {"character_saves": 41 - len(exported_ids)})
-        self.assertIn("characters", tables)  # small ones are whole
+        self.assertIn("characters", tables)  # small tables are exported completely
         transact(engine, lambda tx: erase(tx, account))
         self.assertEqual(transact(engine, lambda tx: exported(tx, account)), ({}, {}))
         self.assertIsNone(transact(engine, lambda tx: tx.execute(select(saves)).first()))

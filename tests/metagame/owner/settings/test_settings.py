@@ -157,7 +157,7 @@ class SettingsTests(SynchronousTestCase):
             ledger.run(fail)
         self.successResultOf(self.live.refresh())
         self.assertEqual(self.mode(), "NONE")
-        ledger.run(change)  # killed right after the commit: another metagame reads both halves
+        ledger.run(change)  # killed right after the commit; another metagame reads both changes
         self.successResultOf(self.live.refresh())
         self.assertEqual(self.mode(), "OPEN")
 

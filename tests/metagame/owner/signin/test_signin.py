@@ -176,7 +176,7 @@ class SessionTests(StaffCase):
             path = f"/svc/api/Dashboard{route}"
             reply = self.game.browse("POST", path, headers=word, json=sent)
             self.assertEqual((reply.status, reply.json["error"]), (401, "key_wanted"))
-        # another account's key does not keep this session either
+        # a request with another account's key does not extend this session either
         self.game.browse("POST", "/svc/api/DashboardOwnKey", headers=word, key=self.olga.key,
                          json={"On": True})  # fmt: skip
         self.assertEqual(self.ask(cookie).json["Username"], "Mona")

@@ -48,7 +48,7 @@ class Seen:
         self.live = live()
         self.matches = LiveMatches(
             self.live.board, lambda: cooldown_s, asked_s=1e9
-        )  # the asker lives
+        )  # the process that requested the launch is alive
         self._known: dict[str, Any] = {}
 
     def do(self, work: Callable[[Matchmaker], T], now: float | None = None) -> T:

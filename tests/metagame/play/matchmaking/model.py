@@ -88,7 +88,7 @@ class PlainMatchmaker:
         if request.hunt_id != current.hunt_id or current.state is MatchState.FAILED:
             return False
         if player == group.leader and not self._is_in(player, current):
-            return False  # back from elsewhere: the leader wants the hunt anew
+            return False  # the leader has come back and wants the hunt again
         if player in current.players and request.game_mode == current.mode:
             return current.state is MatchState.MATCHING or now - current.created_at < FOLLOW_S
         return (
@@ -252,7 +252,7 @@ class PlainMatchmaker:
         match.asking = False
         if match.refused_at is None:
             match.refused_at = now
-        for player in list(match.players):  # who left meanwhile is not expected again
+        for player in list(match.players):  # players who left meanwhile are not expected again
             if not self._is_in(player, match):
                 self._drop(player, match)
 
@@ -272,7 +272,7 @@ class PlainMatchmaker:
         if match.server is None or (before is not None and before.match_id == match.id):
             return
         match.told.add(player)
-        self._sent.pop(player, None)  # the longest sent stands first
+        self._sent.pop(player, None)  # the player who was sent first is the first entry
         self._sent[player] = Sent(match.server, entry.hunt_id, match.id, now)
         while len(self._sent) > MAX_ENTRIES:
             del self._sent[next(iter(self._sent))]
@@ -323,7 +323,7 @@ class PlainMatchmaker:
             return
         match = entry.match
         if match.state is MatchState.IN_PROGRESS or match.asking:
-            return  # the launch under way goes on for whoever is expected
+            return  # the pending launch continues for the players who are still expected
         self._drop(player, match)
 
     def _drop(self, player: AccountId, match: Match) -> None:
@@ -337,7 +337,7 @@ class PlainMatchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        """Return the party's candidate, or None one minute after its last player was sent."""
+        """Return the party's candidate, or None if its last player was sent over a minute ago."""
         match = self._parties.get(party_id)
         if match is None:
             return None

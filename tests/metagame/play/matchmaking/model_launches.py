@@ -24,7 +24,7 @@ class Match:
     hunt_id: str
     args: str
     players: list[AccountId]
-    expects: bool  # whether the deploy server is told whom to expect
+    expects: bool  # whether the deploy server gets the list of expected players
     created_at: float
     party_id: str | None = None
     leader: AccountId | None = None  # of the party
@@ -40,7 +40,8 @@ class Match:
     known_as: dict[AccountId, str] = field(factory=dict)  # each player's candidate id
     told: set[AccountId] = field(factory=set)  # players who have received the server's address
     elsewhere: dict[AccountId, float] = field(factory=dict)  # when a player asked for city or dojo
-    counts_for: set[AccountId] = field(factory=set)  # players who start no other meanwhile
+    # players who can start no other launch meanwhile
+    counts_for: set[AccountId] = field(factory=set)
     ended: bool = False  # the server is known to have ended
 
     @property
@@ -77,7 +78,7 @@ class Launches:
     """The launches of each account and party; with ``cooldown_s`` 0, no launch prevents another."""
 
     cooldown_s: float
-    _of: LRUCache[str, list[Match]] = field(  # the newest stands last
+    _of: LRUCache[str, list[Match]] = field(  # the newest launch is the last one
         factory=lambda: LRUCache(MAX_HOLDERS), init=False
     )
     _on: dict[Server, Match] = field(factory=dict, init=False)

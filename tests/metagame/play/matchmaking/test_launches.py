@@ -229,11 +229,13 @@ class TogetherTests(LaunchCase):
         self.city(self.ann), self.city(self.bob)
         self.assertEqual(self.again(self.bob, 98.9), "MATCHING")
         self.game.clock.advance(0.1)
-        self.assertEqual(self.sent_to(self.bob), "MATCHING")  # asked a tenth of a second ago
+        # the deploy server was asked a tenth of a second ago
+        self.assertEqual(self.sent_to(self.bob), "MATCHING")
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.bob), 8774)
         self.city(self.bob)
-        self.assertEqual(self.again(self.bob, 200), "MATCHING")  # who is on two starts no third
+        # a player with two launches starts no third launch
+        self.assertEqual(self.again(self.bob, 200), "MATCHING")
 
     def test_who_was_taken_along_has_one_that_counts_and_no_other(self) -> None:
         self.city(self.ann), self.city(self.bob)
@@ -242,7 +244,7 @@ class TogetherTests(LaunchCase):
         self.assertEqual(self.again(self.bob, 0), 8774)
         self.fleet.running.discard(8775)
         self.city(self.bob)
-        self.assertEqual(self.again(self.bob), 8773)  # the second is cat's
+        self.assertEqual(self.again(self.bob), 8773)  # the second launch is cat's
 
 
 class PartyTests(LaunchCase):

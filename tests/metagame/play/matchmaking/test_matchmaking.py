@@ -290,7 +290,7 @@ class EndedSessionTests(MatchmakingCase):
             token = self.game.parts.tokens.sign(self.ann.id)
             return self.game.browse("GET", "/candidate/status", token=token)
 
-        for seconds in (0, 60):  # waiting, and sent to a server
+        for seconds in (0, 60):  # while the player waits, and after the player was sent to a server
             self.join(self.ann, **HUNT)
             self.game.clock.advance(seconds)
             self.assertEqual(relogged().status, 200)
@@ -430,11 +430,12 @@ class EndedTests(MatchmakingCase):
         fresh = self.end_sessions(ann)
         self.assertEqual(
             self.game.browse("GET", "/candidate/status", token=fresh).status,
-            self.status(others[0]).status,  # of somebody who never asked
+            self.status(others[0]).status,  # the status of a player who never asked
         )
         for player in others[:2]:
             self.join(player, **HUNT)
-        self.assertEqual(self.deploy.requests, [])  # three wait, and four would go at once
+        # three players wait; a fourth would start the launch immediately
+        self.assertEqual(self.deploy.requests, [])
         self.join(others[2], **HUNT)
         self.status(bob)
         [request] = self.deploy.requests

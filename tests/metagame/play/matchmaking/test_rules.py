@@ -176,7 +176,7 @@ class PartyTests(Case):
         self.send("bob", now=20.0)
         self.assertIsNotNone(self.matches.of_party("party", 79.0))
         self.assertIsNone(self.matches.of_party("party", 80.0))
-        self.send("ann", now=90.0)  # knew it already
+        self.send("ann", now=90.0)  # ann already knew the address
         self.assertEqual((match.sent_at, match.told), (20.0, {"ann", "bob"}))
 
     def test_no_player_is_sent_without_a_server(self) -> None:

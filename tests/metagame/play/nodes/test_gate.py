@@ -125,7 +125,7 @@ class NodeGateTests(SynchronousTestCase):
         return Browser(self, front)
 
     def send(self, player: Player, request: LaunchRequest, server: Server) -> str:
-        """Match a player, and send them to the game server; return the match's id."""
+        """Match a player, and send the player to the game server; return the match's id."""
 
         def work(rules: Any) -> str:
             entry = rules.join(player.id, request, None)

@@ -28,7 +28,8 @@ class Base(SynchronousTestCase):
 
     def do(self, method: str, path: str, by: Player, body: Any = None) -> Any:
         sent = {} if body is None else {"json": body}
-        token = self.game.parts.tokens.sign(by.id)  # days pass here; a token has one
+        # a new token, because days pass in these tests and a token is valid for one
+        token = self.game.parts.tokens.sign(by.id)
         return self.game.browse(method, "/guild" + path, token=token, **sent)
 
     def ack(self, page: Any) -> None:

@@ -45,7 +45,7 @@ class ListTests(SynchronousTestCase):
         self.assertFalse(words.is_reserved_nameplate("gmx"))
 
 
-# a name, and how it is refused: "" is taken
+# a name and the code of its refusal; "" means that the name is accepted
 NAMES = (
     ("Abcd", ""),
     ("A" * 6 + "bcdefghij", ""),

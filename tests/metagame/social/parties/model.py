@@ -233,7 +233,7 @@ class PlainParties:
 
     def _keep(self, invite: PartyInvitation) -> None:
         received = self._invites.setdefault(invite.recipient, {})
-        received.pop(invite.party_id, None)  # an expired one would keep its old place
+        received.pop(invite.party_id, None)  # an expired invite would keep its old position
         received[invite.party_id] = invite
         self._invited.setdefault(invite.party_id, set()).add(invite.recipient)
 

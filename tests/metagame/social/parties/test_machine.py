@@ -58,7 +58,7 @@ class PartyMachine(RuleBasedStateMachine):
         self.model = PlainParties()
         self.named: dict[str, str] = {}  # the model's name of each party of the board
         self.blocked: set[frozenset[str]] = set()
-        self.rooms: dict[str, set[str]] = {}  # as the chat would keep them
+        self.rooms: dict[str, set[str]] = {}  # the rooms as the chat would keep them
         self.left: list[tuple[str, str]] = []
         self.model_left: list[tuple[str, str]] = []
         self.live.board.listen(PartyChanged, self.heard_of_leaving)
@@ -167,7 +167,8 @@ class PartyMachine(RuleBasedStateMachine):
             lambda model: model.kick(me, partner, self.now),
         )
         if isinstance(result, Refused):
-            self.do(lambda parties: parties.mark_seen(me))  # as the act does for what is refused
+            # as the product does after a refused request
+            self.do(lambda parties: parties.mark_seen(me))
         else:
             assert self.do(lambda parties: parties.party_of(partner)) is None
 

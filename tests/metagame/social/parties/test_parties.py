@@ -336,7 +336,8 @@ class BoundTests(SynchronousTestCase):
         self.do(0.0, lambda parties: parties.invite("ann", "bob"))
         self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
         self.do(59.0, lambda parties: parties.mark_seen("bob"))
-        self.do(121.0, lambda parties: parties.kick("ann", "bob"))  # longer silent till now
+        # until this kick, ann has been silent for longer than bob
+        self.do(121.0, lambda parties: parties.kick("ann", "bob"))
         party = self.do(121.0, lambda parties: parties.party_of("ann"))
         self.assertEqual(party.members if party else (), ("ann",))
 
