@@ -76,7 +76,7 @@ def test_a_hunt_on_another_machine_writes_and_ends_when_cut_off(tmp_path: Path) 
             assert join(metagame, ann) == first.address
 
             second.connect("up")
-            eventually(lambda: "answers again" in agent.log)
+            eventually(lambda: "is connected to the host and the swarm again" in agent.log)
 
 
 def within(machine: SwarmMachine | str) -> list[str]:

@@ -150,7 +150,7 @@ def test_no_request_is_refused_while_the_metagame_comes_back(
             traffic.goes_on()
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20
-    assert game.log.count("live state of") == (how is restarted)
+    assert game.log.count("loaded the live state") == (how is restarted)
 
 
 def test_without_parking_the_same_traffic_is_refused(tmp_path: Path) -> None:

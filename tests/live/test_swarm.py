@@ -150,7 +150,7 @@ def test_game_servers_of_a_cut_off_node_stop(tmp_path: Path, machine: SwarmMachi
             assert time.monotonic() - began > LOST_S - 15
         finally:
             freeze(host, signal.SIGCONT)
-        eventually(lambda: "answers again" in ours.log)
+        eventually(lambda: "is connected to the host and the swarm again" in ours.log)
         looks = host.deploy.looks
         run(machine, "--label", f"{HOST}=127.0.0.1:61001")
         eventually(lambda: host.deploy.looks > looks)
