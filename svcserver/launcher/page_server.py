@@ -263,5 +263,5 @@ class PageServer(Service):
     def stopService(self) -> Any:
         super().stopService()
         for channel in tuple(self.factory.channels):
-            channel.cut()
+            channel.end()  # not cut: the last reply may not have arrived yet
         return self._listening.stopListening() if self._listening is not None else None
