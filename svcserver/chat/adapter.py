@@ -38,8 +38,8 @@ class TurnEnd:
     """
 
     clock: IReactorTime
-    _writes: list[Callable[[], None]] = field(factory=list)
-    _echoes: list[Callable[[], None]] = field(factory=list)
+    _writes: deque[Callable[[], None]] = field(factory=deque)
+    _echoes: deque[Callable[[], None]] = field(factory=deque)
     _next: IDelayedCall | None = None
 
     def write(self, call: Callable[[], None]) -> None:
@@ -53,7 +53,7 @@ class TurnEnd:
         self._schedule()
 
     def stop(self) -> None:
-        self._writes, self._echoes = [], []
+        self._writes, self._echoes = deque(), deque()
         if self._next is not None:
             self._next.cancel()
             self._next = None
@@ -63,11 +63,14 @@ class TurnEnd:
             self._next = self.clock.callLater(0, self._run)
 
     def _run(self) -> None:
-        writes, self._writes = self._writes, []
-        echoes, self._echoes = self._echoes, []
         self._next = None
-        for call in (*writes, *echoes):
-            call()
+        try:
+            for calls in (self._writes, self._echoes):
+                for _ in range(len(calls)):
+                    calls.popleft()()
+        finally:  # the reactor logs an error; the next turn does the rest
+            if self._writes or self._echoes:
+                self._schedule()
 
 
 @define(eq=False)

@@ -48,6 +48,17 @@ class BehindTests(SynchronousTestCase):
             self.assertEqual((self.out, self.behind.size), ([b"1", b"2"], 0))
             self.assertEqual(self.clock.calls, [])
 
+    def test_a_failed_write_loses_no_other_write_of_its_turn(self) -> None:
+        def fail() -> None:
+            raise OSError("no write")
+
+        self.behind.begin(b"own")
+        self.end.write(fail)
+        self.end.write(lambda: self.out.append(b"others"))
+        self.assertRaises(OSError, self.turn)
+        self.assertEqual(self.turn(), [b"others", b"own"])
+        self.assertEqual(self.clock.calls, [])
+
     def test_the_chats_end_leaves_no_timer(self) -> None:
         self.behind.begin(b"1")
         self.end.stop()
