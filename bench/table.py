@@ -35,7 +35,7 @@ MIX_FLOOR = (TWISTED, 5_000 / 15_000)
 CROWD_P99_MS, SAVES_P99_MS, SLOWEST_SAVE_MS = 10.0, 10.0, 50.0
 BEAT_IN_STORM_MS = 20.0
 SAVE = "save"
-SAVE_P99 = 3.0  # the highest allowed ratio of its p99 to its p50
+SAVE_P99 = 2.2  # the highest allowed ratio of its p99 to its p50
 LEAST_BESIDE = 0.9  # of the requests per CPU second of another checkout
 
 
