@@ -1,6 +1,7 @@
 """The common parts of a service: logging, listening, reporting ``ready``, stopping."""
 
 import gc
+import linecache
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -70,6 +71,7 @@ def top_service(
     reactor: Any, *, production: bool = False, level: str = "info", service: str = ""
 ) -> TopService:
     """Return a top service that logs to standard output."""
+    linecache.clearcache()  # attrs left the source of its generated methods there, 2 MB
     LibraryLogs.install()
     lines = standard_lines(production=production, level=level, clock=reactor, service=service)
     return TopService(lines)
