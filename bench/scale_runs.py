@@ -170,7 +170,7 @@ async def talk_in_a_room(
 
 
 def gateway_us(folder: Path, seconds: float) -> float:
-    """Return the gateway's CPU microseconds per request, with different fields for each player."""
+    """Return the gateway's CPU microseconds per request; each player has other header fields."""
     with ExitStack() as stack:
         behind = stack.enter_context(edge_servers.upstream(folder, edge_servers.prepare(folder)))
         server = stack.enter_context(edge_servers.gateway("ours", folder, behind))

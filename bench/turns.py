@@ -119,7 +119,7 @@ class TurnMeter:
         self._since = None
 
     def _no_core_ns(self) -> tuple[int, int]:
-        """Return how many ns the main thread, and all other threads, have waited for a core."""
+        """Return for how many ns the main thread, and all other threads, have waited for a core."""
         own, others = 0, 0
         for thread in threading.enumerate():
             number = thread.native_id or 0

@@ -38,7 +38,7 @@ class DockerHost:
 
     @property
     def container(self) -> str:
-        """The id of the host's container; empty while it does not run."""
+        """The id of the host's container, or "" while it does not run."""
         words = ("ps", "-q", "--filter", "name=svcserver[._-]svcserver")
         return self.machine.docker(*words).stdout.strip()
 

@@ -16,7 +16,7 @@ from tests.ctl.command import svcctl
 
 @define
 class SlowChildren:
-    """Child processes whose restart lasts until the test lets it finish."""
+    """Child processes whose restart lasts until the test finishes it."""
 
     waiting: list[Deferred[bool]] = field(factory=list)
 

@@ -48,7 +48,7 @@ def eventually(
     ``pause_s`` is the first pause between two calls, and later pauses are longer, up to
     ``SLOWER_S``. Use ``SELDOM_S`` for calls that are rate-limited or start a program.
 
-    Time during which the machine was busy with other work hardly counts (``Watch``).
+    The time that the machine spends on other work is hardly counted (``Watch``).
     """
     result = what()
     if result:
