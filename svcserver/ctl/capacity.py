@@ -12,6 +12,7 @@ from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disk
 from svcserver.ctl.fleet import Docker, FleetMachine, machines
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
+from svcserver.deploy.family import list_processes
 from svcserver.deploy.fleet import PERSISTENT
 from svcserver.deploy.hunts import Kind
 from svcserver.deploy.process import MAX_OUTPUT
@@ -19,7 +20,7 @@ from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
 from svcserver.deploy.settings import Settings, numbers
 from svcserver.deploy.swarm import RESERVED_CORES
-from svcserver.kernel.processes import PROCESSES, started_at
+from svcserver.kernel.processes import PROCESSES, cpu_ticks, sizes, started_at
 
 SAMPLE_S = 2.0
 OUTPUTS_MB = 2 * MAX_OUTPUT / (1 << 20)  # a game server's current and previous output file
@@ -89,18 +90,11 @@ def usage(groups: Iterable[int], processes: Path = PROCESSES) -> dict[int, Resou
     wanted = set(groups)
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     usages: dict[int, ResourceUsage] = {}
-    for process in processes.iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            words = (process / "stat").read_text().rpartition(")")[2].split()
-            group, ticks, pages = int(words[2]), int(words[11]) + int(words[12]), int(words[21])
-        except (OSError, ValueError, IndexError):  # the process has just ended
-            continue
-        if group in wanted:
-            before = usages.get(group, ResourceUsage(0.0, 0.0))
-            memory = before.memory_mb + pages * page / (1 << 20)
-            usages[group] = ResourceUsage(memory, before.seconds + ticks / tick)
+    for process in list_processes(processes).values():
+        if process.group in wanted:
+            before = usages.get(process.group, ResourceUsage(0.0, 0.0))
+            memory = before.memory_mb + process.pages * page / (1 << 20)
+            usages[process.group] = ResourceUsage(memory, before.seconds + process.ticks / tick)
     return usages
 
 
@@ -120,10 +114,10 @@ def cost_of(
     return Cost(memory, max(0.0, cores), len(groups))
 
 
-def idle_ticks(processes: Path = PROCESSES) -> int:
-    """Return the idle ticks of all CPU cores since boot."""
-    words = (processes / "stat").read_text().split("\n", 1)[0].split()
-    return int(words[4]) + int(words[5])
+def idle_ticks() -> int:
+    """Return the idle ticks of all CPU cores since boot; 0 if unknown."""
+    idle, _ = cpu_ticks() or (0, 0)
+    return idle
 
 
 @host_command(None, "capacity")
@@ -184,7 +178,8 @@ def _measured(settings: Settings, folder: Path) -> tuple[Cost, Left, int]:
     if cost is None or not hunts:
         cost = Cost(_assumed(settings), cost.cores if cost is not None else 0.0, 0)
     reserve = float(_number(settings.min_free_mb)) if settings.memory_guard else 0.0
-    left = Left(_free_mb() - reserve, _ports(settings) - len(hunts), cores, 0.0)
+    free_mb = sizes().get("MemAvailable", 0) / 1024
+    left = Left(free_mb - reserve, _ports(settings) - len(hunts), cores, 0.0)
     return cost, left, len(hunts)
 
 
@@ -276,10 +271,3 @@ def _number(text: str) -> int:
         return number
     except ValueError as why:
         fail(f"deploy.env: a value of the memory guard {why}")
-
-
-def _free_mb() -> float:
-    for line in (PROCESSES / "meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) / 1024
-    return 0.0

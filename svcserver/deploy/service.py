@@ -36,6 +36,7 @@ from svcserver.kernel.every import Every
 from svcserver.kernel.headers import GATEWAY
 from svcserver.kernel.machine import SIGNING_KEY
 from svcserver.kernel.monotonic import MonotonicClock, monotonic_reactor
+from svcserver.kernel.processes import sizes
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import BadSetting, whole, with_env_file
 from svcserver.web.front import FrontDoor, Observer
@@ -286,13 +287,11 @@ def _guard(settings: Settings) -> tuple[MemoryGuard | None, str]:
 
 def free_mb() -> float:
     """Return the system's MemAvailable in MB, or infinity if it cannot be read."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) / 1024
-    except (OSError, ValueError, IndexError):
+    available = sizes().get("MemAvailable")
+    if available is None:
         log.warn("free memory cannot be read; the memory guard allows every launch")
-    return float("inf")
+        return float("inf")
+    return available / 1024
 
 
 def is_bound(port: int) -> bool:

@@ -28,6 +28,7 @@ from svcserver.edge.certificate import CERT_FILE, KEY_FILE
 from svcserver.kernel import json
 from svcserver.kernel.alert_settings import PATTERN
 from svcserver.kernel.envfile import change
+from svcserver.kernel.processes import sizes
 from svcserver.kernel.secrets import hex_token
 from svcserver.kernel.settings import parse_env_file
 from svcserver.stack.components import environment
@@ -161,15 +162,8 @@ def prove(source: Path, lock: BackupLock, live: URL) -> Proof:
 
 
 def _enough_memory() -> None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return
-    for line in lines:
-        if line.startswith("MemAvailable:") and int(line.split()[1]) >> 10 < NEEDED_MB:
-            raise DamagedBackup(
-                f"it was not tested: the restore test needs {NEEDED_MB} MB of memory"
-            )
+    if sizes().get("MemAvailable", NEEDED_MB << 10) >> 10 < NEEDED_MB:
+        raise DamagedBackup(f"it was not tested: the restore test needs {NEEDED_MB} MB of memory")
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from attrs import define, evolve, field
 from svcserver.kernel import host_history
 from svcserver.kernel.host_history import STEP_S, HostHistory
 from svcserver.kernel.host_state import DOWN, MachineSample, ServiceState
+from svcserver.kernel.processes import cpu_ticks, sizes
 from svcserver.stack.alerts.disks import Disk
 
 MINUTE_S = 60.0
 KEPT = 60  # minutes
-IDLE = (3, 4)  # the fields "idle" and "iowait" of the first line of /proc/stat
 OpenFiles = Mapping[str, tuple[int, int]]
 """Each service's number of open files, and its limit."""
 
@@ -38,9 +38,12 @@ class MachineLoad:
 
     def sample(self, now: float, open_files: OpenFiles) -> tuple[MachineSample, ...]:
         """Measure the load; return the samples of the last hour, the current one last."""
-        ticks = self._cpu_ticks()
-        used, total = self._memory()
-        current = MachineSample(now, _busy_percent(self._ticks, ticks), used, total)
+        ticks = cpu_ticks(self.proc)
+        memory = sizes(self.proc / "meminfo")
+        current = MachineSample(now, _busy_percent(self._ticks, ticks))
+        if "MemTotal" in memory and "MemAvailable" in memory:
+            used, total = memory["MemTotal"] - memory["MemAvailable"], memory["MemTotal"]
+            current = evolve(current, memory_used=used * 1024, memory_total=total * 1024)
         self._ticks = ticks
         try:
             disk = self.disk(self.data)
@@ -56,28 +59,6 @@ class MachineLoad:
             self._minute_ticks = ticks
             self._minutes.append(evolve(current, cpu_percent=whole_minute))
         return (*self._minutes, current)
-
-    def _cpu_ticks(self) -> tuple[int, int] | None:
-        """Return the idle and the total CPU time since the machine started, or None if unknown."""
-        try:
-            line = (self.proc / "stat").read_text("ascii").partition("\n")[0]
-            ticks = [int(word) for word in line.split()[1:9]]
-            return sum(ticks[at] for at in IDLE), sum(ticks)
-        except (OSError, ValueError, IndexError):
-            return None
-
-    def _memory(self) -> tuple[int | None, int | None]:
-        """Return the used and the total memory in bytes, each None if unknown."""
-        try:
-            lines = (self.proc / "meminfo").read_text("ascii").splitlines()
-            sizes = {
-                name: int(rest.split()[0]) * 1024
-                for name, _, rest in (line.partition(":") for line in lines)
-                if name in ("MemTotal", "MemAvailable")
-            }
-            return sizes["MemTotal"] - sizes["MemAvailable"], sizes["MemTotal"]
-        except (OSError, ValueError, IndexError, KeyError):
-            return None, None
 
 
 def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -> float | None:
