@@ -52,7 +52,7 @@ class Saves:
             del known[old]
 
     def rivalled(self, character: str, version: int, data: str) -> bool:
-        """Return whether a save of this version with other data, or a newer save, was sent."""
+        """Return whether a newer save was sent, or a save of this version with other data."""
         versions = self._sent.get(character, {})
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 

@@ -62,8 +62,9 @@ class BoardTransaction(ABC):
 
     @abstractmethod
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
-        """Return every entry of a listed kind, least recently written first.
+        """Return every entry of a kind, least recently written first.
 
+        The board must keep a list of this kind's entries.
         The transaction is not repeated if another process changes the list meanwhile.
         """
 

@@ -3,8 +3,8 @@
 ``LOAD`` reads entries and the engine's time. ``COMMIT`` writes entries if every compared entry is
 unchanged, and publishes messages with consecutive numbers. The engine keeps a list of the latest
 messages for processes that were disconnected. If an engine restarts without its data, it counts
-from 1 again. Message number 0 therefore has the engine's life id, which is new after each such
-restart.
+from 1 again. So that readers notice this, message number 0 contains the engine's life id, which
+changes with each such restart.
 
 If someone stored a value of another Redis type under one of these keys, the value is deleted and
 counts as absent. Otherwise every transaction that reads the key would fail.

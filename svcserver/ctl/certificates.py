@@ -50,7 +50,7 @@ def cert() -> None:
 def make(
     host: Host, out: Out, hosts: tuple[str, ...], folder: Path | None, force: bool, reason: str
 ) -> None:
-    """Make the host's certificate, or its next certificate.
+    """Make the host's certificate, or prepare to replace it.
 
     If the host has a certificate already, this command prepares the next certificate. New invites
     then name both certificates. Run svcctl cert switch to use the next certificate.

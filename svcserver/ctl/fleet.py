@@ -272,8 +272,8 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
-    svcctl then waits until the machine has joined, unless you give --no-wait. It also applies the
-    host's allowlist settings to earlier machines.
+    svcctl then waits until the machine has joined, unless you give --no-wait. The machines that
+    joined earlier get the host's allowlist settings, too.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()
@@ -660,7 +660,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine.
 
-    When the last hunt on this machine has ended, a city on it moves to another machine.
+    If a city runs on this machine, it moves to another machine after the last hunt here.
     """
     docker = Docker.of(host)
     docker.swarm()

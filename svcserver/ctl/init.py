@@ -54,7 +54,7 @@ base_port_option = click.option(
     "--workers",
     type=click.IntRange(1, MOST),
     default=1,
-    help="Number of metagame processes (the central server).",
+    help="Number of processes of the metagame, which is the central server.",
 )
 @click.option(
     "--database",

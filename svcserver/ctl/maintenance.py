@@ -37,7 +37,10 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]
 
 @host_command(None, "restart", reason=True)
 @click.option(
-    "--rolling", "is_rolling", is_flag=True, help="Restart services one at a time (required)."
+    "--rolling",
+    "is_rolling",
+    is_flag=True,
+    help="Restart services one at a time. You must give this option.",
 )
 def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
     """Restart the services without downtime.
@@ -82,7 +85,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
     "--check",
     "only_check",
     is_flag=True,
-    help="Only show the migrations and change nothing (required).",
+    help="Only show the migrations and change nothing. You must give this option.",
 )
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the migrations that svcctl db upgrade would run."""

@@ -271,7 +271,10 @@ class Card:
 
 
 def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
-    """Run the stack until Ctrl-C; call ``ready`` with the component names. Return the failure."""
+    """Run the stack until Ctrl-C; call ``ready`` with the component names once they serve.
+
+    If the stack fails, return the failure.
+    """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     failed: list[PlayFailed] = []
 

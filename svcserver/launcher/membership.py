@@ -246,7 +246,7 @@ class Membership:
             self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
 
     async def _check_own_game(self) -> None:
-        """If the host offers no files, let a player play who already has the game."""
+        """Let the player start a game that is already here, if the host offers no files."""
         if self.command == DOCUMENTED:
             program = self.folder / (self.record.program or USUAL_PROGRAM)
             if not await self.around.in_thread(program.is_file):

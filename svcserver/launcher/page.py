@@ -1,7 +1,8 @@
 """The requests of the page: all need a session, except requests for static files.
 
-The page never has a key. The launcher itself writes the key file for another PC. If the user
-chooses a key file, the page sends the file's bytes to the launcher; no reply contains the key.
+The page never gets a key from the launcher. If a player wants to use the key on another PC, the
+launcher writes a key file. If a player chooses such a file here, the page sends its bytes to the
+launcher.
 """
 
 from collections.abc import Callable, Iterator

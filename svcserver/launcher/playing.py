@@ -115,7 +115,7 @@ class ProcessGroup:
 class ProcessJob:
     """A Windows process and its descendants; counts as running until the last of them ends.
 
-    The first process may only start the game, and end before the game does.
+    The first process is sometimes just a starter, which ends before the game does.
     """
 
     first: subprocess.Popen[bytes]

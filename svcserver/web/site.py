@@ -105,7 +105,7 @@ class HttpFactory(Connections[WebChannel]):
     def close_idle(self, *, keep_used: bool) -> int:
         """Close connections that need no answer; return the number that stays open for now.
 
-        ``keep_used`` keeps connections that have carried a request; their next answer closes them.
+        With ``keep_used``, a connection that has carried a request is closed after its next answer.
         """
         for channel in list(self.channels):
             if not (channel.busy or (keep_used and not channel.unused)):

@@ -1,4 +1,4 @@
-"""A log whose reader stalls blocks nothing; dropped lines are counted and reported."""
+"""If a log's reader stalls, nothing is blocked; dropped lines are counted and reported."""
 
 import errno
 import os

@@ -58,7 +58,7 @@ class DashboardAccess:
     tries_since: int = 0
 
     def tried(self, now: float) -> DashboardAccess:
-        """Return a copy with one more entered code counted; raises TooMany above the limit."""
+        """Return a copy that counts one more entered code; raises TooMany above the limit."""
         fresh = not 0 <= now - self.tries_since < TRIES_S
         tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
         if tries >= TRIES:

@@ -122,7 +122,7 @@ def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:
             (entry.get("rank_id"), entry.get("xp_required")) if isinstance(entry, dict) else (0, 0)
         )
         if type(rank) is not int or rank <= last:
-            raise ValueError(f"{name}: rank_id must be rising whole numbers")
+            raise ValueError(f"{name}: each rank_id must be a whole number above the one before")
         if type(xp) is not int or not 0 <= xp <= MAX_XP:
             raise ValueError(f"{name}: xp_required must be a whole number from 0")
         last = rank

@@ -88,7 +88,7 @@ def grant_of(
 ) -> Grant:
     """Return the grant, with the amounts of each track added up; negative amounts count as 0.
 
-    The numbers of objectives are clamped to 32 bits.
+    The value and the count of each objective are clamped to 32 bits.
     """
     sums: dict[str, int] = {}
     for name, amount in tracks:

@@ -25,7 +25,7 @@ class Defaults:
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Return slot 0 and the persistent part by element name."""
+        """Return a dict with slot 0 and the persistent part; the keys are the elements' names."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
