@@ -91,7 +91,7 @@ async function change(settings, stack, again) {
   const units = [["days", "Days kept", 1, 366], ["weeks", "Weeks kept", 0, 260], ["months", "Months kept", 0, 120]];
   const own = (name) => settings.sources[name] !== "environment"; // the others are changed there
   const number = ([name, label, min, max]) => ({ name, label, type: "number", min, max, value: String(settings[name]) });
-  const proof = [{ ...KEY, label: `${KEY.label} (needed only to keep fewer backups or to turn backups off)`, hint: "The next backup run deletes older backups than these limits allow.", optional: true }];
+  const proof = [{ ...KEY, label: `${KEY.label} (needed only to keep fewer backups or to turn backups off)`, hint: "The next backup run deletes all backups that are over these limits.", optional: true }];
   if (access.secondFactor) proof.push({ ...CODE, label: `${CODE.label} (needed only to keep fewer backups or to turn backups off)`, optional: true });
   await ask({
     title: "Schedule of backups", confirm: "Change", again,

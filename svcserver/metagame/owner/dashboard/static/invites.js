@@ -93,7 +93,7 @@ async function share(code) {
   }
   show("Invite", false, qr(invite.qr, "QR code of the join string"), el("p", { class: "muted small" }, "The string contains the code: anybody who has it can join. Paste it into the launcher."),
     el("p", { class: "join" }, invite.join), el("p", { class: "small" }, invite.letter.join(" ")),
-    invite.words ? el("p", { class: "compare", "aria-label": "Check words. Read these words to the player: the player's launcher must show the same words" }, invite.words) : null,
+    invite.words ? el("p", { class: "compare", "aria-label": "The check words. Read them to the player: the player's launcher must show the same words" }, invite.words) : null,
     button("Copy everything", () => copy([...invite.letter, "", invite.join].join("\n"), "Invite")));
 }
 
