@@ -1,10 +1,9 @@
 """The launcher's page in a real browser, as a player sees it.
 
-The tests save screenshots in ``_artefacts/launcher``, or in the folder that ``SVC_PICTURES`` names.
+The tests save screenshots in the folder that ``SVC_PICTURES`` names, if it is set.
 ``make pictures`` takes the pictures of the players' documentation.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +16,6 @@ from playwright.sync_api import Browser, expect
 from tests.live.players_host import COMMAND, launcher, link_of, runner, shown
 from tests.live.real_browser import Seen
 
-PICTURES = Path(
-    os.environ.get("SVC_PICTURES") or Path(__file__).parents[2] / "_artefacts" / "launcher"
-)
 LOOKED_MS = 120_000  # the launcher looks at its hosts every fifteen seconds, and downloads
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1200, "height": 860}},
@@ -93,8 +89,8 @@ class Visit(Seen):
         self.press("Save")
 
     def picture(self, name: str) -> None:
-        """Save a screenshot of the page."""
-        self.keep(PICTURES / f"{name}-{self.look}.png", whole=True)
+        """Check the page's accessibility, and save a screenshot of it."""
+        self.keep(f"launcher-{name}-{self.look}.png", whole=True)
 
     @property
     def game(self) -> Path:

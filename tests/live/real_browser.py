@@ -15,6 +15,8 @@ from tests import tools
 from tests.support.requirements import skip
 
 CHROMIUM = tools.find("chromium")
+# the folder of the tests' screenshots, if one is named
+PICTURES = os.environ.get("SVC_PICTURES")
 # Playwright's own Node needs libatomic, which a small machine lacks
 if (tools.BIN / "node").exists():
     os.environ["PLAYWRIGHT_NODEJS_PATH"] = str(tools.BIN / "node")
@@ -28,9 +30,31 @@ REPLACE = """(pairs) => {
         if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
     }
 }"""
+# Elements of one kind whose colours, and those of all elements around them, are equal have the same
+# contrast, so the contrast of the first one is enough: to measure it takes most of axe's time.
 # The passed checks are not returned: they are long and would pass through two processes.
-LOOK_OVER = """(part) => axe.run(part ?? document, {resultTypes: ['violations']})
-    .then(({violations}) => ({violations}))"""
+LOOK_OVER = """async ([part, rules]) => {
+    const looks = new Map(), numbers = new Map(), again = [];
+    for (const one of document.querySelectorAll('*')) {
+        const style = getComputedStyle(one);
+        const words = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+        const look = [numbers.get(one.parentElement), one.localName, one.className, words,
+            one.checkVisibility(), one.ariaDisabled, style.color, style.backgroundColor,
+            style.backgroundImage, style.opacity, style.fontSize, style.fontWeight,
+            style.textShadow].join();
+        numbers.set(one, looks.get(look) ?? looks.size);
+        if (!looks.has(look)) looks.set(look, looks.size);
+        else if (!one.closest('label, select, :disabled')) again.push(one);
+    }
+    for (const one of again) one.setAttribute('data-again', '');
+    const runOnly = rules.length ? {runOnly: rules} : {};
+    const {violations} = await axe.run(part ?? document,
+        {resultTypes: ['violations'], preload: false, ...runOnly});
+    for (const one of again) one.removeAttribute('data-again');
+    return {violations};
+}"""
+CONTRAST_ONCE = "axe.configure({rules: [{id: 'color-contrast', selector: ':not([data-again])'}]})"
+OF_COLOURS = ("color-contrast", "link-in-text-block")  # axe's rules whose verdict colours change
 
 
 @contextmanager
@@ -80,18 +104,19 @@ class Seen:
         exact = isinstance(name, str)
         self.page.get_by_role("button", name=name, exact=exact).first.click()
 
-    def keep(self, path: Path, *, whole: bool = False) -> None:
-        """Save a screenshot (of the full page if ``whole`` is true), and check accessibility."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=path, full_page=whole)
-        self.look_over(path.name)
+    def keep(self, name: str, rules: Sequence[str] = (), *, whole: bool = False) -> None:
+        """Check accessibility, and save a screenshot (of the full page if ``whole`` is true)."""
+        if PICTURES:
+            self.page.screenshot(path=Path(PICTURES, name), full_page=whole)
+        self.look_over(name, rules=rules)
 
-    def look_over(self, name: str, part: str | None = None) -> None:
-        """Check the page, or a part of it, for accessibility faults with axe."""
+    def look_over(self, name: str, part: str | None = None, rules: Sequence[str] = ()) -> None:
+        """Check the page, or a part of it, for accessibility faults with axe, by all its rules."""
         if not self.page.evaluate("'axe' in window"):
             # only once, because loading axe takes longer than most checks
             self.page.evaluate(AXE_SCRIPT)
-        result = AxeResults(self.page.evaluate(LOOK_OVER, part))
+            self.page.evaluate(CONTRAST_ONCE)
+        result = AxeResults(self.page.evaluate(LOOK_OVER, [part, rules]))
         assert result.violations_count == 0, f"{name}: {result.generate_report()}"
 
     def describe(self) -> str:

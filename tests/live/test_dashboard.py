@@ -1,7 +1,7 @@
 """The dashboard's main tasks in a real browser against a real metagame.
 
-The tests save screenshots of every page in ``_artefacts/dashboard``: light, dark, and in the size
-of a phone.
+With ``SVC_PICTURES``, a folder, the tests save screenshots of every page there: light, dark, and in
+the size of a phone.
 
 Real processes are needed because the browser is a process that keeps sending requests while a test
 waits.

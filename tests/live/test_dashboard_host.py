@@ -298,6 +298,7 @@ def test_a_setting_changed_in_a_file_says_which_restart(
             wanted = "restart needed: run svcctl restart --rolling"
             expect(level).to_contain_text(wanted)
             expect(section.get_by_text("restart needed")).to_have_count(1)
+            tab.page.get_by_label("Search settings").fill("LOG_LEVEL")
             tab.picture("settings-restart")
             file.write_text(before)
             expect(level).not_to_contain_text("restart needed")

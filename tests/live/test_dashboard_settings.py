@@ -21,7 +21,6 @@ def press(place: Locator, name: str) -> None:
     place.get_by_role("button", name=name, exact=True).click()
 
 
-# slow: all settings are checked with axe in each look
 @proves("GET DashboardSettings", "POST DashboardSetting")
 def test_a_setting_is_changed_refused_and_reset(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
@@ -31,13 +30,11 @@ def test_a_setting_is_changed_refused_and_reset(browser: Browser, here: Host) ->
         expect(row(tab, "SERVER_NAME").get_by_role("button")).to_have_count(0)
         expect(tab.page.get_by_text("No svc-stack runs these services")).to_be_visible()
         expect(row(tab, "METAGAME_API_KEY")).to_contain_text("set, hidden")
-        tab.picture("settings")
 
         members = row(tab, "GUILD_MAX_MEMBERS")
         press(members, "Change")
         tab.answer("Change", Value="many")
         expect(tab.fault()).to_have_text("GUILD_MAX_MEMBERS must be a whole number from 1 to 10000")
-        tab.picture("settings-refused")
         tab.answer("Change", Value="42", Reason="big guilds")
         tab.told("GUILD_MAX_MEMBERS changed")
         expect(members).to_contain_text("42")
