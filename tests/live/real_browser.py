@@ -30,18 +30,18 @@ REPLACE = """(pairs) => {
         if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
     }
 }"""
-# Elements of one kind whose colours, and those of all elements around them, are equal have the same
-# contrast, so the contrast of the first one is enough: to measure it takes most of axe's time.
-# The passed checks are not returned: they are long and would pass through two processes.
+# To measure the contrast of texts takes most of axe's time. Two elements of one kind have the same
+# contrast if their colours, and those of all elements around them, are equal, so axe measures only
+# the first of them. Passed checks are not returned, because they would pass through two processes.
 LOOK_OVER = """async ([part, rules]) => {
     const looks = new Map(), numbers = new Map(), again = [];
     for (const one of document.querySelectorAll('*')) {
         const style = getComputedStyle(one);
         const words = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
         const look = [numbers.get(one.parentElement), one.localName, one.className, words,
-            one.checkVisibility(), one.ariaDisabled, style.color, style.backgroundColor,
-            style.backgroundImage, style.opacity, style.fontSize, style.fontWeight,
-            style.textShadow].join();
+            one.checkVisibility(), one.matches(':disabled'), one.ariaDisabled,
+            style.color, style.backgroundColor, style.backgroundImage, style.opacity,
+            style.fontSize, style.fontWeight, style.textShadow].join();
         numbers.set(one, looks.get(look) ?? looks.size);
         if (!looks.has(look)) looks.set(look, looks.size);
         else if (!one.closest('label, select, :disabled')) again.push(one);
@@ -54,7 +54,7 @@ LOOK_OVER = """async ([part, rules]) => {
     return {violations};
 }"""
 CONTRAST_ONCE = "axe.configure({rules: [{id: 'color-contrast', selector: ':not([data-again])'}]})"
-OF_COLOURS = ("color-contrast", "link-in-text-block")  # axe's rules whose verdict colours change
+OF_COLOURS = ("color-contrast", "link-in-text-block")  # axe's rules about colours
 
 
 @contextmanager

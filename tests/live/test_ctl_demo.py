@@ -4,6 +4,7 @@ A link is one of the programs through which a player's request passes. Real proc
 because the demo is a process tree that must have ended completely.
 """
 
+import os
 import re
 import shlex
 import signal
@@ -19,9 +20,10 @@ from pathlib import Path
 import pytest
 
 from svcserver.edge.invite import decode
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, demo_once, value
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, demo_once, value
 from tests.live import evening
 from tests.live.players_terminal import Player
+from tests.support import prestarted
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -79,9 +81,9 @@ def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: P
 def kept_running(folder: Path) -> Iterator[list[str]]:
     """Yield the lines that ``make run`` has printed by the time it waits for Ctrl-C."""
     printed = folder.with_name("printed.txt")
-    words = [SVCCTL, "demo", "--config", str(folder), "--players", "1", "--hunts", "0"]
+    words = ["demo", "--config", str(folder), "--players", "1", "--hunts", "0"]
     with printed.open("wb") as out:
-        process = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT)
+        process = prestarted.start(words, os.environ, Path.cwd(), out.fileno(), program="svcctl")
     try:
         eventually(lambda: "Ctrl-C stops everything." in printed.read_text(), PATIENCE_S)
         yield printed.read_text().splitlines()

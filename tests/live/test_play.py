@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, change, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, change, completed, demo_host, run, said, stack, value
 from tests.support import prestarted
 from tests.support.processes import eventually
 from tests.support.proves import proves
@@ -50,19 +49,23 @@ def test_an_evening_with_invites_leaves_no_code_behind(folder: Path) -> None:
 # slow: an evening with hunts of ten seconds, during which the host is restarted
 @proves("svcctl play")
 def test_a_rolling_restart_is_survived_and_counted(folder: Path) -> None:
-    words = ("--players", "3", "--hunt-seconds", "10", "--times", "--config", str(folder))
-    with subprocess.Popen(
-        [SVCCTL, "play", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as playing:
-        assert playing.stdout is not None
+    words = ["play", "--players", "3", "--hunt-seconds", "10", "--times", "--config", str(folder)]
+    read, write = os.pipe()
+    with (folder / "errors.txt").open("wb") as errors:
+        errors_to = errors.fileno()
+        playing = prestarted.start(
+            words, os.environ, Path.cwd(), write, errors_to, program="svcctl"
+        )
+    os.close(write)
+    with open(read) as printed:
         lines = []
-        for line in playing.stdout:
+        for line in printed:
             lines.append(line)
             if "founded the guild" in line:  # the first log-ins to the chat follow
                 restarted = run("restart", "--rolling", "--config", folder)
                 assert restarted.returncode == 0, restarted.stderr
-        assert playing.stderr is not None
-        assert (playing.wait(), playing.stderr.read()) == (0, ""), "".join(lines)
+    status, deliveries = playing.wait(), (folder / "errors.txt").read_text()
+    assert (status, deliveries) == (0, ""), "".join(lines)
     text = "".join(lines)
     assert "3 chat connections ended and came back" in text, text
     assert "chat reconnection  " in text, text
@@ -79,9 +82,7 @@ def test_a_url_alone_is_played_past_relay_and_gateway(folder: Path) -> None:
 
 
 def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [SVCCTL, "play"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = completed(["play"], tmp_path, "svcctl")
     assert ran.returncode == 1
     assert ran.stderr == (
         "svcctl: the session failed at the host: unknown; "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import signal
 import ssl
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ import pytest
 from attrs import define, field
 
 from svcserver.edge.certificate import make_pair, write_pair
-from tests.ctl.hosts import SVCCTL, demo_host, said, stack, value
+from tests.ctl.hosts import demo_host, run, said, stack, value
 from tests.live.test_stack import pid_of
 from tests.live.test_workers import workers
 from tests.support.processes import (
@@ -205,13 +204,7 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
         players = [register(game, f"Player{number}") for number in range(PLAYERS)]
         with Traffic(int(value(folder, "gateway", "GATEWAY_PORT")), players) as traffic:
             traffic.goes_on()
-            done = subprocess.run(
-                [SVCCTL, "restart", "--rolling", "--config", str(folder)],
-                capture_output=True,
-                text=True,
-                timeout=180,
-                check=False,
-            )
+            done = run("restart", "--rolling", "--config", folder)
             traffic.goes_on()
         after = [pid_of(folder, entry) for entry in ("metagame", "content", "deploy", "gateway")]
         assert game_servers(folder) == running
@@ -225,7 +218,6 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
 
 def test_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "metagame.env").write_text("")
-    words = [SVCCTL, "restart", "--rolling", "--config", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = run("restart", "--rolling", "--config", tmp_path)
     assert done.returncode == 1
     assert "no svc-stack runs in" in done.stderr

@@ -16,8 +16,9 @@ from typing import Any
 
 from svcserver.ctl.doctor.machine import Machine
 from svcserver.ctl.init import place_of, taken_port
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, end_game_servers
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, end_game_servers, run
 from tests.live.test_stack import ALL, pid_of
+from tests.support import prestarted
 from tests.support.proves import proves
 
 
@@ -54,12 +55,14 @@ def test_the_card_comes_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None
 @contextmanager
 def host_at(folder: Path, base_port: int) -> Iterator[Any]:
     """Run ``svcctl up`` for a new host with this base port; yield what it prints."""
-    command = [SVCCTL, "up", str(folder), "--yes", "--public-host", "127.0.0.1", "--json"]
-    command += ["--base-port", str(base_port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:
+    words = ["up", str(folder), "--yes", "--public-host", "127.0.0.1", "--json"]
+    words += ["--base-port", str(base_port)]
+    read, write = os.pipe()
+    process = prestarted.start(words, os.environ, Path.cwd(), write, 2, program="svcctl")
+    os.close(write)
+    with open(read) as card:
         try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())
+            yield json.loads(card.readline())
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(PATIENCE_S)
@@ -79,16 +82,19 @@ def test_two_hosts_run_on_one_machine(tmp_path: Path) -> None:
         ]
         for base, card in zip(sorted(bases[:2]), cards, strict=True):
             assert card["dashboard"] == f"http://127.0.0.1:{base}/svc/dashboard"
-        words = [SVCCTL, "play", "--players", "1", "--hunts", "0", "--config"]
-        evenings = [
-            subprocess.Popen([*words, str(tmp_path / str(base))], stdout=subprocess.PIPE, text=True)
-            for base in sorted(bases[:2])
-        ]
-        for evening in evenings:  # both run at the same time, each with its own host's relay port
-            output, _ = evening.communicate(timeout=PATIENCE_S)
-            assert evening.returncode == 0, output
+        evenings = []
+        for base in sorted(bases[:2]):
+            host = tmp_path / str(base)
+            words = ["play", "--players", "1", "--hunts", "0", "--config", str(host)]
+            with (host / "play.log").open("wb") as out:
+                started = prestarted.start(
+                    words, os.environ, Path.cwd(), out.fileno(), program="svcctl"
+                )
+            evenings.append((started, host / "play.log"))
+        for evening, log in evenings:  # at the same time, each with its own host's relay port
+            assert evening.wait(PATIENCE_S) == 0, log.read_text()
         words = ["up", str(tmp_path / "third"), "--yes", "--public-host", "127.0.0.1"]
         words += ["--base-port", str(bases[0])]
-        third = subprocess.run([SVCCTL, *words], capture_output=True, check=False, text=True)
+        third = run(*words)
         assert third.returncode == 1
         assert f"is taken by the metagame of the host in {tmp_path / str(bases[0])}" in third.stderr

@@ -5,7 +5,6 @@ Real processes are needed because workers are killed and restarted.
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from attrs import define
 
 from svcserver.ctl.blueprint import Scale
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, demo_host, run, said, stack, value
 from tests.live.test_restart import Traffic
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, eventually, register
@@ -113,13 +112,7 @@ def test_a_rolling_restart_of_workers_goes_unnoticed(
         players = [register(host.usual, f"Player{number}") for number in range(8)]
         with Traffic(host.gateway, players) as traffic:
             traffic.goes_on()
-            done = subprocess.run(
-                [SVCCTL, "restart", "--rolling", "--config", str(host.folder)],
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE_S,
-                check=False,
-            )
+            done = run("restart", "--rolling", "--config", host.folder)
             traffic.goes_on()
         after = host.workers()
     assert done.returncode == 0, done.stderr + said(host.folder)

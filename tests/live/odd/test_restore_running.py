@@ -21,11 +21,12 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import database_of, svcctl
 from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack
 from tests.ctl.killed import KILLED, child, killed_at_step
+from tests.support import prestarted
 from tests.support.postgres import fresh_database
+from tests.support.prestarted import Prestarted
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
-TWISTD = str(Path(sys.executable).with_name("twistd"))
 
 
 def backup(folder: Path) -> str:
@@ -42,11 +43,11 @@ def names(folder: Path) -> set[str]:
 
 
 @contextmanager
-def by_hand(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a metagame as an owner does and wait for its ready line."""
+def by_hand(folder: Path) -> Iterator[Prestarted]:
+    """Start a metagame without a stack and wait for its ready line."""
     words = ["--nodaemon", "--pidfile=", "svc-metagame", "--env-file", str(folder / "metagame.env")]
     with (folder / "out.log").open("wb") as out:
-        process = subprocess.Popen([TWISTD, *words], stdout=out, stderr=out, cwd=folder)
+        process = prestarted.start(words, os.environ, folder, out.fileno())
     try:
         eventually(lambda: " ready" in said(folder), PATIENCE_S)
         yield process
@@ -74,7 +75,7 @@ def refused(folder: Path, file: str) -> str:
 def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     file = backup(folder)
-    with stack(folder, itself=True) as process:
+    with stack(folder) as process:
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
         assert f"svc-stack (process {process.pid})" in refused(folder, file)
         bad = folder / "bad.tar.gz"
@@ -86,7 +87,7 @@ def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
         assert f"stopped svc-stack (process {process.pid})" in done.stdout
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert names(folder) == {"owner"}
-    with stack(folder, itself=True):
+    with stack(folder):
         eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
 
 
