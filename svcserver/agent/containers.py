@@ -1,4 +1,4 @@
-"""The node's game servers, as containers of the node's own engine."""
+"""The node's game servers, which run as containers of the container engine on the node."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Containers:
             self._warn(error)
 
     async def has_image(self, name: str) -> bool | None:
-        """Return whether the node has an image, or None if the node's engine does not answer."""
+        """Return whether the node has an image, or None if its container engine does not answer."""
         try:
             await self.api.call("GET", f"/images/{quote(name, safe='/:')}/json")
         except EngineError as error:

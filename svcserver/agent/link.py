@@ -1,4 +1,4 @@
-"""The agent's connection to its host, which sends orders to open or close game ports."""
+"""The agent's connection to its host; the host sends orders to open or close game ports."""
 
 from __future__ import annotations
 

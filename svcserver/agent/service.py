@@ -3,10 +3,10 @@
 It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
 player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
 addresses of players; the allowlist helper on the node then opens the game ports for these
-addresses. It stops the node's game servers if the host has been unreachable for ``LOST_S``, or has
-reported for that time that the swarm has lost the node: the swarm then starts other game servers in
-their place. It also checks the node for the host: the game servers' image, and whether datagrams
-reach the game ports.
+addresses. It stops the node's game servers if the node is lost: the host has been unreachable for
+``LOST_S``, or has reported for ``LOST_S`` that the swarm has lost the node. The swarm then starts
+other game servers in their place. It also checks the node for the host: the game servers' image,
+and whether datagrams reach the game ports.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class LostHost:
     """The guard that stops the node's game servers when the node counts as lost.
 
     The node counts as lost when the host has been unreachable for ``LOST_S``, or has reported for
-    that time that the swarm has lost the node.
+    ``LOST_S`` that the swarm has lost the node.
     """
 
     clock: Any

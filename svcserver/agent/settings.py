@@ -15,7 +15,7 @@ from svcserver.relay.settings import own_port
 
 @frozen
 class Settings:
-    """The agent's environment variables, one line each."""
+    """The agent's settings; each attribute is an environment variable."""
 
     node_file: str = env("SVC_NODE_FILE", str.strip, default="/run/secrets/svc-node")
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)

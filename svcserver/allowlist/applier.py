@@ -145,7 +145,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """After a run or check, fire the Deferreds of ``stop`` and start the next run, if any."""
+        """After a run or check, notify the callers of ``stop``; then start the next run, if any."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

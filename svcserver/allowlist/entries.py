@@ -107,7 +107,7 @@ class OpenAddress:
 class Entries:
     """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client may control a whole IPv6 network, so the number of addresses per network is limited: a
+    A client can control a whole IPv6 network, so the number of addresses per network is limited: a
     sixteenth of ``limit`` for a /64 network, and a quarter of ``limit`` for a /48 network, but at
     least four.
     """

@@ -38,7 +38,7 @@ class Firewall(Protocol):
     async def holds(self, rule: Rule) -> bool:
         """Return whether an applied rule still exists; raises FirewallError.
 
-        When the system reloads its firewall, rules that other programs have added are lost.
+        For example, when the system reloads its firewall, the rules that we applied are lost.
         """
 
     def describe(self, rule: Rule) -> str:
@@ -89,7 +89,7 @@ class NftablesSet:
     async def holds(self, rule: Rule) -> bool:
         """Return whether the set exists and is not empty.
 
-        The addresses are not compared, because nft may list several of them as one range.
+        The addresses are not compared, because nft can list several of them as one range.
         """
         look = [self.nft, "list", "set", *str(self.where).split()]
         listing = await self.programs.run(look, may_fail=True)

@@ -73,7 +73,7 @@ class NftSet:
 
     @classmethod
     def parse(cls, text: str) -> NftSet:
-        """Parse ``family table set``."""
+        """Parse a text ``family table set``, which names an nftables set."""
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES
         if not good or not all(_NFT_NAME.match(word) for word in words[1:]):

@@ -36,7 +36,7 @@ def absolute(text: str) -> str:
 
 @frozen
 class Settings:
-    """The allowlist helper's environment variables, one line each."""
+    """The allowlist helper's settings; each attribute is an environment variable."""
 
     dry_run: bool = env("ALLOWLIST_DRY_RUN", dry_run)
     bind_host: str = env("ALLOWLIST_BIND", one_of("127.0.0.1", "::1"), default="127.0.0.1")

@@ -1,1 +1,1 @@
-"""Live state: data that several processes may share and that a restart may discard."""
+"""Live state: data that several processes can share, and that a restart can lose without harm."""

@@ -101,7 +101,7 @@ class Board(Protocol):
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         """Run ``work`` and commit; the Deferred fires with the result of ``work``.
 
-        The Deferred fires when this process has delivered the events that ``work`` published.
+        It fires only when this process has delivered the events that ``work`` published.
 
         ``near`` names entries that ``work`` always reads, so that an external engine loads them
         together. ``near`` must not affect the result.

@@ -29,7 +29,10 @@ class ConnectionEnded(Exception):
 
 
 class EngineReplyError(Exception):
-    """The error for an error reply (such as NOSCRIPT) or for invalid RESP from the engine."""
+    """The error for a reply of the live-state engine that is an error or not valid RESP.
+
+    An example is the error NOSCRIPT.
+    """
 
 
 def encoded(*arguments: Argument) -> bytes:
@@ -40,7 +43,7 @@ def encoded(*arguments: Argument) -> bytes:
 
 
 class EngineWire(Protocol):
-    """One connection to the engine.
+    """One connection to the live-state engine, which is Valkey or Redis.
 
     ``pushed`` is called with the channel and the bytes of each published message.
     """
@@ -82,7 +85,7 @@ class EngineWire(Protocol):
         return done
 
     def cut(self) -> None:
-        """Abort the connection; commands that were just sent may not have reached the engine."""
+        """Abort the connection; the engine has perhaps not received the commands sent last."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()

@@ -132,7 +132,7 @@ class BoardEngine(Service):
         return early.addCallback(lambda _: self.ask(*command))
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
-        """Run a script on the engine and return its reply."""
+        """Run a Lua script on the live-state engine and return its reply."""
         if buggify("engine: it goes between a load and its commit") and script is COMMIT:
             _cut(self._asking)
         reply = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)

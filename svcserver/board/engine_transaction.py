@@ -1,4 +1,4 @@
-"""A transaction on an external engine, and the entries that the transaction has loaded."""
+"""A transaction on an external live-state engine, and the entries that it has loaded."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -56,7 +56,7 @@ class NotLoaded(BaseException):
 
 @define
 class Loaded:
-    """The data loaded from the engine for one attempt of a transaction."""
+    """The data that one attempt of a transaction has loaded from the live-state engine."""
 
     now: float
     entries: dict[Key, bytes | None] = field(factory=dict)  # with their stamps
@@ -78,7 +78,7 @@ class MissingData:
 
 
 def name_of(kind: Kind[Any], key: str) -> bytes:
-    """Return the entry's key on the engine."""
+    """Return the name of the Redis key under which an entry is stored."""
     return f"{PREFIX}{kind.name}:{key}".encode("utf-8", "surrogatepass")
 
 

@@ -44,7 +44,7 @@ class BoardSnapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Load the snapshot of the last stop into the board, if the snapshot is recent."""
+        """Load the snapshot that the last stop saved, if it is recent."""
         try:
             data = _content(self.path)
         except FileNotFoundError:

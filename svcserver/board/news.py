@@ -1,4 +1,4 @@
-"""The events between processes that share an engine: one channel, numbered messages.
+"""The events between processes that share a live-state engine: one channel, numbered messages.
 
 The engine keeps a list of the latest messages. After a reconnect, a process looks in the list for
 the last message that it received, and delivers the messages after it. The number and the text must
@@ -35,7 +35,10 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The latest messages in the engine, and its life id ("" if nothing was published yet)."""
+    """The latest messages in the live-state engine, and its life id.
+
+    The life id is "" if no message was published yet.
+    """
 
     life: bytes
     news: list[bytes]
@@ -144,7 +147,7 @@ class NewsFeed:
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """Return the messages after the last known message, or None if it is not in the list."""
+        """Return the messages after the last known message, or None if that one is not listed."""
         last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
@@ -154,7 +157,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the engine has restarted since the last connection, or else []."""
+        """Return all messages if the engine has restarted since the last connection, else none."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

@@ -21,7 +21,10 @@ MOST = 65_536  # keys
 
 @frozen
 class Quota:
-    """A limit of ``limit`` places per key; a place expires after the time to live of ``kind``."""
+    """A limit on events: ``limit`` places for each key.
+
+    A place expires after the time to live of ``kind``.
+    """
 
     kind: Kind[tuple[float, ...]]
     limit: int

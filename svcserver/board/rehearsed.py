@@ -47,7 +47,7 @@ class RehearsedBoard(MemoryBoard):
 
 
 class _CopyingTransaction(MemoryTransaction):
-    """A transaction that copies every value through its encoding, as an engine does."""
+    """A transaction that encodes and decodes each value it reads or writes, as an engine does."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The Lua scripts that run inside the engine; they handle keys and bytes, but no game rules.
+"""The Lua scripts that run inside Valkey or Redis; they know keys and bytes, but no game rules.
 
 ``LOAD`` reads entries and the engine's time. ``COMMIT`` writes entries if every compared entry is
 unchanged, and publishes messages with consecutive numbers. The engine keeps a list of the latest

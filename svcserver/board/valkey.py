@@ -1,8 +1,8 @@
-"""The board on an engine that several processes share: Valkey or Redis.
+"""The board, which stores live state, on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
 that the work read has changed. Otherwise the transaction starts again. Between two loads, entries
-may change. So after more than one load, the entries are compared before a result or an exception is
+can change. So after more than one load, the entries are compared before a result or an exception is
 returned. The engine's clock gives the time.
 """
 
@@ -47,7 +47,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """The error of a transaction whose entries other transactions have changed at every attempt."""
+    """The error when other transactions changed the entries that were read, at every attempt."""
 
     def __init__(self) -> None:
         super().__init__("too many requests change the same data at once", retry_after_s=1)
@@ -98,10 +98,10 @@ class ValkeyBoard:
         self.engine.before_all(partial(self._forget_if_first, names))
 
     async def _forget_if_first(self, names: list[bytes], ask: Ask) -> None:
-        """Delete the entries, unless another process of this board is already running.
+        """Delete the entries, unless another process that shares this board is already running.
 
-        All running processes subscribe to one channel, so the channel's number of subscribers
-        shows whether another process is running.
+        All running processes subscribe to one channel, so the channel's number of subscribers shows
+        whether another process is running.
         """
         running = f"svc:{self.engine.space}:running".encode()
         _, listeners = await ask("PUBSUB", "NUMSUB", running)
@@ -214,9 +214,9 @@ class ValkeyBoard:
         return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
-        """Return all entries of a listed kind.
+        """Return all entries of a kind with ``listed=True``.
 
-        The pages are loaded one after the other, and entries may change between two loads.
+        The pages are loaded one after the other, and entries can change between two loads.
         """
         since = b"(%d" % (self._engine_s() * 1000)
         members = await self.engine.run(LISTED, [_list_of(kind)], [b"ZRANGEBYSCORE", since])
@@ -234,7 +234,7 @@ class ValkeyBoard:
         return int(await self.engine.run(LISTED, [_list_of(kind)], [b"ZCOUNT", since]))
 
     def _engine_s(self) -> float:
-        """Return the engine's current time in seconds, estimated from its last reply."""
+        """Return the live-state engine's current time in seconds, estimated from its last reply."""
         return self.engine.seconds() + (self._drift or 0.0)
 
     def _name(self, kind: Kind[Any], key: str) -> bytes:

@@ -13,7 +13,7 @@ log = Logger()
 
 
 def log_failure(result: Deferred[Any]) -> None:
-    """Log the failure of a result that no code waits for, except ``Unavailable``."""
+    """Log the failure of a result that no code waits for; ``Unavailable`` is not logged."""
     if not _has_result(result):
         result.addErrback(_unless_away)
 

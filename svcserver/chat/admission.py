@@ -90,7 +90,7 @@ CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the acc
 
 @define
 class Admission:
-    """The log-in and binding of sessions, with the failure counts for the lockout."""
+    """The log-in and binding of sessions, and the counts of failures that lock clients out."""
 
     proofs: Proofs
     people: People
@@ -131,7 +131,7 @@ class Admission:
         return proven
 
     def refuse(self, session: Session, refusal: RefuseLogin) -> None:
-        """Count the failed log-in and refuse it; a locked-out client is given no reason."""
+        """Count the failed log-in and refuse it; a client that is locked out is not told why."""
         if refusal.condition == LATER:
             self._tell_refused(session, refusal)
             return
@@ -160,7 +160,7 @@ class Admission:
         session.refuse(why)
 
     def may_log(self, session: Session) -> bool:
-        """Return whether to write a log line about a connection before its log-in.
+        """Return whether to log a line about a connection that has not logged in.
 
         If one network causes many such lines, only some of them are written.
         """
@@ -195,7 +195,7 @@ class Admission:
     # -- bind --------------------------------------------------------------
 
     def make_room(self, session: Session, effect: MakeRoom) -> None:
-        """End the account's sessions with the same resource.
+        """End the account's sessions that use the same resource as the new session.
 
         If the account still has too many sessions, those that have been idle longest end as well.
         """
@@ -227,7 +227,11 @@ class Admission:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Remove the session; after some kinds of end, the account must wait to log in again."""
+        """Remove the session, which has ended.
+
+        An end because of abuse, or before a resource was bound, is counted. After such an end, the
+        account sometimes has to wait before its next log-in.
+        """
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):
             self._count_end(session, over)

@@ -63,7 +63,7 @@ class MakeRoom(NamedTuple):
 class SessionBound(NamedTuple):
     """The effect that announces a bound session to all processes.
 
-    Then the session is sent ``result``, and the account's other sessions get a ping.
+    Afterwards ``result`` is sent to the session, and the account's other sessions get a ping.
     """
 
     result: Element

@@ -20,14 +20,17 @@ class Alive:
 
 @frozen
 class Expired:
-    """The end of a process's lease: all sessions of the process end."""
+    """The event that a process has lost its lease; all sessions of the process end."""
 
     worker: str
 
 
 @frozen
 class Hello:
-    """The request for all sessions, from a process that has started or has missed events."""
+    """The event with which a process asks all others to announce their sessions.
+
+    A process publishes it when it has started, or when it has missed events.
+    """
 
     worker: str
 
@@ -71,13 +74,13 @@ PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 
 @frozen
 class Here:
-    """Some sessions of one process: those with numbers above ``since``, up to ``until``.
+    """A part of one process's announcement of its sessions: those above ``since``, up to ``until``.
 
-    The last part of an announcement has ``until`` None. Only the processes in ``readers`` handle
-    the event; if ``readers`` is empty, all processes handle it (``Board.reads_as``). ``unheard``
-    lists room entries, as pairs of a session number and a room key, that the sender has published
-    but not received back yet. Receivers do not change these entries. ``shown`` has the sessions'
-    statuses, each with an empty ``to``.
+    ``since`` and ``until`` are numbers of sessions; ``until`` is None in the last part. Only the
+    processes in ``readers`` handle the event; if ``readers`` is empty, all processes handle it
+    (``Board.reads_as``). ``unheard`` lists the room entries that the sender has published but not
+    received back yet, as pairs of a session number and a room key. Receivers do not change these
+    entries. ``shown`` has the sessions' statuses, each with an empty ``to``.
     """
 
     worker: str
@@ -94,7 +97,7 @@ class Here:
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """Return a part without sessions, which tells waiting processes that more parts follow."""
+        """Return an empty part; it tells the waiting processes that more parts follow."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 
@@ -140,7 +143,7 @@ class Leaving:
 
 @frozen
 class Said:
-    """A chat line in a room; ``deaf`` are the accounts that have blocked the author."""
+    """A chat line in a room; ``deaf`` lists the accounts that have blocked the author."""
 
     worker: str
     session: int

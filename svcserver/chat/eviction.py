@@ -1,8 +1,8 @@
-"""The choice of a connection to close for a new one when the chat is full. Spec: 2 §4 Chat.
+"""The choice of the connection to close when the chat is full and a new one arrives.
 
 One network that fills the chat must not keep other players out. So connections from the network
 with the most connections are closed first. Connections that have not logged in are closed before
-connections of players. The choice never scans all connections.
+connections of players. The choice never scans all connections. Spec: 2 §4 Chat.
 """
 
 from typing import Generic, Protocol, TypeVar
@@ -49,7 +49,10 @@ class ByNetwork(Generic[C]):
         return len(self._of.get(network, ()))
 
     def oldest_of_largest(self, but: str | None = None) -> C | None:
-        """Return the oldest connection of the largest network other than ``but``, or None."""
+        """Return the oldest connection of the network with the most connections, or None.
+
+        The network ``but`` is not considered.
+        """
         for size in sorted(self._with, reverse=True):
             for network in self._with[size]:
                 if network != but:
@@ -87,9 +90,9 @@ class Crowd(Generic[C]):
     def choose_to_close(self, newcomer: str) -> C | None:
         """Return the connection to close for a new one, or None to refuse the new one.
 
-        ``newcomer`` is the new connection's network. If any connections are still logging in, only
-        these are considered, except those from ``newcomer``. Otherwise a player's connection is
-        chosen, if the network of that player has at least two more players than ``newcomer``.
+        ``newcomer`` is the new connection's network. If any connections are still logging in, one
+        of these is chosen, but none from ``newcomer``. Otherwise a player's connection is chosen if
+        that player's network has at least two more players than ``newcomer``.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

@@ -44,7 +44,7 @@ class Ghost:
 
 
 def seat_of(session: Session) -> Seat:
-    """Return the data about a session of this process that other processes need."""
+    """Return the session's seat, which tells other processes what they need to know about it."""
     return Seat(session.number, session.account, session.resource, session.jid, session.domain)
 
 
@@ -172,7 +172,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add a seat as the account's newest."""
+        """Add a seat to those of the account, as the newest."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

@@ -38,7 +38,10 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Return the result of ``entry``, which runs now or once the other processes are known."""
+        """Return the result of ``entry``, which runs as soon as the other processes are known.
+
+        It runs immediately if they are known already.
+        """
         if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()
@@ -52,7 +55,7 @@ class Arriving:
 
     @property
     def ungreeted(self) -> bool:
-        """True until this process receives its own Hello, and so is known to receive events."""
+        """True until this process receives its own Hello, which proves that it receives events."""
         return self._greeted_at is None
 
     def answered(self, news: Here) -> None:
@@ -73,12 +76,15 @@ class Arriving:
         self._owing.discard(worker)
 
     def check(self) -> None:
-        """Run the waiting entries once all other processes have answered; called each second."""
+        """Let waiting sessions enter once all other processes have answered; called each second."""
         if self._knows_others():
             self.let_enter()
 
     def let_enter(self) -> None:
-        """Run all waiting entries; room rules may still refuse them."""
+        """Let all waiting sessions enter their rooms.
+
+        The rules of the rooms can still refuse them.
+        """
         waiting, self._waiting = self._waiting, []
         for entry, happened in waiting:
             entry().chainDeferred(happened)
@@ -109,8 +115,8 @@ class Answers:
     def answer(self, asker: str) -> None:
         """Send the sessions of this process to ``asker``, now or in a while.
 
-        If an answer is being sent or was sent a short time ago, ``asker`` gets the next answer, and
-        until then an empty part.
+        If an answer is being sent or was sent a short time ago, ``asker`` must wait for the next
+        answer. So ``asker`` is sent an empty part at once, which announces that answer.
         """
         self._askers[asker] = None
         self.check()
@@ -141,7 +147,10 @@ class Answers:
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
     async def _sent(self, here: Here) -> bool:
-        """Return whether this process received the part back; if not, it is sent again later."""
+        """Return whether this process received the part back.
+
+        If not, the caller sends the part again later.
+        """
         try:
             return await self.publish(here)
         except Exception:

@@ -49,7 +49,7 @@ class Messages:
             _log_whisper(session, effect.element, "reason=rate")
 
     def _has_block(self, session: Session) -> bool:
-        """Return whether the account blocks someone or is blocked, as of the last reading."""
+        """Return whether the account blocks someone or is blocked, according to its latest data."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
@@ -164,7 +164,7 @@ def _id(element: Element) -> str | None:
 
 
 def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
-    """Log a room line; ``count`` of the occupants ``present`` received it."""
+    """Log a room line, which ``count`` of the ``present`` occupants received."""
     log.info(
         "message room={room} uid={uid} len={length} to={count}{blocked}",
         room=occupant.room.address,

@@ -52,14 +52,17 @@ def printable(text: str) -> str:
 
 
 def split_address(text: str) -> tuple[str, str, str]:
-    """Return the local part, domain and resource of an address; each may be empty."""
+    """Return the local part, domain and resource of an address; each can be empty."""
     bare, _, resource = text.partition("/")
     local, at, domain = bare.rpartition("@")
     return (local, domain, resource) if at else ("", bare, resource)
 
 
 def is_room_host(host: str, domain: str) -> bool:
-    """Return whether ``host`` is ``muc.`` or ``conference.`` and the domain, in any letter case."""
+    """Return whether ``host`` is ``muc.`` or ``conference.``, followed by ``domain``.
+
+    The letter case is ignored.
+    """
     wanted = domain.lower()
     return host.lower() in (f"muc.{wanted}", f"conference.{wanted}")
 

@@ -39,7 +39,10 @@ class PendingLeave:
 
 @define(eq=False)
 class Pending:
-    """The pending entries, exits and lines; each session has at most one pending line."""
+    """A process's pending room entries, room exits and chat lines.
+
+    Each session has at most one pending line.
+    """
 
     leaving: dict[At, PendingLeave] = field(factory=dict, init=False)
     entering: dict[At, tuple[Session, RoomPlace]] = field(factory=dict, init=False)
@@ -83,7 +86,7 @@ class Pending:
             self._refuse(number)
 
     def entered(self, place: RoomPlace, key: str) -> bool:
-        """Resolve a session's pending entry; return False if the entry has been refused."""
+        """Resolve a session's pending room entry; return False if the entry has been refused."""
         entry = self.entering.get((place.session, key))
         # another place means that a later entry is pending
         if entry is not None and entry[1] == place:

@@ -14,9 +14,9 @@ class Person:
     """An account with at least one connection that has logged in.
 
     ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the signals that have
-    changed ``about`` since. If the game answers a request that was sent before such a signal, the
-    answer is discarded. ``readings`` numbers the requests to the game; ``about_number`` is the
-    number of the request that gave ``about``.
+    changed ``about``. If the game answers a request that was sent before such a signal, the answer
+    is discarded. ``readings`` numbers the requests to the game; ``about_number`` is the number of
+    the request that gave ``about``.
     """
 
     account: AccountId

@@ -28,7 +28,7 @@ class Elsewhere(Protocol):
     """The interface through which ``Presences`` uses the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
-        """Send other processes the status of a session of this process, for the friends ``to``."""
+        """Send a session's status to other processes, which show it to the friends in ``to``."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
         """Return the account's sessions in other processes that have a status."""
@@ -68,7 +68,7 @@ class Presences:
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Show friends that a session is offline, then the account's other statuses, if any."""
+        """Show friends that a session is offline, and then show the account's other statuses."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -85,7 +85,11 @@ class Presences:
                 self._send_statuses(self._statuses(person.account, friend), [receiver])
 
     def changed(self, ghost: Ghost, status: PresenceStatus | None, to: Iterable[AccountId]) -> None:
-        """Send the accounts ``to`` a new status from another process; None means offline."""
+        """Handle a new status of another process's session: show it to the accounts in ``to``.
+
+        A status of None means that the session is offline; then everyone who saw its last status is
+        notified.
+        """
         before, ghost.status = ghost.status, status
         if not self.enabled or before == status:
             return
@@ -106,8 +110,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        The events do not name the recipients of a status. So if any status is new, the friends of
-        everyone in this process are searched once.
+        The events do not name the recipients of a status. So if any status is new, this process
+        searches its online accounts once for friends of the accounts with a new status.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -157,7 +161,10 @@ class Presences:
         return audience
 
     def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, PresenceStatus]]:
-        """Return the statuses, by jid, of an account's sessions that the receiver may see."""
+        """Return a pair of jid and status for each session of the account that has a status.
+
+        For sessions in other processes, record that the receiver has seen the status.
+        """
         person = self.people.get(account)
         here = [] if person is None else _announced(person)
         return [(session.jid, status) for session, status in here] + self._there(account, receiver)

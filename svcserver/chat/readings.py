@@ -72,7 +72,7 @@ class Readings:
         return reading.addCallback(keep).addErrback(failed)
 
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
-        """Run ``act`` once the session's account data are at most ``FRESH_S`` old.
+        """Run ``act`` as soon as the session's account data are at most ``FRESH_S`` old.
 
         With ``anew``, the data are always read again, so that nobody is refused for outdated data.
         """

@@ -30,7 +30,10 @@ ROOM_HOSTS = ("muc.", "conference.")
 
 
 def credentials(element: Element) -> LogIn | RefuseLogin:
-    """Return the log-in in an ``<auth>``; the authorisation id must be empty or the account."""
+    """Return the log-in that an ``<auth>`` requests, or its refusal.
+
+    The authorisation id must be empty or name the account itself.
+    """
     if element.getAttribute("mechanism") != "PLAIN":
         return RefuseLogin("invalid-mechanism", "bad-mechanism")
     text = stanza.content(element).strip()

@@ -98,7 +98,7 @@ class RoomAccess:
             pause(session, self.together.enter(session, room, nick), on_published)
 
     def enter_now(self, session: Session, room: Room, nick: str) -> None:
-        """Enter a room whose rules have been checked."""
+        """Let a session enter a room after the room's rules have been checked."""
         older = self.rooms.enter(session, room, nick)
         if older is not None:
             _log_leave(older, "replaced")
@@ -147,7 +147,7 @@ class RoomAccess:
             self.leave(session, occupant, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
-        """Remove one person from the rooms that they may no longer be in."""
+        """Remove one person from all rooms in which they may no longer be."""
         for session in person.bound:
             for occupant in list(session.in_rooms.values()):
                 if not self.people.member(person, occupant.room):
@@ -162,7 +162,7 @@ class RoomAccess:
                 self.evict(person)
 
     def sweep(self) -> None:
-        """Remove everyone from the rooms that they may no longer be in."""
+        """Remove all occupants who may no longer be in their rooms."""
         for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
             for occupant in self.rooms.occupants(key)[:1]:
                 self.evict_strangers(occupant.room)

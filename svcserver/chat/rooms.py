@@ -128,12 +128,12 @@ class Rooms:
         return older
 
     def welcome(self, occupant: Occupant) -> None:
-        """Send an occupant the room's state again; other occupants are sent nothing."""
+        """Send an occupant the room's state again; nothing is sent to the other occupants."""
         self._show_others(occupant)
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; the stanzas to clients have the status ``codes``, such as 307."""
+        """Remove an occupant; the stanzas about this show the status ``codes``, such as 307."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]

@@ -152,7 +152,10 @@ class ChatServer:
         return len(self._sessions) >= self.settings.max_connections
 
     def connect(self, wire: Wire, address: str, since: float) -> Session:
-        """Create a session for a connection made at ``since``; may close another connection."""
+        """Create a session for a connection made at ``since``.
+
+        If the chat is full and ``Crowd`` finds a connection to close, that connection is closed.
+        """
         older = self._crowd.choose_to_close(network_of(address)) if self._full else None
         if older is not None:
             self.counters.add(Counted.EVICTED_CONNECTIONS, "chat_full")

@@ -293,9 +293,9 @@ class Session:
         )
 
     def _too_much(self, element: Element) -> Iterable[Effect]:
-        """Answer a room message that exceeds the stanza rate with an error.
+        """Refuse a room message that exceeds the stanza rate; the reply is an error stanza.
 
-        After ``MAX_REFUSED`` such answers, the session's messages are dropped.
+        After ``MAX_REFUSED`` such replies, the session's messages are dropped.
         """
         self._roll()
         if (
@@ -399,7 +399,10 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue the client's messages until ``resume``, while the game answers a request."""
+        """Queue the client's messages until ``resume`` is called.
+
+        In the meantime, the game answers a request.
+        """
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:

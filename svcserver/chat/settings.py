@@ -40,7 +40,7 @@ def domain(text: str) -> str:
 
 @frozen
 class Settings:
-    """The environment variables of the metagame that the chat reads, one per line."""
+    """The chat's settings; each attribute is an environment variable of the metagame."""
 
     chat: bool = env("CHAT", zero_or_one(), default=False, bad=Bad.WARN)
     port: int = env("CHAT_PORT", port_number, default=61099)

@@ -1,4 +1,4 @@
-"""The interface of rooms and messages to a chat that runs in several processes."""
+"""The interface through which rooms and messages use the chat's other processes."""
 
 from typing import Protocol
 
@@ -14,8 +14,8 @@ from svcserver.kernel.ids import AccountId
 class Together(Protocol):
     """The actions that are published to all processes and take effect when they are received.
 
-    The Deferreds fire when this process receives the action back from live state, or with False if
-    the action cannot be published.
+    The Deferreds fire with True when this process receives the action back from live state and the
+    action takes effect, or with False if the action is refused or cannot be published.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...

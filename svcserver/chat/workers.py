@@ -52,7 +52,7 @@ log = Logger()
 
 @define(eq=False)
 class Workers:
-    """A ``Together`` that publishes through a board. ``seconds`` is the timers' clock."""
+    """A ``Together`` that publishes through live state; ``seconds`` is the timers' clock."""
 
     board: Board
     rooms: Rooms
@@ -99,7 +99,7 @@ class Workers:
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """Return two counts: bound sessions in other processes, and accounts with any session."""
+        """Return the number of other processes' bound sessions, and of accounts with a seat."""
         return len(self._ghosts), len(self._seats)
 
     # -- actions of sessions here -------------------------------------------
@@ -111,7 +111,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat in this process if no received ``Bound`` has taken the seat."""
+        """Take the session's seat here, unless it was taken when ``Bound`` was received."""
         self._sit_alone(session)
         return is_delivered
 

@@ -88,7 +88,7 @@ class Branding:
         return self._body
 
     def open(self, name: str) -> Image | None:
-        """Return the image with this name, or None if no valid image has it."""
+        """Return the image with this name, or None if there is no valid image with this name."""
         content_type = image_type(name)
         if self.folder is None or content_type is None:
             return None

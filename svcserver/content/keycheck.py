@@ -66,7 +66,7 @@ class KeyCheck:
         return now + (REFUSED_S if player is None else self.accepted_s)
 
     async def player_of(self, key: str | None) -> KeyOwner:
-        """Return the key's account; raises Unauthenticated or, without an answer, Unavailable."""
+        """Return the key's account; raises Unauthenticated, or Unavailable if no answer arrives."""
         if key is None or not is_key_shaped(key):
             raise Unauthenticated(code="unauthorized")
         mark = fingerprint(key)

@@ -79,7 +79,7 @@ class FoundFile:
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file; raises BadManifest, even if the file cannot be read."""
+    """Return the manifest in a file; raises BadManifest, also if the file cannot be read."""
     try:
         if path.stat().st_size > manifests.MAX_BYTES:
             raise BadManifest(f"is larger than {manifests.MAX_BYTES} bytes")

@@ -212,7 +212,7 @@ class ContentHandler:
         return _find(request)
 
     def _misnamed(self, request: HttpRequest) -> bool:
-        """Return whether a loopback request has a foreign Host, which may be DNS rebinding.
+        """Return whether a loopback request has another site's Host, as in a DNS rebinding attack.
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.

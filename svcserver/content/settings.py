@@ -41,7 +41,7 @@ def bind_hosts(text: str) -> tuple[str, ...]:
 
 
 def not_a_folder(text: str) -> Path:
-    """Parse the path of a file, which may not exist yet."""
+    """Parse the path of a file; the file does not have to exist yet."""
     path = Path(text.strip())
     if path.is_dir():
         raise ValueError("must name a file, not a folder")
@@ -71,7 +71,7 @@ def base_url(text: str) -> str:
 
 @frozen
 class Settings:
-    """The content server's environment variables, one line each."""
+    """The content server's settings; each attribute is an environment variable."""
 
     port: int = env("PORT", port_number, default=61002)
     bind_hosts: tuple[str, ...] = env("BIND_HOST", bind_hosts, default=("127.0.0.1",))

@@ -209,7 +209,7 @@ def _name_of(host: Host) -> str:
 
 
 def deliver(channel: Channel, alert: Alert, sender: str) -> None:
-    """Send the alert immediately; raises NotDelivered."""
+    """Send ``alert`` to ``channel`` immediately; raises NotDelivered if that fails."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     refusals: list[NotDelivered] = []
 

@@ -29,13 +29,13 @@ MAX_ANSWER = 16 * 1024 * 1024
 
 
 class NobodyListens(Failed):
-    """The error for a refused connection: no request was sent, so it can safely be repeated."""
+    """The error for a refused connection. No request was sent, so it is safe to try again."""
 
 
 def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """Return the JSON body of a 200 reply, or None for a status in ``nothing``.
+    """Return the JSON body of a 200 reply; None if the reply's status is in ``nothing``.
 
     Raises Failed for any other reply. ``what`` names the service in the error message.
     """
@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return the reason or the fix for a refused request; empty if both are unknown."""
+    """Return a message: why the request was refused, or what to do; empty if both are unknown."""
     if status == 401:
         return UNPROVEN
     try:
@@ -87,7 +87,7 @@ def _exchange(
     patience_s: float,
     body: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """Return the status and body of the reply; raises Failed if there is no reply."""
+    """Send a request; return the reply's status and body, or raise Failed if there is no reply."""
     url = urlsplit(base)
     try:
         port = url.port or 80
@@ -142,11 +142,12 @@ def actor() -> str:
 
 @frozen
 class Owner:
-    """A client for the dashboard's routes, which acts as the host's owner or with an account key.
+    """A client that calls the dashboard's routes as the host's owner, or with an account key.
 
-    If ``secret`` is set, each request carries a ticket made with it, and needs no second factor.
-    The owner's account key is sent as well, because some metagames do not accept the ticket: older
-    versions, and a metagame that started before the signing key in its env file was changed.
+    If ``secret``, the host's signing key, is set, it is used to make a ticket for each request. A
+    request with a ticket needs no second factor. The owner's account key is sent as well, because
+    some metagames do not accept the ticket: older versions, and a metagame that started before the
+    signing key in its env file was changed.
     """
 
     base: str
@@ -158,7 +159,7 @@ class Owner:
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """Return the reply to ``GET /svc/api/ROUTE``, or None for a status in ``nothing``."""
+        """Return the reply to ``GET /svc/api/ROUTE``; None if its status is in ``nothing``."""
         return self._get(route, query, nothing)
 
     def post(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
@@ -183,7 +184,7 @@ def _path(route: str, query: dict[str, str]) -> str:
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Return a client for the dashboard's routes that uses only this account key."""
+    """Return a client that calls the dashboard's routes with this account key only."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 
@@ -203,10 +204,11 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    The members of the route's ``body`` become the command's parameters. The members in
-    ``arguments`` become arguments; the values are the names of the arguments in the help. ``fixed``
-    holds values that the command sets itself. All other members become options. The decorated
-    function turns the reply into output lines, and its docstring is the command's help.
+    Each member of the route's ``body`` becomes a parameter of the command. The parameter is an
+    argument if the member is in ``arguments``, whose values are the names that the help shows;
+    otherwise it is an option. A member in ``fixed`` becomes no parameter, because the command
+    itself sets the value. The decorated function turns the reply into output lines, and its
+    docstring is the command's help.
     """
 
     route: str

@@ -59,7 +59,7 @@ def _unban_offline(host: Host, arguments: Arguments) -> Reply:
 
 
 def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
-    """Return the decorator for a sanction.
+    """Return the decorator for a command that imposes or lifts a sanction, such as ``ban``.
 
     ``addresses`` is the help of the option --addresses; if it is empty, there is no such option.
     """

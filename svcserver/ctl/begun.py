@@ -25,7 +25,7 @@ LAST = "metagame.env"  # the file that makes a folder a host (packaging/image/st
 
 @frozen
 class Begun:
-    """The contents of the marker: the data folder, and the backup that is being restored."""
+    """The contents of a new host's marker: its data folder, and the backup if one is restored."""
 
     data: str
     backup: str = ""
@@ -48,8 +48,8 @@ class Begun:
 def read(folder: Path) -> Begun | None:
     """Return the marker of an unfinished command; remove the marker of a finished command.
 
-    If the folder has no other file than the marker, the command counts as finished. Raises Failed
-    if the marker cannot be read.
+    A command counts as finished if ``metagame.env`` exists, or if the folder has no other file than
+    the marker. Raises Failed if the marker cannot be read.
     """
     try:
         note = Begun(**json.read((folder / NOTE).read_bytes()))

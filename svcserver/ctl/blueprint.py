@@ -33,9 +33,9 @@ def own_address() -> str | None:
 
 
 def is_private(address: str) -> bool:
-    """Return whether a host without a gateway may listen on the address.
+    """Return whether a host without a gateway may listen on ``address``.
 
-    It may be an IPv4 loopback address or an address of an overlay network (100.64.0.0/10).
+    Allowed are IPv4 loopback addresses and addresses of an overlay network (100.64.0.0/10).
     """
     try:
         parsed = ipaddress.IPv4Address(address)
@@ -55,7 +55,7 @@ LAUNCHER = "launcher"  # the folder from which a host offers the launcher
 class Ports:
     """The ports of a host's components.
 
-    The UDP ports of game servers are ``hunts`` to ``city``.
+    Game servers use the UDP ports from ``hunts`` to ``city``, including both.
     """
 
     metagame: int = 61000
@@ -76,10 +76,10 @@ class Ports:
 
     @classmethod
     def from_base(cls, base: int) -> Ports:
-        """Return the ports of a host whose metagame listens on ``base``; the others are just above.
+        """Return the ports of a host whose metagame listens on ``base``.
 
-        The UDP ports are ``base + 70`` to ``base + 77``. With workers, the last port is ``base +
-        291``.
+        All other ports are a little higher. The UDP ports are ``base + 70`` to ``base + 77``. With
+        workers, the last port is ``base + 291``.
         """
         usual = asdict(cls())
         moved = {name: base + port - usual["metagame"] for name, port in usual.items()}
@@ -113,7 +113,7 @@ class Secrets:
 
 @frozen
 class Scale:
-    """The number of metagames, and the database and live state that they share."""
+    """The number of metagames, and the database and the Valkey or Redis server that they share."""
 
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
@@ -123,7 +123,7 @@ class Scale:
 
 @frozen
 class Plan:
-    """The input for the env files; ``folder`` and ``data`` are absolute paths.
+    """The values from which the env files are made; ``folder`` and ``data`` are absolute paths.
 
     Services run in ``data`` and keep everything there except settings and certificates. If
     ``private`` is true, the host has no gateway, and ``public_host`` is the address to listen on.

@@ -77,7 +77,7 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
 
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
-    """Yield each part's name and text; if a part cannot be read, its text says why."""
+    """Yield the name and text of each part; if a part cannot be read, its text says why."""
     yield "doctor.json", told(lambda: [as_data(finding) for finding in examine(host, folder)])
     yield "versions.json", told(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):

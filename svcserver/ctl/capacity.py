@@ -59,7 +59,7 @@ class Limit:
 
 
 def forecast(cost: Cost, left: Left) -> list[Limit]:
-    """Return the limits, smallest first."""
+    """Return how many further hunts each resource allows, the scarcest resource first."""
     limits = [
         Limit("memory", _times(left.memory_mb, cost.memory_mb),
               f"{left.memory_mb:.0f} MB may be used, a hunt takes {cost.memory_mb:.0f} MB"),
@@ -79,7 +79,10 @@ def _times(left: float, each: float) -> int:
 
 @frozen
 class ResourceUsage:
-    """The resources of a group of processes: current memory, and CPU seconds since the start."""
+    """The resources that a group of processes uses.
+
+    These are its current memory, and the CPU seconds that it has used since its start.
+    """
 
     memory_mb: float
     seconds: float
@@ -236,7 +239,8 @@ def _show(
 def bars(counts: Sequence[int]) -> list[str]:
     """Return a bar for each count.
 
-    No bar is longer than four times the shortest; a bar for a larger count ends with an ellipsis.
+    The longest bar stands for four times the smallest count; larger counts get this bar with an
+    ellipsis at its end.
     """
     longest = 4 * min((count for count in counts if count > 0), default=1)
     return [

@@ -1,4 +1,4 @@
-"""The command ``svcctl cert``: the gateway's certificate, which players pin."""
+"""The command ``svcctl cert``: the gateway's certificate, which every invite names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -133,7 +133,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """Turn errors about certificates, and errors about files in ``folder``, into Failed."""
+    """If the block fails because of a certificate, or of a file in ``folder``, raise Failed."""
     try:
         yield
     except BadCertificate as why:

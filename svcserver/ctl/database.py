@@ -142,7 +142,7 @@ def obstacle(file: Path) -> tuple[str, str] | None:
 
 
 def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
-    """Return why this user may not read and write the file, with the fix."""
+    """Return why this user cannot both read and write the file, with the fix."""
     status, home = path.stat(), folder.stat()
     what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(status.st_uid)}"
     if status.st_uid not in (os.geteuid(), home.st_uid):
@@ -171,7 +171,7 @@ def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = 
     """Run ``work(tx)`` on the host's database and return its result.
 
     ``work`` may run more than once. ``wait_ms`` limits the wait for another writer; None means the
-    default for all commands.
+    default that all commands share.
     """
     engine = existing(url_of(host))
     with _one_line(engine):

@@ -256,7 +256,10 @@ def _has_accounts(source: Path) -> bool:
 
 
 def put_back(source: Path, file: Path) -> Path | None:
-    """Replace ``file`` with a valid backup; return the file with the previous contents, if any."""
+    """Replace the database ``file`` with a valid backup.
+
+    Returns the file to which the previous database was copied; None if there was none.
+    """
     previous = None
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")

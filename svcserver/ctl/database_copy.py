@@ -45,7 +45,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str, name: str) -> URL:
-    """Return the database URL in an argument: a URL, or an env file with DATABASE_URL.
+    """Return the database URL that is in an argument, or in the env file that the argument names.
 
     An error message never contains the URL, because the URL may contain a password.
     """
@@ -140,7 +140,10 @@ def _count(tx: sa.Connection, table: sa.Table) -> int:
 
 
 def _number_on(tx: sa.Connection, table: sa.Table) -> None:
-    """Make PostgreSQL's next row numbers follow the copied ones; SQLite does this by itself."""
+    """Set PostgreSQL's counter for new rows to the highest number that was copied.
+
+    SQLite does this by itself.
+    """
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return

@@ -67,9 +67,9 @@ def demo(
 
 
 def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
-    """Start the stack and run the simulated session; without ``once``, then wait for Ctrl-C.
+    """Start the stack and run the simulated session; return the failure, or None.
 
-    Returns the failure, or None.
+    Unless ``once`` is true, the stack keeps running after a successful session, until Ctrl-C.
     """
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []

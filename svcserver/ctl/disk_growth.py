@@ -1,8 +1,9 @@
 """A forecast of when the host's disks will be full, based on their growth so far.
 
 The database grows by its daily average since the first account was created. Logs grow by their own
-daily average until they rotate. One backup is added each night until the oldest is dropped; its
-size follows from the forecast size of the database.
+daily average until they rotate. One backup is added each night, until there are so many that the
+oldest is dropped each night. The size of a new backup follows from the forecast size of the
+database.
 """
 
 import math

@@ -365,9 +365,10 @@ def helper_settings(host: Host) -> dict[str, str]:
 
 
 def unguarded(host: Host, docker: Docker) -> set[str]:
-    """Return the ids of machines whose allowlist helper is missing, or not as the host's settings.
+    """Return the ids of machines whose allowlist helper is missing or has the wrong settings.
 
-    A machine whose agent got ``ALLOWLIST_SECRET`` from the owner has a helper of the owner's.
+    The host's own settings say what is right. A machine is left out if the owner has given its
+    agent an ``ALLOWLIST_SECRET``: the helper there is the owner's own.
     """
     expected, services = helper_settings(host), _environments(docker)
 
@@ -394,17 +395,18 @@ def _environments(docker: Docker) -> dict[str, dict[str, str]]:
 
 
 def _manager(swarm: Mapping[str, Any]) -> str:
-    """Return the address and port at which machines join."""
+    """Return the manager's address and port, which a machine needs to join the swarm."""
     managers = swarm.get("RemoteManagers") or []
     own = next((entry for entry in managers if entry["NodeID"] == swarm["NodeID"]), None)
     return str(own["Addr"]) if own else f"{swarm['NodeAddr']}:2377"
 
 
 def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Let a machine's game servers reach the metagame, and guard its game ports.
+    """Start an agent on a machine, so that game servers there can reach the metagame.
 
-    Starts an agent with a new certificate and, if the host has one, an allowlist helper. Settings
-    that the owner has added to earlier services of the machine are kept.
+    The agent has a new certificate. If the host's firewall is changed by an allowlist helper, the
+    machine gets a helper, too. Settings that the owner has added to earlier services of the machine
+    are kept.
     """
     home = host.need_folder("metagame.env")
     settings = host.settings("metagame", MetagameSettings)
@@ -454,7 +456,7 @@ def _create_secret(docker: Docker, name: str, machine: FleetMachine, content: by
 def _create_service(
     docker: Docker, name: str, machine: FleetMachine, environ: Mapping[str, str], *words: str
 ) -> None:
-    """Run a program on one machine, in the machine's own network."""
+    """Create a Docker service that runs on one machine, in the network of that machine."""
     settings = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
     docker.run(
         "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
@@ -490,7 +492,11 @@ def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> No
 
 
 def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
-    """Do the same for a machine that has left; an error has its address, which is unlisted now."""
+    """Call ``_disallow`` for a machine that has left the swarm.
+
+    The error message contains the machine's address, because ``svcctl fleet nodes`` does not show
+    it any more.
+    """
     try:
         _disallow(host, address, remaining)
     except Failed as error:
@@ -508,7 +514,7 @@ def _live_value(reply: Any) -> str:
 
 
 def _changed(current: str, address: str, *, allowed: bool) -> str:
-    """Return the comma-separated list with ``address`` if it is ``allowed``, else without it."""
+    """Return a comma-separated list with ``address`` added if ``allowed`` is true, else removed."""
     rest = [word for word in map(str.strip, current.split(",")) if word not in ("", address)]
     return ",".join([*rest, address] if allowed else rest)
 
@@ -519,7 +525,7 @@ def _remove_agent(docker: Docker, node: str) -> None:
 
 
 def _agent_parts(docker: Docker, node: str) -> list[tuple[str, str]]:
-    """Return (kind, name) of a machine's services and secrets: its agent's and its helper's."""
+    """Return the kind and name of each Docker service and secret that we created for a machine."""
     words = "ls", "--filter", f"label={NODE_LABEL}={node}", "--format", "{{.Name}}"
     return [
         (kind, name) for kind in ("service", "secret") for name in docker.run(kind, *words).split()
@@ -578,7 +584,7 @@ def machines(docker: Docker) -> list[FleetMachine]:
 
 
 def _services(docker: Docker) -> list[Any]:
-    """Return all services; try again if one is deleted between the two commands."""
+    """Return all services. If one is deleted between listing and inspecting, start again."""
     attempt = 1
     while names := docker.run("service", "ls", "--quiet").split():
         try:

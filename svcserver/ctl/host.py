@@ -83,7 +83,7 @@ class Host:
         return self.path(names[0]), self.path(names[1])
 
     def need_folder(self, settings: str = "") -> Path:
-        """Return the host's folder; raises Failed unless it has a file matching ``settings``."""
+        """Return the host's folder; raises Failed if no file in it matches ``settings``."""
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
@@ -145,8 +145,8 @@ def find(config: str | None, env_file: str | None) -> Host:
 def as_owner_of(folder: Path | None) -> Iterator[None]:
     """If root runs this program, switch to the user that owns ``folder``; raises Failed.
 
-    If that user may not access a file, such as one in root's home folder, the error names the file
-    and the reason.
+    If that user has no access to a file, such as one in root's home folder, the error names the
+    file and the reason.
     """
     try:
         actor = act_as_owner(folder) if folder is not None else None
@@ -168,7 +168,7 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
 
 
 def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command so that root runs it as the user that owns the host's folder."""
+    """Decorate a command: if root starts it, it runs as the user that owns the host's folder."""
 
     @functools.wraps(command)
     def run(**arguments: Any) -> Any:

@@ -133,8 +133,8 @@ def create_host(
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
     """Write the files of a new host into ``at``, without owner and database.
 
-    The settings name ``folder``, to which the caller moves the files. Returns the fingerprint of
-    the host's certificate, or None without a gateway.
+    The caller later moves the files to ``folder``, so the paths in the settings begin with
+    ``folder``. Returns the fingerprint of the host's certificate, or None without a gateway.
     """
     with _one_line(folder, ""):
         pair = None if private else _certificate(host)
@@ -199,7 +199,7 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
 
 
 def _clear_stale(plan: Plan, files: Iterable[str]) -> None:
-    """Remove files of an unfinished host that this command's options do not need."""
+    """Remove files of an interrupted command that the options of this command do not need."""
     stale = {*SETTINGS, LIVE_CONFIG, CERT_FILE, KEY_FILE} - {*files}
     for name in stale if plan.private else stale - {CERT_FILE, KEY_FILE}:
         (plan.folder / name).unlink(missing_ok=True)

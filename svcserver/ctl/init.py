@@ -220,7 +220,10 @@ def _taken(place: PublicAddress, machine: Machine, workers: int) -> tuple[str, i
 
 
 def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
-    """Check and return the options for workers, database and live state; raises Failed."""
+    """Check the options for the workers, the database and the live state; return them as a Scale.
+
+    Raises Failed.
+    """
     if workers > 1 and private:
         fail("--workers needs a gateway. Give --public-host, too.")
     try:
@@ -272,10 +275,10 @@ def source_of(name: str) -> ParameterSource | None:
 
 
 def database_of(made: CreatedHost) -> str:
-    """Return the text that names the database for the owner.
+    """Return the text that tells the owner which database the host uses.
 
-    It is the file of an SQLite database. Otherwise it is the URL without its password, and the
-    option or variable that contained the URL.
+    For SQLite, the text is the path of the database file. For PostgreSQL, it is the URL without its
+    password, and the option or variable that contained the URL.
     """
     if not made.plan.scale.database:
         return str(made.plan.data / DATABASE)

@@ -142,7 +142,7 @@ class _PublicKeys:
 
 
 def expired_at(tx: Connection, public: str) -> datetime | None:
-    """Return when the last token that an older key signed expires.
+    """Return the time at which the last token expires that was signed with an older key.
 
     Returns None while the metagame still signs with an older key. ``public`` is the current public
     key; raises BadKey if it is invalid.

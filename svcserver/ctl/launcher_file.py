@@ -49,7 +49,7 @@ def offered_name(file: Path) -> str:
 
 
 def sign_launchers(host: Host) -> str:
-    """Sign the launchers that a host offers with the gateway's key.
+    """Use the gateway's key to sign the launchers that a host offers.
 
     Returns why a file is not signed, or an empty string. A launcher updates itself only to a signed
     file. A host without a gateway has no key.
@@ -79,7 +79,10 @@ def sha256_of(file: Path) -> str:
 
 
 def supply(host: Host, out: Out) -> None:
-    """Copy each launcher file that was built here into the host, unless the host has that file."""
+    """Put the launcher files that were built on this machine into the host's launcher folder.
+
+    A file that the folder already has is not replaced.
+    """
     folder = launcher_folder(host.folder) if host.folder is not None else None
     if folder is None:
         return

@@ -26,7 +26,7 @@ ROLLING_LOOK_S = 0.2
 def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
     """Return the host's folder and its running stack.
 
-    If no stack runs, raises Failed; ``otherwise`` is the fix in its message.
+    If no stack runs, raises Failed with a message that ends with ``otherwise``, the fix.
     """
     folder = host.folder or Path()
     running = rolling.read_state(folder)

@@ -1,4 +1,4 @@
-"""The commands ``svcctl sanctions`` and ``svcctl audit``, and database changes with audit rows.
+"""The commands ``svcctl sanctions`` and ``svcctl audit``, and changes that add an audit row.
 
 A running metagame polls the database twice a second, so changes reach players within a second.
 """
@@ -48,10 +48,10 @@ def by_staff(
     work: Callable[[Staff, str, Callable[[], float]], W],
     choose: Callable[[W], Act[T]],
 ) -> T:
-    """Carry out an action of staff on the account ``name`` as the host's owner; add an audit row.
+    """Carry out a staff action on the account ``name``, on behalf of the owner; add an audit row.
 
-    ``work`` creates an object whose methods make such actions, for example ``StaffWork``.
-    ``choose`` calls one of these methods.
+    ``work`` creates an object whose methods are such actions, for example ``StaffWork``. ``choose``
+    calls one of these methods.
     """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
@@ -74,7 +74,7 @@ def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
 
 
 def refuse(host: Host, entry: AuditEntry, why: Refusal) -> NoReturn:
-    """Record the refused attempt if there is a database, then raise Failed."""
+    """Add an audit row about a refused attempt, if there is a database; then raise Failed."""
     with suppress(Failed):
         transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))
     fail(why.message)
@@ -159,9 +159,9 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the time that was the duration ``text`` ago, in epoch seconds.
+    """Return the epoch time that lies ``text`` before now; ``text`` is a duration such as ``12h``.
 
-    Returns None if ``text`` is empty; raises Failed if it is not a duration such as ``12h``.
+    Returns None if ``text`` is empty; raises Failed if it is not a duration.
     """
     span = seconds_of(text) if text else None
     if text and span is None:

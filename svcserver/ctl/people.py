@@ -47,7 +47,8 @@ from svcserver.metagame.owner.wire import AccountExport
 class NewFile:
     """A file that is written inside a transaction, so that it is on disk before the commit.
 
-    ``is_there`` is true after this command has created the file; before, ``drop`` removes nothing.
+    ``is_there`` becomes true when this command has created the file. While it is false, ``drop``
+    removes nothing.
     """
 
     path: Path

@@ -60,7 +60,10 @@ def connection(url: URL) -> tuple[str, dict[str, str]]:
 
 
 def run(command: list[str], environ: dict[str, str]) -> str:
-    """Run a client program and return its output; raises Failed with the line of its error."""
+    """Run a client program and return its output.
+
+    Raises Failed with the line in which the program names its error.
+    """
     program = Path(command[0]).name
     try:
         done = subprocess.run(

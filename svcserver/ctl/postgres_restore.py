@@ -94,7 +94,10 @@ $drop$;
 
 
 class _Deadlock(Failed):
-    """The error when PostgreSQL aborts our transaction for a deadlock; nothing was changed."""
+    """The error when PostgreSQL aborts our transaction because of a deadlock.
+
+    Nothing was changed.
+    """
 
 
 def restore_into(url: URL, source: Path) -> None:
@@ -108,9 +111,9 @@ def restore_into(url: URL, source: Path) -> None:
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
     """Replace the database with a dump of a host, completely or not at all.
 
-    Returns the file in ``beside`` with the previous contents, or None if the database was empty.
-    A failure leaves the database unchanged, except for HalfDone: then the dump may be restored.
-    ``say`` is called before each further attempt.
+    Returns the file in ``beside`` with the previous contents, or None if the database was empty. If
+    this function raises Failed, the database is unchanged. If it raises HalfDone, a special Failed,
+    it is not known whether the dump was restored. ``say`` is called before each further attempt.
     """
     try:
         needs(*PROGRAMS)
@@ -143,7 +146,7 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """Return the list of a dump's entries; raises Failed if it is no dump of a host's database."""
+    """Return the list of a dump's entries; raises Failed if the dump is not that of a host."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is not a backup of a host")
@@ -259,7 +262,7 @@ def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> i
 
 
 def _is_carried_out(psql: subprocess.Popen[bytes]) -> bool:
-    """Wait until psql has executed all input; return False if it has ended."""
+    """Wait until psql has executed all input; return False if psql has ended."""
     assert psql.stdout is not None  # noqa: S101 - it is a pipe
     _given(psql, rb"\echo " + _FED)
     if not select.select([psql.stdout], [], [], DUMP_S)[0]:

@@ -25,9 +25,10 @@ MOST_LOG = 16 * 1024 * 1024  # bytes
 
 
 def broken_of(line: str) -> PlayFailed:
-    """Return the failure that a line reports: a component ended before it was ready.
+    """Return the failure that this output line of the stack reports.
 
-    The failure contains the component's last output or its exit status.
+    The line says that a component ended before it was ready. The failure contains the component's
+    last output or its exit status.
     """
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")

@@ -271,7 +271,7 @@ class Card:
 
 
 def run(host: Host, ready: Callable[[str], None]) -> PlayFailed | None:
-    """Run the stack until Ctrl-C; call ``ready`` with the component names once they serve.
+    """Run the stack until Ctrl-C; when all components serve, call ``ready`` with their names.
 
     If the stack fails, return the failure.
     """

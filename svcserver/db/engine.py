@@ -75,10 +75,10 @@ def is_sqlite(engine: Engine) -> bool:
 
 
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
-    """Return an engine that hides statement parameters in logs and errors; do not connect yet.
+    """Return an SQLAlchemy engine that hides statement parameters in logs and errors.
 
-    ``connections`` is the maximum number of connections to PostgreSQL. PostgreSQL lists them under
-    the name ``program``.
+    It does not connect yet. ``connections`` is the maximum number of connections to PostgreSQL.
+    PostgreSQL lists them under the name ``program``.
     """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(

@@ -30,7 +30,7 @@ def ledger_for(
     counters: Counters | None = None,
     accounts: Column[Any] | None = None,
 ) -> LedgerService:
-    """Return the ledger for the engine's back-end.
+    """Return the ledger for the database that ``engine``, an SQLAlchemy engine, connects to.
 
     ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters``
     receives the number of transactions that were repeated on PostgreSQL. ``accounts`` is the column

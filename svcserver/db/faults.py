@@ -50,7 +50,7 @@ _NO_STATE = "it does not answer: is PostgreSQL running?"
 
 
 def cure_of(why: BaseException | None) -> str | None:
-    """Return the cause and the remedy of a known database error for operators, or None."""
+    """Return the cause and the remedy to show to operators, or None for an unknown error."""
     if isinstance(why, LowDiskSpace):
         return _NO_ROOM
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
@@ -74,9 +74,9 @@ def is_full(why: BaseException | None) -> bool:
 
 @define
 class DatabaseFaults:
-    """The translator of database errors that are not bugs into ``Unavailable``.
+    """The translation of known database errors, which are not bugs, into ``Unavailable``.
 
-    It logs each kind of error at most once a minute.
+    Each kind of error is logged at most once a minute.
     """
 
     seconds: Callable[[], float]

@@ -34,7 +34,7 @@ class OneAccount:
 class Across:
     """The scope of work that depends on several accounts; PostgreSQL runs it as SERIALIZABLE.
 
-    ``turn`` may be an account id; jobs with the same ``turn`` run one after the other.
+    ``turn`` can be an account id; jobs with the same ``turn`` run one after the other.
     """
 
     turn: str | None = None

@@ -26,7 +26,10 @@ class OneRow:
         return tx.execute(self._get, {"wanted": _THE_ONE}).first()
 
     def put(self, tx: sa.Connection, row: Mapping[str, Any] | None) -> None:
-        """Replace the row by ``row`` (values by column, without the key); None deletes the row."""
+        """Replace the stored row by ``row``; None deletes the stored row.
+
+        ``row`` maps column names to values, without the primary key.
+        """
         tx.execute(self._drop, {"wanted": _THE_ONE})
         if row is not None:
             tx.execute(self._add, {"id": _THE_ONE, **row})

@@ -64,7 +64,10 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock the jobs' accounts, except those that others have locked; return the locked ids."""
+        """Lock the jobs' accounts; return the ids of those for which this succeeded.
+
+        An account that another transaction has locked is skipped.
+        """
         ids = [_account(job) for job in jobs]
         return self._held(
             pipeline,

@@ -18,13 +18,16 @@ class LowDiskSpace(Exception):
 
 
 def free_bytes(folder: Path) -> int:
-    """Return how many bytes a non-root program may still write to the disk of ``folder``."""
+    """Return how many bytes a non-root program can still write to the disk of ``folder``."""
     return shutil.disk_usage(folder).free
 
 
 @define
 class Reserve:
-    """The check that the disk has ``bytes`` free, at most once a second; 0 means no check."""
+    """The check, made at most once a second, that ``bytes`` are free on the disk.
+
+    If ``bytes`` is 0, there is no check.
+    """
 
     folder: Path
     bytes: int

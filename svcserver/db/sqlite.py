@@ -117,9 +117,9 @@ class Checkpoints:
     def after_commit(self, jobs: int, writer: Any) -> None:
         """Start a part of the checkpoint if it is due.
 
-        If a part has copied all pages of a long log, the writer copies the pages written since.
-        SQLite then overwrites the log from its beginning. The writer's thread calls this after each
-        batch.
+        If a part has copied all pages of a long log, the writer copies the pages that were added
+        after that. SQLite then overwrites the log from its beginning. The writer's thread calls
+        this after each batch.
         """
         if self._schedule.committed(jobs):
             self._due.set()
@@ -295,7 +295,7 @@ class Worker:
     def _emptied(self) -> bool:
         """Truncate the write-ahead log to free disk space; return whether that succeeded.
 
-        The log may have a size of a hundred megabytes.
+        The log can have a size of a hundred megabytes.
         """
         now = self._reactor.seconds()
         if not self._writes or now < self._empty_again_at:

@@ -60,7 +60,7 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
     A violated uniqueness constraint counts as a conflict, too: in the next run, ``work`` finds the
     row of the other transaction and raises the documented refusal. Retries after such a violation
-    have a limit of their own, so many serialization failures do not use them up.
+    have a limit of their own, which serialization failures do not use up.
     """
     tries = Tries()
     while True:
@@ -89,7 +89,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Return whether another transaction caused the error; if so, count it.
+        """Return True, and count the error, if another transaction caused it.
 
         A retry is useful only after such an error.
         """

@@ -94,7 +94,7 @@ class OutputFile:
             return False
 
     def last_lines(self) -> list[str]:
-        """Return the last lines without colours, and the unfinished last line."""
+        """Return the last lines without colours; a line that is not finished yet is included."""
         data, _, cut = self._read(None)
         lines = data.split(b"\n")[1 if cut else 0 :]
         if lines and not lines[-1]:
@@ -102,7 +102,7 @@ class OutputFile:
         return [plain(line) for line in lines[-LAST_LINES:]]
 
     def tail(self) -> tuple[bytes, int]:
-        """Return the last whole lines, in fewer than ``PIECE`` bytes, and their position."""
+        """Return the last whole lines, in fewer than ``PIECE`` bytes, and where they begin."""
         most = PIECE - 1
         data = _end_of(self.path, most)
         if self.start > 0 and len(data) < most:  # a new file was started a moment ago

@@ -65,7 +65,7 @@ class _EngineEndpoint:
 
 
 def engine_client(reactor: Any, address: str, certificates: str) -> HTTPClient:
-    """Return a treq client for the engine at a socket's path or ``tcp://host:port``."""
+    """Return a treq client for the container engine at a socket's path or ``tcp://host:port``."""
     pool = HTTPConnectionPool(reactor, persistent=True)
     pool.maxPersistentPerHost = 4
     endpoint: Any = UNIXClientEndpoint(reactor, address, timeout=CONNECT_S)
@@ -100,7 +100,7 @@ def tls_options(host: str, certificates: str) -> Any:
 
 
 class ReplyBody(Protocol):
-    """A reply's body of at most ``most`` bytes; ``done`` fires with the body.
+    """The body of a reply, limited to ``most`` bytes; ``done`` fires with the body.
 
     If ``done`` is cancelled, the connection is closed.
     """
@@ -136,7 +136,7 @@ class ReplyBody(Protocol):
 
 @define(eq=False)
 class DockerApi:
-    """The engine's API; ``http`` is a treq client."""
+    """The API of the container engine; ``http`` is a treq client."""
 
     http: Any
     clock: IReactorTime
@@ -202,7 +202,7 @@ def _no_answer(error: Exception) -> EngineError:
 
 
 def _negotiated(reply: Any) -> str:
-    """Return the version of the API to use: 1.41, or the engine's oldest version if newer."""
+    """Return the API version to use: 1.41, or the engine's oldest version if 1.41 is too old."""
     try:
         newest = _numbers(reply["ApiVersion"])
         version = max(OLDEST, _numbers(reply.get("MinAPIVersion", "1.0")))

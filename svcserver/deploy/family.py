@@ -1,6 +1,6 @@
 """The processes of one game server, even if a wrapper script starts them in the background.
 
-A wrapper script may fork the real game server into the background, in a separate session. Every
+A wrapper script can fork the real game server into the background, in a separate session. Every
 process of a launch inherits the variable ``TAG``. Some wrapper scripts clear the environment, so
 the launched process's descendants, and processes in its group or session, belong to the game server
 as well. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
@@ -57,7 +57,7 @@ SHARED = frozenset(
 
 
 def become_subreaper() -> None:
-    """Make this process the parent of its descendants' orphans (Linux)."""
+    """Make this process the new parent of descendants whose own parent ends (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -324,7 +324,10 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return orphans without ``TAG`` that use the game server's port or were started for it."""
+        """Return the orphans without ``TAG`` that belong to the game server because of its port.
+
+        They use the port, or their command line names it.
+        """
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()
@@ -378,7 +381,8 @@ class Family:
     def holder(self) -> Process | None:
         """Return the process that has the port open, or None.
 
-        If the kernel hides descriptors, one of the processes is returned while the port is in use.
+        If the kernel hides which process has it open, return one of the processes whose sockets are
+        hidden.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():

@@ -42,7 +42,7 @@ class GameServerRecord(TypedDict):
 class MachineRecord(TypedDict):
     """A machine that runs game servers.
 
-    ``state`` is ready, draining, drained, down or unknown. ``players`` are the players who are
+    ``state`` is ready, draining, drained, down or unknown. ``players`` is the number of players
     expected in the machine's hunts. ``room`` is the number of hunts for which the machine has
     memory and CPU cores. ``own`` is true for the machine of the deploy server. ``reached`` says
     whether a datagram from another machine has reached the machine's game ports; it is null if that
@@ -99,7 +99,7 @@ class GameServer:
 
 @define
 class Fleet:
-    """The game servers and their UDP ports; a port may also be reserved for a launch."""
+    """The game servers and their UDP ports; a port can also be reserved for a launch."""
 
     first_port: int
     last_port: int
@@ -172,7 +172,7 @@ class Fleet:
             self.last_heartbeats[server_id] = now
 
     def of_kind(self, kind: Kind) -> GameServer | None:
-        """Return the running city or dojo, or None; each has at most one server."""
+        """Return the running city or the running dojo, or None; there is at most one of each."""
         servers = self.servers.values()
         return next((server for server in servers if server.launch.kind is kind), None)
 

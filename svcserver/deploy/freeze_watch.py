@@ -51,7 +51,10 @@ def unread_bytes(
 
 
 def _is_public(address: str) -> bool:
-    """Return whether players' datagrams and our pings reach this address (kernel hexadecimal)."""
+    """Return whether datagrams from players or from ``send_ping`` reach a socket at this address.
+
+    The address is in the kernel's hexadecimal form.
+    """
     try:
         words = [bytes.fromhex(address[at : at + 8]) for at in range(0, len(address), 8)]
         packed = b"".join(int.from_bytes(word, sys.byteorder).to_bytes(4, "big") for word in words)
@@ -76,7 +79,7 @@ def send_ping(port: int) -> None:
 class _UnreadState:
     """The state of one server: its unread bytes, and since when their number has only risen.
 
-    ``is_logged`` says whether this was logged.
+    ``is_logged`` says whether a log line already reports that only heartbeats keep it alive.
     """
 
     since: float

@@ -48,7 +48,7 @@ ALIKE = ("id", "kind", "map", "how", "reason")  # the same end again
 
 @define
 class LaunchHistory:
-    """The last ``KEPT`` launches; a file of them survives a restart of the deploy server."""
+    """The last ``KEPT`` launches, also kept in a file, so that a restart does not lose them."""
 
     path: Path | None = None
     count: int = field(default=0, init=False)  # changes whenever the list does
@@ -107,10 +107,11 @@ def _entry(
 
 @define
 class EndedMatches:
-    """The matches whose hunts have ended or may have started, so that no hunt starts twice.
+    """The matches whose hunts have ended or may have started.
 
-    If the metagame dies before it gets the reply to a launch, the metagame repeats the launch
-    later. A file of the matches survives a restart of the deploy server.
+    For these matches no hunt is started again. This matters if the metagame dies before it gets the
+    reply to a launch: the metagame then repeats the launch later. The matches are also kept in a
+    file, so that a restart of the deploy server does not lose them.
     """
 
     path: Path | None = None
@@ -142,7 +143,10 @@ class EndedMatches:
 
 
 def _lines(path: Path, most: int) -> list[bytes]:
-    """Return the lines of a ``Bounded`` file of ``most`` bytes, or none if there is no file."""
+    """Return the last lines of a file that ``Bounded`` limits to ``most`` bytes.
+
+    Return an empty list if there is no file.
+    """
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 2 * most))

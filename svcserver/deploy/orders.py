@@ -17,8 +17,8 @@ class Program:
     """The game-server program, and the arguments that every launch passes to it.
 
     The command line, including its key, is visible in the machine's process list. With
-    ``launch_keys`` each launch therefore gets a separate key, valid only while its process runs.
-    Otherwise all launches get ``key``.
+    ``launch_keys``, each launch therefore gets a key of its own, which is valid only while the
+    launched process runs. Otherwise all launches get ``key``.
     """
 
     binary: str

@@ -19,7 +19,7 @@ class OwnerActions:
     supervisor: Supervisor
 
     async def act(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start a kind of server, restart or stop a server, or drain a machine.
+        """Start the city or dojo, restart or stop a server, or drain a machine.
 
         Returns the id of a started server.
         """

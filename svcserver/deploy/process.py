@@ -195,7 +195,7 @@ class GameProcess(ProcessProtocol):
     errReceived = outReceived
 
     def processExited(self, reason: Failure) -> None:
-        """Handle the exit of the child, even while a grandchild still holds its pipes."""
+        """Handle the exit of the child, even while another process still holds its pipes."""
         if self.first_pid is not None:
             own_children.discard(self.first_pid)
         how = describe_exit(reason.value)
@@ -309,7 +309,7 @@ class GameProcess(ProcessProtocol):
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """Handle the end of the child and its pipes; processes that it started may still run."""
+        """Handle the end of the child and its pipes; processes that it started can still run."""
         self._closed = True
         if self._finished:
             self._report_end()

@@ -46,7 +46,7 @@ class LaunchBody:
 
 
 def match_of(sent: str | None) -> str:
-    """Return the match id in the launch's header, or ""; raise Malformed."""
+    """Return the match id in a header of the launch request, or ""; raise Malformed."""
     if sent is not None and not is_match(sent):
         raise Malformed("X-Svc-Match must be a match id")
     return sent or ""
@@ -71,7 +71,7 @@ class HeartbeatsBody:
 
 
 class HeartbeatsReply(TypedDict):
-    """The number of the named game servers that run here."""
+    """The reply to heartbeats: the number of servers that the request named and that run here."""
 
     known: int
 

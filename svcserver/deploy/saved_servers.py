@@ -110,7 +110,10 @@ def fields_of(server: GameServer) -> dict[str, Any]:
 
 
 def server_from(sent: Any) -> GameServer:
-    """Return the server with these fields; raise ValueError, KeyError or TypeError."""
+    """Return the server with these fields.
+
+    Raises ValueError, KeyError or TypeError if the fields are not valid.
+    """
     fields = dict(sent)
     launch = dict(fields.pop("launch"))
     kind, players = Kind(launch.pop("kind")), tuple(launch.pop("players"))

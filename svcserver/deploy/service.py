@@ -69,7 +69,7 @@ class SigningKeys:
 
     @classmethod
     def beside(cls, env_file: str | None, configured: Secret | None = None) -> SigningKeys:
-        """Return the keys of the host to which ``env_file`` belongs, or of the current folder."""
+        """Return the keys in the folder of ``env_file``, or in the current folder without one."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FILE).absolute(), configured)
 
@@ -314,8 +314,8 @@ def _at_boot(settings: Settings) -> list[Kind]:
 class Watch(Service):
     """The service that starts the city and the dojo, and runs the watchdog.
 
-    When it stops, it ends all game servers. With ``hands_over`` it ends no game server: the next
-    deploy server adopts them.
+    When the service stops, it ends all game servers. With ``hands_over`` it ends none of them: the
+    next deploy server adopts them.
     """
 
     clock: Any

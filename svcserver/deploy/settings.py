@@ -46,7 +46,10 @@ def host_handed_out(text: str) -> str:
 
 
 def engine_address(text: str) -> str:
-    """Read a socket's absolute path, with or without ``unix://``, or ``tcp://host:port``."""
+    """Read an engine's address: ``tcp://host:port``, or the absolute path of a socket.
+
+    The path can begin with ``unix://``.
+    """
     address = text.strip().removeprefix("unix://")
     with suppress(ValueError):  # such as a port that is too large
         target = urlsplit(address)
@@ -59,7 +62,7 @@ def engine_address(text: str) -> str:
 
 @frozen
 class Settings:
-    """The deploy server's environment variables, one line each."""
+    """The deploy server's settings; each attribute is an environment variable."""
 
     port: int = env("PORT", port_number)
     bind_host: str = env("BIND_HOST", ip_address, default="127.0.0.1")

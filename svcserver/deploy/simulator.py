@@ -78,7 +78,7 @@ class Guests:
     _left: float | None = None  # when the last player left
 
     def note(self, datagram: bytes, now: float) -> None:
-        """Record a datagram, which may be a player's hello or goodbye."""
+        """Record a datagram; a player's hello or goodbye changes who is connected."""
         if datagram.startswith(HELLO) and len(self._present) < MAX_NAMES:
             self._present.add(datagram.removeprefix(HELLO))
             self._left = None

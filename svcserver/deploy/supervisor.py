@@ -196,7 +196,7 @@ class Supervisor:
     async def _replace(self, launch: Launch) -> GameServer:
         """Launch a server, but first let all processes of its dead predecessor end.
 
-        Until they end, these processes may use the port.
+        Until they end, these processes perhaps use the port.
         """
         server = self.fleet.of_kind(launch.kind)
         if server is not None:
@@ -367,7 +367,7 @@ class Supervisor:
         return process
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
-        """Return the saved record with the process that now uses the server's port, or None."""
+        """Return the record, changed to the process that has the server's port open, or None."""
         server = saved.server
         if self.family is None:
             return None

@@ -3,8 +3,8 @@
 The swarm never restarts a hunt or tutorial. It restarts the city and the dojo, on another machine
 if necessary. The launch key is a secret of the swarm.
 
-The engine's events only trigger a listing of services, tasks and machines. All decisions depend on
-the listings alone, so a lost event or a restart of this service does no harm.
+Docker's events only trigger a listing of services, tasks and machines. All decisions depend on the
+listings alone, so a lost event or a restart of this service does no harm.
 
 Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
 its running tasks, and it starts its waiting tasks later, when there is room. Docker also never
@@ -106,7 +106,10 @@ class Task:
 
     @property
     def has_port(self) -> bool:
-        """True if the task's hunt may still use its port, even on a machine that left the swarm."""
+        """True if the task's hunt perhaps still uses its port.
+
+        That is possible even on a machine that left the swarm.
+        """
         return self.is_hunt or (self.state == "orphaned" and self.kind not in PERSISTENT)
 
     @classmethod
@@ -269,14 +272,14 @@ class SwarmService:
         return self.launching or self.removing
 
     def signalProcess(self, how: str) -> None:
-        """Remove the service; the engine sends SIGTERM, and SIGKILL after ``STOP_S``."""
+        """Remove the service; Docker sends SIGTERM, and SIGKILL after ``STOP_S``."""
         if not self.removing:
             self.code = 128 + (9 if how == "KILL" else 15)
             self.removing = True
             self.wake()
 
     def loseConnection(self) -> None:
-        """Do nothing: the engine reports the end."""
+        """Do nothing: ``SwarmEngine`` reports the end."""
 
     def fail(self, error: Exception) -> None:
         """Remove the service because of ``error``; its launch then fails with this error."""
@@ -294,7 +297,7 @@ class SwarmService:
             self.process.end_exec()
 
     def record_ends(self, tasks: Iterable[Task]) -> None:
-        """Record the ends of programs that the swarm has already replaced by new programs."""
+        """Record the end of each program that the swarm has already replaced with a new one."""
         for task in sorted(tasks, key=lambda task: task.created):
             if task.state in FAILED and task.created > self.recorded:
                 self.recorded = task.created
@@ -375,7 +378,7 @@ class SwarmEngine:
         return began
 
     def stop(self) -> None:
-        """Stop the listings, and stop reading the engine's events; services keep running."""
+        """Stop the listings, and stop reading Docker's events; services keep running."""
         self._stopped = True
         if self._following is not None:
             self._following.cancel()
@@ -453,7 +456,7 @@ class SwarmEngine:
             self._waiting[match] = WaitingMatch(since, now, self._needs_trust(launch))
 
     def uses(self, port: int) -> bool:
-        """Return whether a game server may have the port.
+        """Return whether a game server perhaps still uses the port.
 
         A game server keeps its port until its service is removed completely. If its machine is
         lost, the port counts as used for ``HELD_S`` seconds.
@@ -622,7 +625,7 @@ class SwarmEngine:
                 )
 
     def _note_lost(self, tasks: Iterable[Task]) -> None:
-        """Record since when each hunt's machine is lost."""
+        """Record since when each hunt's machine has been lost."""
         now = self.clock.seconds()
         current = {
             task.id: (now, task.port)
@@ -795,7 +798,7 @@ class SwarmEngine:
         service.end(service.code)
 
     async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
-        """Make a call; a refusal is only logged, so that the listing continues."""
+        """Call Docker's API; a refusal is only logged, so that the listing continues."""
         try:
             await self.api.call(method, path, body, **query)
         except EngineError as error:

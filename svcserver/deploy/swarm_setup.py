@@ -23,9 +23,10 @@ log = Logger()
 
 
 def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: Path) -> None:
-    """Make the supervisor start services of a Docker Swarm, which also reserves their memory.
+    """Make the supervisor start game servers as services of a Docker Swarm.
 
-    ``state`` is the folder for the deploy server's files that survive its restart.
+    The swarm then also reserves their memory. ``state`` is the folder for the deploy server's files
+    that survive its restart.
     """
     costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
     try:

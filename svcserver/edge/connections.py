@@ -75,7 +75,11 @@ class ChannelFactory(Connections[EdgeChannel]):
         return bool(waits)
 
     def stop(self, grace_s: float) -> Deferred[None]:
-        """Return a Deferred that fires when all connections are closed; abort after ``grace_s``."""
+        """Close all connections, each after its request in progress.
+
+        The Deferred fires when the last one is closed. Connections that are still open after
+        ``grace_s`` seconds are aborted.
+        """
         self.stopping = True
         for channel in list(self.channels):
             channel.stop()

@@ -47,7 +47,10 @@ class Client(Connection):
 
     @abstractmethod
     def finish(self, exchange: Exchange, *, close: bool) -> None:
-        """Log the exchange whose answer is written; then close, or read the next request."""
+        """Log the exchange, whose answer has been sent.
+
+        Then close the connection if ``close`` is True, else read the next request.
+        """
 
     @abstractmethod
     def refuse(self, refuse: Refuse, record: Record) -> None:

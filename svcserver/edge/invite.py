@@ -32,7 +32,10 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class BadInvite(ValueError):
-    """An unusable invite; ``code`` is the error code, and ``str()`` the message for the player."""
+    """The error for an unusable invite; ``str()`` is the message for the player.
+
+    ``code`` names the fault for programs.
+    """
 
     def __init__(self, code: str, *, is_cut: bool = False) -> None:
         super().__init__(_INCOMPLETE if is_cut else _WORDS[code])
@@ -170,7 +173,7 @@ def _checked(values: Mapping[str, str]) -> Invite:
 
 
 def is_code(code: str) -> bool:
-    """Return whether ``code`` has 4 to 64 letters, digits or hyphens."""
+    """Return whether ``code`` consists of 4 to 64 letters, digits and hyphens."""
     return _CODE.match(code) is not None
 
 

@@ -93,7 +93,7 @@ def offered(folder: Path) -> list[str]:
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return the stored SHA-256 of a launcher file, or "" if the file has changed since.
+    """Return the stored SHA-256 of a launcher file, or "" if the file is newer than the SHA-256.
 
     The launcher itself is not read: it has several megabytes, and the dashboard asks often.
     """

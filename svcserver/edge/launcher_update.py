@@ -55,7 +55,10 @@ class LauncherOffer:
 
 
 def order(version: str) -> tuple[tuple[int, ...], int, int]:
-    """Return a sort key for a version, which may be a pre-release; unknown versions are lowest."""
+    """Return a sort key for a version, which is sometimes a pre-release.
+
+    Texts that are not versions come first in the order.
+    """
     match = _VERSION.fullmatch(version)
     if match is None:
         return (), 0, 0

@@ -57,7 +57,7 @@ class FleetNode:
 
 
 def _node(entry: dict[str, Any]) -> FleetNode:
-    """Read an entry of the list; ignore what a later version may have added."""
+    """Read an entry of the list; ignore fields that a later version has added."""
     return FleetNode(**{name: entry[name] for name in fields_dict(FleetNode) if name in entry})
 
 
@@ -110,7 +110,7 @@ class FleetFolder:
 
     @classmethod
     def beside(cls, env_file: str | None) -> FleetFolder:
-        """Return the folder of the host that ``env_file`` belongs to, or of the current folder."""
+        """Return the fleet's files beside ``env_file``, or in the current folder without one."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FOLDER).absolute())
 
@@ -147,7 +147,10 @@ class FleetFolder:
         return json.dump(credential)
 
     def prepare(self) -> tuple[Pair, Pair]:
-        """Return the pairs of the authority and of the listener; the first call makes them."""
+        """Return certificate and key of the authority, and those of the listener.
+
+        The first call makes them.
+        """
         authority = self._pair("ca", lambda: make_authority("svcserver fleet"))
         return authority, self._pair("host", lambda: make_pair(["svc-metagame"]))
 
@@ -165,7 +168,10 @@ class FleetFolder:
         return list(self.by_fingerprint().values())
 
     def by_fingerprint(self) -> Mapping[str, FleetNode]:
-        """Return the accepted nodes; the file is read again when it has changed."""
+        """Return the accepted nodes, as a dict from certificate fingerprint to node.
+
+        The file is read again when it has changed.
+        """
         file = self.path / LIST
         try:
             state = file.stat()

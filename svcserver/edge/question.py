@@ -36,7 +36,7 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 
 
 class _Question:
-    """A connection user that sends one request and waits for the status of the answer."""
+    """The user of a connection that sends one request and waits for the status of the answer."""
 
     def __init__(
         self, connection: UpstreamConnection, request: bytes, answered: Deferred[int]

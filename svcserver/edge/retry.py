@@ -50,8 +50,8 @@ class Retry:
         """Return whether to retry, after the connection ``ended`` was closed without an answer.
 
         With ``repeats`` the request may be sent ``MOST_TRIES`` times. Otherwise it may be sent
-        again only if ``ended`` had served earlier requests, so that the upstream may have closed it
-        as idle.
+        again only if ``ended`` had served earlier requests: in that case the upstream perhaps
+        closed ``ended`` because it was idle.
         """
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:

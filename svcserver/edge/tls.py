@@ -130,7 +130,7 @@ class TlsFactory(TLSMemoryBIOFactory):
         self.admit = admit
 
     def buildProtocol(self, addr: Any) -> Any:
-        """Return the protocol, or None, which closes a connection that is not admitted."""
+        """Return the protocol, or None to close a connection that is not admitted."""
         return super().buildProtocol(addr) if self.admit(addr) else None
 
 
@@ -182,7 +182,7 @@ class Mismatch(Unreachable):
 
 @implementer(IHandshakeListener)
 class _Secure(UpstreamConnection):
-    """The client protocol that reports the finished handshake to its attempt."""
+    """The client protocol that reports the finished handshake to its ``_Attempt``."""
 
     def __init__(self, pool: Pool, attempt: _Attempt) -> None:
         super().__init__(pool)
@@ -197,7 +197,7 @@ class _Secure(UpstreamConnection):
 
 
 class _Attempt(protocol.ClientFactory):
-    """One connection attempt; its Deferred fires with the connection or Unreachable."""
+    """One connection attempt; its Deferred fires with the connection, or fails with Unreachable."""
 
     noisy = False
 
@@ -256,7 +256,7 @@ def pinned(
     bind: str | None = None,
     pair: Pair | None = None,
 ) -> Any:
-    """Return the ``connect`` of a Pool that opens TLS connections to ``host``.
+    """Return a function ``connect`` for a Pool; it opens TLS connections to ``host``.
 
     The host's certificate must have one of the fingerprints ``pins``. ``bind`` is the local address
     of outgoing connections. ``pair`` is the client certificate that we present, if any.

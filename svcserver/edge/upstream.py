@@ -25,7 +25,7 @@ MAX_IDLE = 256
 
 
 class ConnectionUser(Protocol):
-    """The object that uses a connection, such as an exchange, and receives its events."""
+    """The user of a connection, such as an exchange; it receives the connection's events."""
 
     def upstream_received(self, data: bytes) -> None:
         """Handle received bytes of the answer."""
@@ -97,7 +97,7 @@ class Pool:
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return an idle connection, or a Deferred of a new one that may fail with Unreachable.
+        """Return an idle connection, or a Deferred of a new one that can fail with Unreachable.
 
         With ``fresh``, idle connections are not used. While the upstream restarts, the result is a
         Deferred that has already failed; in this time, only ``reach`` tries to connect.
@@ -202,7 +202,7 @@ class _Plain(protocol.Factory):
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
-    """Return the ``connect`` of a Pool that uses plain HTTP on this machine."""
+    """Return a function ``connect`` for a Pool; it uses plain HTTP on this machine."""
 
     def connect(pool: Pool) -> Deferred[Any]:
         kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint

@@ -117,7 +117,10 @@ class ProxyPolicy(Protocol):
     repeats: bool  # retry a request whose upstream ends before it answers; see ``Retry.is_allowed``
 
     def judge(self, head: RequestHead, peer: str) -> Verdict:
-        """Decide to refuse or forward a request; takes a token if a rate limit applies."""
+        """Decide whether to refuse or to forward a request.
+
+        Takes a token if a rate limit applies.
+        """
 
     def wrong(self, fault: Fault) -> Refuse:
         """Return the answer to a malformed message."""

@@ -77,7 +77,7 @@ def request_head(
 
 
 def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    """Return the fields to forward; ``_AS_SENT`` means that they equal the received bytes."""
+    """Return the fields to forward; ``_AS_SENT`` stands for the received bytes as they are."""
     lines = _join_fields(head.headers, dropped, head.named)
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 

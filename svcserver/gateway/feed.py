@@ -151,7 +151,10 @@ class AllowlistFeed:
             log.debug("a report to an allowlist helper was cancelled")
 
     async def _fails(self, url: str, address: str) -> bool:
-        """Send a report, after waiting if too many are running; return whether to send it again."""
+        """Send a report; return whether it failed and must be sent again.
+
+        If too many reports are running, wait first.
+        """
         async with self._turns[url]:
             return await self._ask(url, address)
 
@@ -181,7 +184,7 @@ class AllowlistFeed:
         return status >= 500 or status == TOO_MANY
 
     def stop(self) -> Deferred[Any]:
-        """Cancel the reports to the allowlist helpers that are in progress."""
+        """Cancel the reports that are in progress."""
         reports = list(self._wanted.values())
         works = [report.work for report in reports if report.work is not None]
         for report in reports:

@@ -1,8 +1,9 @@
 """The limits of one network: token buckets per kind of request, and open connections.
 
 An IPv6 address counts as its first 64 bits, because a client with one IPv6 address controls the
-whole /64 network. Providers also give whole /56 and /48 networks to one customer, so a whole /56
-gets only twice the limit of one address, and a whole /48 four times that limit. Spec: 2 §8.
+whole /64 network. Providers also give whole /56 and /48 networks to one customer. So a whole /56
+gets only twice the limit of one address, and a whole /48 four times the limit of one address. Spec:
+2 §8.
 """
 
 import math

@@ -1,8 +1,7 @@
-"""The rules for which requests the gateway forwards, and to which service.
+"""The rules that decide which requests the gateway forwards, and to which service.
 
 The gateway has its own list of public management routes. A new management route is not reachable
-from the internet until it is added to this list.
-Spec: 2 §4 Gateway, §7, §8, §9.
+from the internet until it is added to this list. Spec: 2 §4 Gateway, §7, §8, §9.
 """
 
 import re
@@ -161,7 +160,7 @@ def is_under(path: str, root: str) -> bool:
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Return whether a 2xx answer identifies a player, so that the UDP ports may open."""
+    """Return whether a 2xx answer identifies a player, for whom the UDP ports are then opened."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

@@ -160,7 +160,7 @@ def launcher_check(settings: Settings, policy: Gateway, reactor: Any) -> Launche
 def make_feed(
     settings: AllowlistSettings, refresh_s: float, http: Any, clock: Any, counters: Counters
 ) -> AllowlistFeed:
-    """Return the address feed to all allowlist helpers."""
+    """Return the feed that reports players' addresses to all allowlist helpers."""
     urls = [address.url() for address in (settings.url, *settings.more)]
     return AllowlistFeed(http, clock, urls, settings.secret, refresh_s, counters)
 
@@ -265,7 +265,10 @@ class TlsListener(Service):
         log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
 
     def _address(self) -> str:
-        """Return the listening address; a systemd socket may differ from the settings."""
+        """Return the listening address.
+
+        If systemd opened the socket, the address can differ from the settings.
+        """
         at = self._port.getHost()
         return f"[{at.host}]:{at.port}" if ":" in at.host else f"{at.host}:{at.port}"
 
@@ -280,7 +283,7 @@ class TlsListener(Service):
         return outcome[0]
 
     def stopService(self) -> Any:
-        """Accept no new connection, close tunnels, let answers finish, then cut what remains."""
+        """Accept no new connection, close tunnels and let answers finish; then abort the rest."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._port is not None:

@@ -30,7 +30,10 @@ MOST_WORKERS = 64
 
 
 def upstreams(text: str) -> tuple[Address, ...]:
-    """Parse an upstream's URL, or several URLs with commas if the service has several workers."""
+    """Parse an upstream's URL, or several URLs with commas between them.
+
+    A service with several workers has several URLs.
+    """
     addresses = local_urls(text)
     if not addresses:
         raise ValueError("must be http:// with a loopback address and a port, and no path")
@@ -58,14 +61,14 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a parser for ``low`` to ``high`` milliseconds; the parser returns seconds."""
+    """Return a parser of whole milliseconds from ``low`` to ``high``; it returns seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 
 
 @frozen
 class Settings:
-    """The gateway's environment variables, one line each."""
+    """The gateway's settings; each attribute is an environment variable."""
 
     bind: str = env("GATEWAY_BIND", ip_address, default="0.0.0.0")  # noqa: S104 - its purpose
     port: int = env("GATEWAY_PORT", port, default=443)

@@ -1,9 +1,9 @@
 """Limits shared by several gateways: each publishes the number of tokens that it gave out.
 
-The messages go through the live engine (LIVE_URL); no request waits for them. A gateway decides
-with the counts that it has, and later subtracts the tokens that other gateways gave out. A client
-that uses two gateways therefore gets more tokens at first, and fewer afterwards. While the engine
-is down, each gateway counts only its own requests.
+The messages go through the live-state engine (LIVE_URL); no request waits for them. A gateway
+decides with the counts that it has, and later subtracts the tokens that other gateways gave out. A
+client that uses two gateways therefore gets more tokens at first, and fewer afterwards. While the
+engine is down, each gateway counts only its own requests.
 """
 
 from collections.abc import Mapping

@@ -102,8 +102,9 @@ class SentinelConnection(Protocol):
 
 @define(eq=False, slots=False)
 class Sentinel(Service):
-    """The watcher of an upstream: calls ``on_lost()`` when it ends, ``on_found()`` when it starts.
+    """The watcher of an upstream.
 
+    It calls ``on_lost()`` when the upstream ends, and ``on_found()`` when the upstream starts.
     ``connect(factory)`` opens a connection, like the ``connect`` of an endpoint.
     """
 

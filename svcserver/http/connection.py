@@ -3,12 +3,12 @@
 Requests are handled one after another. After ``IN_A_ROW`` requests, other connections get their
 turn. Bytes of later requests are buffered, up to ``MAX_BACKLOG``. A client that does not read gets
 no further answer; a half-closed client still gets the answers to its earlier requests. Every wait
-has a deadline; the deadlines of all connections are checked once a second.
+for the client has a deadline; the deadlines of all connections are checked once a second.
 
-For each request ``Connection`` calls ``start_request``, and ``take_body`` while its ``stage`` is
-``RECEIVING``. The subclass changes the stage with ``receive``, ``await_answer`` and, once the
-answer is written, ``next_request`` or ``end``. ``web/channel.py`` answers requests,
-``edge/channel.py`` forwards them.
+``Connection`` calls ``start_request`` once for each request. While its ``stage`` is ``RECEIVING``,
+it calls ``take_body`` for the bytes that arrive. The subclass changes the stage with ``receive``,
+``await_answer`` and, once the answer is written, ``next_request`` or ``end``. ``web/channel.py``
+answers requests, ``edge/channel.py`` forwards them.
 """
 
 from abc import ABC, abstractmethod
@@ -210,7 +210,7 @@ class Connection(protocol.Protocol, ABC):
         return True
 
     def hold(self, reason: str) -> None:
-        """Stop reading from the client until every reason to hold has been released."""
+        """Stop reading from the client, until ``release`` has been called for each ``reason``."""
         if self.closing:
             return
         if not self._holds:
@@ -253,7 +253,7 @@ class Connection(protocol.Protocol, ABC):
         self._deadline, self._due = deadline, due
 
     def sweep(self, now: float) -> None:
-        """Call the action of a deadline that has passed; called once a second."""
+        """If the deadline has passed, call its action. ``Connections`` calls this once a second."""
         if now >= self._deadline:
             self._deadline = inf
             self._due()
@@ -305,7 +305,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener; their deadlines are checked each second while any is open.
+    """All connections of a listener; while any is open, deadlines are checked each second.
 
     ``sweeps`` are further functions that are called every second, for example to check the
     deadlines of a connection pool. Each function returns whether it must be called again.

@@ -33,9 +33,9 @@ def foreign(
 ) -> str:
     """Return the field that shows a foreign page (``host``, ``origin``, ``sec_fetch``), or "".
 
-    The arguments are the values of Host, Origin, Sec-Fetch-Site, -Mode and -Dest as sent. Programs
-    other than browsers send none of the last four. Any page may contain a link to us: the user who
-    follows the link reads the answer, and the page cannot.
+    The arguments are the values of Host, Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest
+    as sent. Programs other than browsers send none of the last four. If a user follows a link from
+    a foreign page, the request is allowed: the user reads the answer, and the page cannot.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"
@@ -50,7 +50,7 @@ def foreign(
 
 
 def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
-    """Return whether ``origin`` is the service itself, or another program on this machine."""
+    """Return whether ``origin`` is that of the service itself or of a local program."""
     if hosts and LOOPBACK_HOST.fullmatch(hosts[0]) and LOOPBACK_ORIGIN.fullmatch(origin):
         return True
     scheme, _, place = origin.lower().partition(b"://")

@@ -143,7 +143,7 @@ class RequestHead:
 
     @property
     def is_plain(self) -> bool:
-        """True if the target is a path without control characters, so that it may be forwarded."""
+        """True if the target is a path without control characters, so that it can be forwarded."""
         return self.target.startswith(b"/") and not _CONTROL.search(self.target)
 
     def values(self, name: bytes) -> Sequence[bytes]:
@@ -314,7 +314,7 @@ _ANSWERS: tuple[HeadCache[ResponseHead], ...] = (HeadCache(), HeadCache())  # to
 
 
 def _fields(raw: bytes) -> tuple[tuple[Header, ...], Fields]:
-    """Parse header lines, each with its CRLF; return the fields in order and also by name."""
+    """Parse header lines, each with its CRLF; return all fields in order, and a dict by name."""
     headers: list[Header] = []
     fields: Fields = {}
     left = len(raw)

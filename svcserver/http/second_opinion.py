@@ -25,7 +25,7 @@ class _Collector:
 
 
 def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
-    """Return whether llhttp finds the same method, target and number of fields in a head."""
+    """Return whether llhttp finds this method, this target and this number of fields in a head."""
     collector = _Collector()
     parser = httptools.HttpRequestParser(collector)
     try:
@@ -58,7 +58,7 @@ class _LineReader:
         self._parser = httptools.HttpRequestParser(self)
 
     def agrees(self, line: bytes, method: bytes, target: bytes) -> bool:
-        """Return whether llhttp finds the same method and target in an HTTP/1.1 ``line``."""
+        """Return whether llhttp finds this method and this target in an HTTP/1.1 ``line``."""
         parser, events = self._parser, self._events
         try:
             parser.feed_data(line + b"\r\n")

@@ -237,7 +237,7 @@ class ChannelFault:
 
 
 def name_of(path: Path) -> str:
-    """Return the channel name in a file's name, made safe to show; it may be an invalid name."""
+    """Return the channel name in a file's name, made safe to show; the name can be invalid."""
     return visible(path.stem.removeprefix("alert-"))
 
 

@@ -53,7 +53,7 @@ class BackupSettings:
 
 
 def read_settings(folder: Path, environ: Mapping[str, str]) -> BackupSettings:
-    """Return the settings of the host in ``folder``; ``environ`` takes precedence over its files.
+    """Return the backup settings of a host; ``environ`` takes precedence over its ``stack.env``.
 
     Raises BadSetting.
     """

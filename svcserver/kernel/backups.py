@@ -89,7 +89,7 @@ class Backups:
         return None if self.cut_off else self.begun
 
     def wrong(self, now: float) -> str | None:
-        """Return the fault that the owner must fix, or None if there is no fault."""
+        """Return the fault of the backups that the owner must fix, or None if there is no fault."""
         if self.fault is not None:
             return self.fault
         if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
@@ -170,7 +170,7 @@ def request(folder: Path, now: float) -> None:
 
 
 def requested_at(folder: Path) -> float | None:
-    """Return the time of the request that waits for the stack, or None without such a request."""
+    """Return the time of the request for a backup that waits for the stack; None if none waits."""
     try:
         return (folder / REQUEST_FILE).stat().st_mtime
     except OSError:
@@ -178,13 +178,13 @@ def requested_at(folder: Path) -> float | None:
 
 
 def is_requested(folder: Path, now: float) -> bool:
-    """Return whether a recent request waits for the stack."""
+    """Return whether a recent request for a backup waits for the stack."""
     at = requested_at(folder)
     return at is not None and abs(now - at) <= REQUEST_S
 
 
 def take_request(folder: Path, now: float) -> bool:
-    """Delete the request; return whether it was recent. Raises OSError."""
+    """Delete the request for a backup; return whether it was recent. Raises OSError."""
     is_fresh = is_requested(folder, now)
     (folder / REQUEST_FILE).unlink(missing_ok=True)  # else it would be acted on repeatedly
     return is_fresh
@@ -221,7 +221,7 @@ def _runs(folder: Path) -> bool:
 
 
 def _lock(handle: int, *, alone: bool) -> bool:
-    """Take the lock if it is free; return whether it was free.
+    """Take the lock of backup runs if it is free; return whether it was free.
 
     A process that makes a backup takes the lock ``alone``. Processes that only check the lock take
     a shared lock, so that several can check at the same time.

@@ -16,12 +16,13 @@ V = TypeVar("V")
 
 @define(eq=False)
 class BoundedCache(Generic[K, V]):
-    """A cache of recently used entries; a full cache has between half of ``most`` and ``most``.
+    """A cache of recently used entries, at most ``most`` of them.
 
     The entries are in two generations. An entry that is used moves to the younger generation. When
     this generation has half of ``most`` entries, the older generation is dropped, the younger
-    generation becomes the older, and a new younger generation begins. A subclass may give entries
-    other weights than 1; ``most`` then limits the sum of the weights. A value must not be None.
+    generation becomes the older, and a new younger generation begins. So a cache that has been full
+    keeps at least half as many entries as ``most``. A subclass may give entries other weights than
+    1; ``most`` then limits the sum of the weights. A value must not be None.
     """
 
     most: int

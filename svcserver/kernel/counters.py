@@ -1,4 +1,4 @@
-"""Counters of refusals and similar events by reason, which METRICS_PORT shows.
+"""Counters of refusals and similar events, one for each reason; METRICS_PORT shows them.
 
 counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")

@@ -2,8 +2,8 @@
 
 The host applies them when it writes the list, and each launcher when it reads the list.
 
-A path that Windows would interpret differently is rejected on every system, so that a list means
-the same everywhere.
+If Windows would interpret a path in another way than other systems, the path is rejected on every
+system. So a list means the same everywhere.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A week of a host's load, and of its services' availability, in a file.
+"""A host's load and the availability of its services in the last week, stored in a file.
 
 The stack writes the file every five minutes, and the dashboard's overview reads it.
 """
@@ -26,7 +26,7 @@ Column = list[float | None]
 
 @define
 class HostHistory:
-    """Averages over spans of ``STEP_S`` seconds; ``at`` has their start times in epoch seconds.
+    """Averages over spans of ``STEP_S`` seconds; ``at`` has the spans' starts in epoch seconds.
 
     The columns of ``load`` are in percent. The columns of ``services`` are the share of checks at
     which the service was not down. None means that nothing was measured.
@@ -37,7 +37,7 @@ class HostHistory:
     services: dict[str, Column] = field(factory=dict)
 
     def add(self, at: int, load: Mapping[str, float], services: Mapping[str, float]) -> None:
-        """Add the averages for ``at``; drop averages that are too old or not before ``at``."""
+        """Add the averages for ``at``; drop those that are too old, or for ``at`` or later."""
         known = [index for index, time in enumerate(self.at) if at - KEPT_S < time < at]
         self.at = [self.at[index] for index in known] + [at]
         for columns, values in ((self.load, load), (self.services, services)):
@@ -50,7 +50,7 @@ class HostHistory:
     def averages(
         self, columns: Mapping[str, Column], since: int, step_s: int, count: int
     ) -> dict[str, Column]:
-        """Return ``count`` averages of each column, each over ``step_s`` seconds, oldest first."""
+        """For each column, return ``count`` averages over ``step_s`` seconds each, oldest first."""
         places = [(time - since) // step_s for time in self.at]
         return {
             name: list(_averages(zip(places, column, strict=True), count))

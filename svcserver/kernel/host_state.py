@@ -1,4 +1,4 @@
-"""The state of a host: services, faults and machine, in a file.
+"""The state of a host (services, faults and machine), stored in a file.
 
 The stack writes the file, and the dashboard's overview reads it.
 """
@@ -63,7 +63,8 @@ class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
     Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
-    the number of open files and the limit of the service that is closest to its limit.
+    about one service, the one that is closest to its limit of open files: ``files`` is the number
+    of files that it has open, and ``most_files`` is the limit.
     """
 
     at: float

@@ -4,7 +4,7 @@ People prove themselves with a second factor; programs of the host need another 
 that can read the host's signing key can already act as any player and write the database. So a
 ticket is an HMAC with a key derived from the signing key. It permits one request (method and
 target) for two minutes. The metagame accepts a ticket only in a request that comes from the same
-machine. Tickets are not stored:
+machine. Tickets are not stored. A ticket looks like this:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
 """
@@ -32,7 +32,7 @@ def machine_headers(
 
 
 def actor_of(secret: str, ticket: str, method: str, target: bytes, now: float) -> str | None:
-    """Return the ticket's actor, or None if the ticket is not valid now for this request."""
+    """Return the actor that the ticket names; None if the ticket is not valid for this request."""
     claim, _, mark = ticket.rpartition(":")
     at, _, actor = claim.partition(":")
     if not secret.strip() or len(ticket) > LONGEST or not (at.isascii() and at.isdigit()):

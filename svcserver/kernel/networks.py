@@ -1,4 +1,4 @@
-"""The network of an address, by which limits are counted: for IPv6, the /64 network."""
+"""The network that a limit counts: an IPv6 address's /64 network, or an IPv4 address itself."""
 
 import ipaddress
 from functools import lru_cache

@@ -47,7 +47,7 @@ class TokenBuckets:
         return BoundedCache(self.max_keys)
 
     def take(self, key: str, now: float, amount: float = 1) -> float:
-        """Take ``amount`` tokens: return 0.0, or the seconds until enough tokens are available.
+        """Take ``amount`` tokens and return 0.0; if there are too few, return the seconds to wait.
 
         If ``amount`` is above ``burst``, only ``burst`` tokens are taken.
         """

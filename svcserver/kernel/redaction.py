@@ -1,8 +1,8 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
 Text is truncated before it is searched, and each pattern takes time linear in the length of the
-truncated text. To ensure that, a pattern matches a whole run of characters (with a possessive
-quantifier), and only at the start of the run (with a lookbehind).
+truncated text. The time is linear because a pattern matches only a whole run of characters (with a
+possessive quantifier), from the start of the run (with a lookbehind).
 ``tests/contract/test_patterns.py`` measures the time. A group never has a possessive quantifier:
 Python before 3.11.5, which Debian 12 has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
@@ -129,8 +129,8 @@ def _is_sensitive(name: str) -> bool:
 def _without_tokens(match: re.Match[str]) -> str:
     """Mask each JWT in a text that consists of parts joined by dots.
 
-    A JWT consists of two or three parts. It begins with ``eyJ``, which need not be at the start of
-    its first part.
+    A JWT consists of two or three parts, and its text begins with ``eyJ``. In the first part, other
+    characters can come before ``eyJ``; they are kept.
     """
     pieces = _DOTS.split(match[0])
     parts, at = [], 0

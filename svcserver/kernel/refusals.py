@@ -37,7 +37,7 @@ class Unauthenticated(Refusal):
 
 
 class Forbidden(Refusal):
-    """The caller is known but may not do this."""
+    """The caller is known, but is not allowed to do this."""
 
     status = 403
 

@@ -1,4 +1,4 @@
-"""The Linux capabilities of a process: rights of root that a process may have separately."""
+"""The Linux capabilities of a process: single rights of root, kept or dropped one by one."""
 
 import ctypes
 import os

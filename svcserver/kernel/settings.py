@@ -70,7 +70,10 @@ def env(
 
 
 def load(shape: type[S], environ: Mapping[str, str]) -> tuple[S, list[str]]:
-    """Return ``shape`` filled from ``environ``, and the warnings to log once logging works."""
+    """Return an instance of ``shape`` with values from ``environ``, and a list of warnings.
+
+    The caller logs the warnings as soon as logging works.
+    """
     values: dict[str, Any] = {}
     warnings: list[str] = []
     for attribute in fields(shape):  # type: ignore[arg-type]  # attrs types the class, not its instances

@@ -90,7 +90,7 @@ def key_of(shape: type[Any], attribute: Attribute[Any]) -> str:
 
 
 def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
-    """Return the members of a shape by their JSON keys."""
+    """Return a dict from JSON key to member for a shape."""
     return {
         key_of(shape, attribute): attribute
         for attribute in _resolved(shape)
@@ -280,7 +280,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that replaces an unfit value with ``value``, which a rule can then refuse."""
+    """An annotation that reads an unfit value as ``value``, which a rule can then refuse."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -127,8 +127,8 @@ class Announced:
     """A request to show ``text`` in every chat room as a line from the server.
 
     ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line, and
-    is smaller for each later line of an announcement. Several processes may send the same line. The
-    two fields show that these lines are the same line, so that only the first is published.
+    is smaller for each later line of an announcement. If several processes send the same line, the
+    two fields are the same, so the chat publishes only the first.
     """
 
     text: str

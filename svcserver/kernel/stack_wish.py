@@ -31,7 +31,7 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 
 def take(folder: Path, now: float) -> str | None:
-    """Delete and return the pending request; None without a recent request from ``WISHES``."""
+    """Delete the metagame's request and return it; None if there is no recent, known request."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a file that cannot be deleted would be acted on repeatedly
@@ -39,7 +39,7 @@ def take(folder: Path, now: float) -> str | None:
 
 
 def look(folder: Path, now: float) -> str | None:
-    """Return the pending request and keep it; None without a recent request from ``WISHES``."""
+    """Return the metagame's request and keep it; None if there is no recent, known request."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))

@@ -6,8 +6,9 @@ OTHERS_WRITE = 0o022
 
 
 def let_nobody_else_write() -> None:
-    """Make sure that only our user can write to new files and folders; keep a stricter umask.
+    """Make sure that only our user can write to new files and folders.
 
-    Files with secrets set their own mode; this function is for all other files.
+    If the umask is stricter already, it is kept. Files with secrets set their own mode; this
+    function is for all other files.
     """
     os.umask(os.umask(0o077) | OTHERS_WRITE)

@@ -49,7 +49,7 @@ class Console:
         self.out.flush()
 
     def lines(self, complete: Callable[[str], Sequence[str]]) -> Iterator[str]:
-        """Yield the lines that the player types; blocks, so it runs in a thread."""
+        """Yield the lines that the player types. This blocks, so call it in a thread."""
         if self.editing is not None:
             self.editing.set_completer(_completer(complete))
             self.editing.set_completer_delims("")  # a completion replaces the whole line

@@ -119,7 +119,11 @@ class GameFiles:
 
 
 def damage(comparison: Comparison, listing: Listing) -> str:
-    """Describe missing or damaged files to the player; empty if no listed file is in the folder."""
+    """Return a text for the player about missing or damaged files of the list.
+
+    If no listed file is intact, the text is empty, because there is usually no game in the folder
+    yet.
+    """
     if len(comparison.wrong) == len(listing.files):
         return ""
     if len(comparison.wrong) == 1:

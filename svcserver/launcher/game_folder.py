@@ -74,7 +74,7 @@ FileMarks = dict[str, tuple[int, int, str]]  # path -> size, time of change, has
 
 
 def one_name(folder: Path) -> str:
-    """Return the folder's canonical name, the same for every link and letter case in its path."""
+    """Return one name for the folder, whatever links and letter case the path uses."""
     return os.path.normcase(os.path.realpath(folder))
 
 
@@ -288,7 +288,7 @@ class PartialFile:
 
 
 def file_hash(path: Path, progress: Progress) -> str:
-    """Return the SHA-256 of a file; add the bytes that were read to ``progress``."""
+    """Return the SHA-256 of a file; meanwhile, count the bytes in ``progress``."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(PIECE):

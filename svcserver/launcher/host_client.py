@@ -69,7 +69,10 @@ class Sink(Protocol):
     """A receiver of a reply's head and of its body, in chunks."""
 
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
-        """Receive the reply's head; ``answer`` can be paused and resumed."""
+        """Receive the reply's status and headers.
+
+        The sink can pause and resume ``answer``, which is the request that this reply is for.
+        """
 
     def piece(self, data: bytes) -> None:
         """Receive a chunk of the body."""

@@ -149,7 +149,10 @@ def system_backend() -> Any:
 
 
 def open_keys(folder: Path, *, use_file: bool = False) -> KeyStore:
-    """Return the system's key store; a file store if it cannot be used or ``use_file`` is set."""
+    """Return the system's key store, or a key store in a file.
+
+    The file is used if ``use_file`` is set, or if the system's key store cannot be used.
+    """
     file = FileKeys(folder / "keys.json")
     if use_file:
         file.where = AS_ASKED

@@ -1,7 +1,7 @@
 """The host's list of game files, validated so that a host cannot write outside the game's folder.
 
-This module does no I/O. A path that Windows would interpret differently is refused on every system,
-so that a list means the same everywhere.
+This module does no I/O. If Windows would interpret a path in another way than other systems, the
+path is refused on every system. So a list means the same everywhere.
 """
 
 from __future__ import annotations

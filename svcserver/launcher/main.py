@@ -73,7 +73,7 @@ class LinkChoice:
     state: Path
 
     def wanted(self) -> bool:
-        """Return whether to register for links: True unless the player refused."""
+        """Return whether to register the launcher for links: True unless the player refused."""
         try:
             data = json.parse((self.state / FILE).read_bytes())
         except (OSError, json.BadJson):
@@ -81,7 +81,7 @@ class LinkChoice:
         return not (isinstance(data, dict) and data.get("wanted") is False)
 
     def keep(self, *, wanted: bool) -> None:
-        """Save the choice, or raise OSError."""
+        """Save whether ``svc:`` links are to open the launcher; raises OSError."""
         write_private(self.state / FILE, json.dump({"wanted": wanted}))
 
 
@@ -224,10 +224,10 @@ def _run_alone(
 
 
 def _give_way(program: OwnProgram | None) -> None:
-    """Postpone the trial of this version, if it is a new version on trial.
+    """If this is a new version on trial, let the next start try it again.
 
-    A new version counts as failed if it serves no page during its trial. This function
-    is called if the launcher ends without a page for another reason, such as ``--help``.
+    A new version counts as failed if it serves no page during its trial. So this function is called
+    if the launcher ends without a page for another reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -257,7 +257,10 @@ def _show_running(link: str, options: argparse.Namespace) -> int:
 
 
 def _wants_entry(options: argparse.Namespace, places: Places) -> bool:
-    """Return whether this start registers for links, which on Linux also adds a menu entry."""
+    """Return whether this start registers the launcher for ``svc:`` links.
+
+    On Linux, the registration is also a menu entry.
+    """
     if options.no_links or options.print_link:
         return False
     return bool(options.links) or LinkChoice(Path(places.state)).wanted()
@@ -399,7 +402,7 @@ class LauncherProgram:
         program: OwnProgram | None,
         notice: str,
     ) -> LauncherProgram:
-        """Return a program with these options that is not started yet."""
+        """Create a LauncherProgram with these options, without starting it."""
         state = Path(places.state)
         launcher = Launcher(
             reactor,
@@ -464,7 +467,7 @@ class LauncherProgram:
         return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
-        """Open the page or the terminal, then open an invite from the command line."""
+        """Open the page or the terminal, then any invite that the command line gives."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         console = console_here() if self.options.no_browser else None
@@ -517,9 +520,10 @@ class LauncherProgram:
             self._stop_reactor()
 
     def _register(self) -> None:
-        """Add the Start menu's entries, and register for links unless the player has refused.
+        """Register the launcher for ``svc:`` links, unless the player has refused links.
 
-        Threads do both, because the calls block.
+        On Windows, the Start menu's entries are added in any case. Threads do both, because the
+        calls block.
         """
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:
@@ -584,7 +588,10 @@ def _not_confirmed(why: Failure) -> None:
 
 
 def _not_registered(why: Failure) -> None:
-    """Log that registering failed; players can still start the launcher and paste an invite."""
+    """Log that the launcher is not registered with the system, for links or in the Start menu.
+
+    Players can still start the launcher and paste an invite.
+    """
     log.warn("the launcher is not registered with the system: {why}", why=why.getErrorMessage())
 
 

@@ -108,7 +108,7 @@ def _is_metagame(program: str) -> bool:
 
 @define(eq=False, slots=False)
 class Membership:
-    """The player's membership of one host; implements the actions of its state machine."""
+    """The player's membership of one host. It carries out the actions of the state machine."""
 
     around: LauncherServices
     record: HostRecord
@@ -507,8 +507,8 @@ class Membership:
     def poll(self) -> None:
         """Poll the host's status and news.
 
-        After the host showed a wrong certificate, most calls do nothing: at least about
-        ``WRONG_CERTIFICATE_S`` pass between two polls.
+        After the host showed a wrong certificate, it is polled less often: a call does nothing
+        until about ``WRONG_CERTIFICATE_S`` have passed since the last poll.
         """
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:
@@ -614,7 +614,7 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return a text why the player cannot reach or join the host; empty without a reason."""
+        """Return a text that says why the player cannot reach or join the host; else ""."""
         if self.news.reachable is False:
             return self.news.why
         return (self.invite_fault or "") if self.is_joining else ""

@@ -1,4 +1,4 @@
-"""The rule that only one launcher runs: a second launcher gives the first its invite and exits.
+"""The rule that only one launcher runs. A second launcher sends its invite to the first, and exits.
 
 The running launcher holds a lock, which the system releases when the launcher ends or is killed.
 """
@@ -77,10 +77,10 @@ def lock_or_hand_over(
     invite: str,
     pause: Callable[[float], None] = time.sleep,  # noqa: TID251 - no reactor runs yet
 ) -> Lock | str:
-    """Return the lock; if another launcher has it, send it the invite and return its page's link.
+    """Return the lock, or the link to the page of a launcher that already runs.
 
-    The link is empty if the running launcher refuses the invite. Raises LauncherUnresponsive and
-    OSError.
+    The running launcher is sent the invite; the link is empty if that launcher refuses the invite.
+    Raises LauncherUnresponsive and OSError.
     """
     until = system().monotonic() + WAIT_S
     while (lock := try_lock(state)) is None:
@@ -176,7 +176,7 @@ def proof_of(secret: Secret, nonce: str) -> str:
 def find(state: Path) -> RunningLauncher | None:
     """Return the launcher that has announced itself in the file, or None.
 
-    This launcher may have been killed, which leaves the file behind.
+    Perhaps this launcher runs no more: if it was killed, its file is still there.
     """
     try:
         data = json.parse((state / FILE).read_bytes())

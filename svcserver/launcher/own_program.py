@@ -79,7 +79,10 @@ class OwnProgram(Protocol):
         """End the trial of this version, which has served its page; raises OSError."""
 
     def give_way(self) -> None:
-        """Postpone the trial of this version, because another launcher runs; raises OSError."""
+        """Let the next start try this version again, because this start ends before its trial.
+
+        Raises OSError.
+        """
 
     def remove(self) -> None:
         """Delete the copies of the program; raises OSError."""
@@ -469,7 +472,10 @@ class PackedProgram:
             replace(self._tried, self._next)
 
     def remove(self) -> None:
-        """Delete the copy, and what was unpacked; raises OSError."""
+        """Delete the user's copies of the launcher, and the folders into which they were unpacked.
+
+        Raises OSError.
+        """
         files = (self.copy, self._next, self._tried, self._fresh) if self.copy is not None else ()
         do_all(*(partial(unlink, file) for file in files))
         for folder in self._unpacked():

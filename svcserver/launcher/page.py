@@ -1,8 +1,8 @@
 """The requests of the page: all need a session, except requests for static files.
 
 The page never gets a key from the launcher. If a player wants to use the key on another PC, the
-launcher writes a key file. If a player chooses such a file here, the page sends its bytes to the
-launcher.
+launcher writes a key file. If a player chooses such a file here, the page sends the file's bytes to
+the launcher.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class MalformedRequest(Exception):
 
 
 def read_files() -> dict[str, PageReply]:
-    """Return the page's static files by name."""
+    """Return the page's static files, as a dict from file name to reply."""
     replies = {}
     for file in files("svcserver.launcher").joinpath("static").iterdir():
         kind = _KINDS.get(file.name.rpartition(".")[2])
@@ -165,7 +165,7 @@ class Page:
         return PageReply.of({})
 
     def _state(self) -> dict[str, Any]:
-        """Return the state with a sequence number, by which the page ignores late replies."""
+        """Return the state with a sequence number; the page ignores replies that come late."""
         return {
             **show_all(self.launcher),
             "update": self.update_text(),

@@ -50,7 +50,7 @@ class PageSessions:
 
 @define
 class OpenPages:
-    """The pages that are open in browsers, by session.
+    """The pages that are open in browsers; each page has its own session.
 
     A page reports when it is closed. If the browser crashes, there is no report, so a page counts
     as closed once it has been silent for ``SILENT_S``. This time is long, because browsers slow

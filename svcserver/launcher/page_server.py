@@ -27,7 +27,7 @@ LONGEST = 16 << 20  # bytes of a table that are read: a hundred thousand connect
 
 
 def is_another_users(client: int, server: int) -> bool:
-    """Return True if another user's program opened the connection; False if unknown."""
+    """Return whether another user's program opened the connection; False if that is unknown."""
     if sys.platform != "linux":
         return False
     return owner_in(map(_read, TABLES), client, server) not in (None, os.getuid())

@@ -44,13 +44,13 @@ class Scheme(Protocol):
     """The launcher's registration for ``svc:`` links on one operating system."""
 
     def add(self, *, over_another: bool = False) -> str:
-        """Register for links; replace another program only if ``over_another``.
+        """Register the launcher for ``svc:`` links; return a text for the player.
 
-        Returns a text for the player.
+        A registration by another program is replaced only if ``over_another`` is true.
         """
 
     def remove(self) -> str:
-        """Remove the registration; return a text for the player."""
+        """Remove the registration for ``svc:`` links; return a text for the player."""
 
 
 @define
@@ -68,7 +68,7 @@ class LinuxScheme:
         return self.programs.parent / "icons/hicolor/scalable/apps/svc-launcher.svg"
 
     def add(self, *, over_another: bool = False) -> str:
-        """Add the menu entry, and register for links as ``Scheme.add`` says."""
+        """Add the menu entry, and register the launcher for links as ``Scheme.add`` says."""
         file = self.programs / DESKTOP_FILE
         current = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
         is_anothers = current not in ("", DESKTOP_FILE) and not over_another
@@ -160,8 +160,8 @@ class UserRegistry:
 class WindowsScheme:
     """A registration by keys below HKEY_CURRENT_USER.
 
-    A registration by another program is kept. Our own is recognised by its command, which is saved
-    at the registration, because this program may be moved before the registration is removed.
+    A registration by another program is kept, unless the player wants it replaced. To recognise our
+    own registration later, even if this program has been moved, its command is saved with it.
     """
 
     registry: UserRegistry
@@ -200,7 +200,7 @@ class WindowsScheme:
 
 @define
 class NoScheme:
-    """The registration on a system that cannot register programs for links; it does nothing."""
+    """A stand-in on systems without support for links: nothing is registered."""
 
     def add(self, *, over_another: bool = False) -> str:
         return "This system does not support links. Paste the invite instead."
@@ -239,7 +239,7 @@ def user_registry() -> UserRegistry:
 
 
 def scheme_of(platform: str, places: Places, command: Sequence[str] = ()) -> Scheme:
-    """Return the link registration for this system; ``command`` is what links start."""
+    """Return the registration for ``svc:`` links on this system; a link runs ``command``."""
     if platform == "win32":
         return WindowsScheme(user_registry(), command or own_command())
     if places.programs is not None and places.choices is not None:

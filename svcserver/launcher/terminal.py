@@ -47,7 +47,7 @@ def news(shown: dict[str, Any]) -> list[str]:
 
 
 def people(shown: dict[str, Any]) -> list[str]:
-    """Return a line for each player online, friends first, with how to join a friend."""
+    """Return a line for each player online, friends first; a friend's line says how to join."""
     friends = set(shown["hunter"].get("friends", ()))
     players = shown["status"].get("players", ())
     lines = []
@@ -383,7 +383,7 @@ class Terminal:
         return show(member, self.launcher.relay_port)
 
     def _lines(self, member: Membership) -> dict[str, str]:
-        """Return the lines that describe the host's state, by topic."""
+        """Return a dict from topic to text, which describes the host's state."""
         shown, host = self._shown(member), member.host
         is_private = host.stage is Stage.INVITED and not shown["public"]
         phrase = _PRIVATE_INVITED if is_private else _PHRASES[host.stage]

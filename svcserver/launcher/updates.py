@@ -105,7 +105,7 @@ class Updates(MultiService):
         self._job = None
 
     def _members(self) -> list[Membership]:
-        """Return the memberships of trusted hosts whose updates the player may take."""
+        """Return the memberships of trusted hosts, unless the player refuses their updates."""
         return [
             member
             for member in self.launcher.members.values()

@@ -81,7 +81,7 @@ def user_sid() -> str:
 
 
 def create_private(path: Path) -> int:
-    """Create a file that only this user may open; return its descriptor for writing."""
+    """Create a file that only this user can open; return its descriptor for writing."""
     advapi, kernel = _library("advapi32"), _library("kernel32")
     kernel.CreateFileW.restype = HANDLE
     kernel.CreateFileW.argtypes = (c_wchar_p, DWORD, DWORD, c_void_p, DWORD, DWORD, HANDLE)

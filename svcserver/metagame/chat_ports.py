@@ -193,7 +193,7 @@ def chat_part(
 ) -> IService:
     """Return the chat service, connected to the game's signals.
 
-    If a chat setting is invalid, the service only logs an error, and the metagame runs on.
+    If a chat setting is invalid, the service only logs an error, and the metagame has no chat.
     """
     try:
         settings, warnings = load(Settings, environ)

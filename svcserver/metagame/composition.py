@@ -195,7 +195,7 @@ class Metagame(Parts):
         return door.mount(*self.mounted, document)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
-        """Return the chat service, connected to the game's signals; without CHAT=1, None."""
+        """Return the chat service, connected to the game's signals, or None unless CHAT=1."""
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import

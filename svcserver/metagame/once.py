@@ -80,15 +80,18 @@ def of_requests(name: str) -> sa.Index:
     """Return the unique index of a table's ``request_id`` column.
 
     The migration makes this a partial index, which leaves out old rows with an empty
-    ``request_id``. A declaration here would have to import the dialects of both databases, although
-    a host uses only one.
+    ``request_id``. This is not declared here, because that would need an import of the dialects of
+    both databases, although a host uses only one.
     """
     return sa.Index(name, "request_id", unique=True)
 
 
 @frozen
 class StoredResult(Generic[T]):
-    """The result of a board transaction, with the account and the route of its request."""
+    """The result of a transaction on the board (the live state).
+
+    It is stored with the account and the route of the request.
+    """
 
     account_id: AccountId
     row: str
@@ -96,7 +99,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores results; a result has this shape or is None."""
+    """Return the kind of entry on the board that stores results of the type ``shape`` or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
@@ -173,7 +176,7 @@ class Attempt:
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """Run ``work`` at most once in a board transaction; ``kind`` stores its result."""
+        """Run ``work`` at most once in a board transaction; an entry of ``kind`` has its result."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:

@@ -33,9 +33,9 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Replace the code of every refusal that the block raises by ``code``.
+    """Give the code ``code`` to every refusal that is raised in the block.
 
-    If ``coded`` is true, the message begins with the replaced code.
+    If ``coded`` is true, the message begins with the code that the refusal had before.
     """
     try:
         yield

@@ -97,7 +97,10 @@ def _note_key(tx: Connection, settings: Settings) -> None:
 def open_board(
     settings: Settings, wall_clock: Callable[[], float], reactor: Any
 ) -> tuple[Board, tuple[Any, ...]]:
-    """Return the board and its services; an in-memory board is saved next to the database."""
+    """Return the board (the live state) and its services.
+
+    A board in memory is saved to a file next to the database.
+    """
     secret = settings.signing_private_key.reveal()  # all workers share it; the engine does not
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 

@@ -252,7 +252,7 @@ MISC_ROUTES: Callable[[Settings], bool] = attrgetter("misc_routes")
 
 
 def check(settings: Settings) -> list[str]:
-    """Check settings against each other; return warnings or raise BadSetting. Spec: 1 §5.8."""
+    """Check that the settings fit together; return warnings or raise BadSetting. Spec: 1 §5.8."""
     warnings = []
     if settings.login == "" and settings.gateway_secret is None:
         warnings.append("AUTH_MODE is not APIKEY: No login method configured! set AUTH_MODE=APIKEY")

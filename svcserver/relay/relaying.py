@@ -65,7 +65,7 @@ def make_pool(
 ) -> Pool:
     """Return a pool of pinned connections to ``target`` from the local address ``bind``.
 
-    ``pair`` is the client certificate that the target may request.
+    ``pair`` is the client certificate that the target can request.
     """
     connect = pinned(
         reactor,

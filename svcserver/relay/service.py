@@ -56,7 +56,10 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """The service around a RelayService; if the port is taken, the program exits with one line."""
+    """The service around a RelayService.
+
+    If the port is taken, the program exits with a one-line message.
+    """
 
     relay: RelayService
     name: str = NAME

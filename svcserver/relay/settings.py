@@ -43,7 +43,7 @@ def milliseconds(text: str) -> float:
 
 @frozen
 class Settings:
-    """The relay's environment variables, one line each."""
+    """The relay's settings; each attribute is an environment variable."""
 
     port: int = env("SVC_RELAY_PORT", own_port, default=DEFAULT_PORT, bad=Bad.WARN)
     invite: Secret | None = env("SVC_RELAY_INVITE", secret, default=None)
@@ -58,8 +58,8 @@ class Settings:
 def target_of(settings: Settings, argument: str | None) -> Target:
     """Return the target from the three override settings, or else from the invite.
 
-    Raises BadSetting. ``argument`` is the invite from the command line. Its invite code is a secret
-    and is not stored.
+    Raises BadSetting. ``argument`` is the invite from the command line. The invite contains a code,
+    which is a secret and is not stored.
     """
     three = (settings.host, settings.gateway_port, settings.fingerprint)
     if any(three):

@@ -28,7 +28,7 @@ SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Return True if no backup was tried since the clock last showed the time ``at``."""
+    """Return True if the backup of the latest ``at`` (a time of day) was not tried yet."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)

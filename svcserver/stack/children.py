@@ -60,7 +60,7 @@ class Child(LinesAndEnd):
         return next(reasons, [*messages, ""][0])
 
     def start(self) -> bool:
-        """Make a waiting child start once it is prepared; return False if it has ended."""
+        """Make a waiting child start as soon as it is prepared; return False if it has ended."""
         transport: Any = self.transport
         if transport is None or transport.pid is None:
             return False
@@ -193,7 +193,10 @@ class Children(ProcessMonitor):
         Deferred.fromCoroutine(self._prepare_waiting())
 
     async def _prepare_waiting(self) -> None:
-        """Prepare the later components one by one: the component that starts needs a core, too."""
+        """Prepare the later components one by one.
+
+        If they were prepared concurrently, the component that is starting would get less CPU time.
+        """
         for component in list(self._waiting):
             if self.running and component in self._waiting:
                 # a failure is reported when the component itself is started

@@ -36,7 +36,7 @@ def message_in(line: str) -> str:
 
 @frozen
 class Printer:
-    """The printer of components' lines, which it passes to ``write`` as text or as JSON."""
+    """The printer of components' log lines; each line goes to ``write``, as text or as JSON."""
 
     write: Callable[[str], object]  # never waits, never fails
     as_json: bool = False

@@ -78,7 +78,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again when the process exits, with the version installed by then."""
+    """Run this command line again when the process exits, with the version then installed."""
     atexit.register(_restart)
 
 
@@ -101,7 +101,10 @@ class Settings:
 
 
 def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str | None]:
-    """Return the variables of ``environ`` that override ``stack.env``, with None for a secret."""
+    """Return the variables of ``environ`` that override ``stack.env``.
+
+    A secret has the value None.
+    """
     values: dict[str, str | None] = {}
     for attribute in (attribute for shape in shapes for attribute in fields(shape)):
         name, is_secret = attribute.metadata["name"], attribute.metadata["read"] is secret

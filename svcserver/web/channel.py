@@ -334,7 +334,7 @@ class WebChannel(Connection):
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Wait for the answer; there is a deadline only if the client may have disconnected."""
+        """Wait for the answer; there is a deadline only if the client has perhaps disconnected."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)

@@ -211,7 +211,10 @@ class EventStreams:
     _open: dict[EventStream, None] = field(factory=dict, init=False)  # the oldest first
 
     def answer(self, read_line: Look, reader: Reader) -> Answer:
-        """Return an answer that streams ``read_line``; raises Unavailable above ``MOST``."""
+        """Return an answer that streams the lines of ``read_line``.
+
+        Raises Unavailable if readers other than owners already have ``MOST`` streams.
+        """
         own = [stream for stream in self._open if stream.reader.id == reader.id]
         others = sum(not stream.reader.owner for stream in self._open)
         if len(own) >= SHARE:

@@ -39,7 +39,10 @@ MAX_FORM = 100 * 1024  # bytes; the original web framework's default. Spec: 1 §
 
 
 class WebGate(Protocol[R]):
-    """The access control that turns an access label and a request into a caller, or refuses."""
+    """The access control; it finds the caller of a request, or refuses the request.
+
+    It decides by the access label of the route.
+    """
 
     def exists(self, row: R, parameters: Parameters) -> bool:
         """Return False if the route does not exist for the account that the path names."""
@@ -116,7 +119,10 @@ class Mounted:
 
     @classmethod
     def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted route; a simulation may lose its answers unless it is a GET route."""
+        """Return the mounted route; ``make`` creates its endpoint.
+
+        A simulation can lose the route's answers, unless the route's method is GET.
+        """
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -136,7 +142,7 @@ class FrontDoor:
     ``traces`` puts the Python traceback on error pages (development only); ``max_json`` limits a
     body, in bytes. ``on_refusal(row, request, caller, error)`` is called for each refusal of a
     route whose ``tells`` is True, before the answer is sent. ``call`` creates a handler's argument,
-    and ``nobody`` is the caller before authentication. A service may have its own classes for the
+    and ``nobody`` is the caller before authentication. A service can have its own classes for the
     handlers' argument and for the caller.
     """
 
@@ -156,7 +162,7 @@ class FrontDoor:
     def mount(
         self, *features: Feature, serves: Callable[[Any], bool] = lambda row: True
     ) -> FrontDoor:
-        """Bind every route of the features that is switched on and that ``serves`` accepts.
+        """Bind the features' routes that are switched on and accepted by ``serves``.
 
         A route's endpoint is created at its first request, because only a few of a hundred routes
         are used soon after the start. Creating all endpoints would take most of a service's

@@ -232,7 +232,7 @@ class JsonLines(LogLines):
     err: LogDestination = field(factory=lambda: sys.stderr)
 
     def say(self, namespace: str, message: str, members: str) -> None:
-        """Write an ``info`` line directly, because a logger event would cost more than the line.
+        """Write an ``info`` line directly; an event of the logger would take longer than the line.
 
         ``message`` and ``namespace`` must not have characters that JSON escapes; ``members`` is
         JSON text without its braces. Merging and dumping a dictionary took three times as long.

@@ -103,7 +103,7 @@ def _last_lines(data: bytes, most: int) -> bytes:
 class LogWriter:
     """A ``LogDestination`` whose ``write`` returns immediately.
 
-    ``send`` writes some bytes and returns their number; it may block. ``line_of_dropped`` returns
+    ``send`` writes some bytes and returns their number; it can block. ``line_of_dropped`` returns
     the log line that reports a number of dropped lines.
     """
 
@@ -125,7 +125,7 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """Wait briefly until the lines are written, but only while the process ends."""
+        """Wait briefly until the lines are written; do nothing unless the process is ending."""
         if self._deadline is None:
             return
         with self._changed:

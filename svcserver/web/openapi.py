@@ -251,7 +251,7 @@ def refusals(row: WebRow, schemas: dict[str, Schema], failure: Schema | None = N
 
 
 def shared_responses() -> dict[str, Schema]:
-    """Return the refusals that routes of every feature may return."""
+    """Return the refusals that routes of every feature can return."""
     return {
         BARE.name: {
             "description": "An empty body, or an HTML page (400) if the request body is not JSON or"
@@ -285,7 +285,7 @@ def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Sche
 
 
 def has_page(row: WebRow) -> bool:
-    """True if a route may answer 400 with an HTML page: bad JSON, or a path that is not UTF-8."""
+    """True if a route can answer 400 with an HTML page: bad JSON, or a path that is not UTF-8."""
     return row.bad_json is None or bool(row.parameters)
 
 
@@ -425,7 +425,10 @@ def templates(rows: Iterable[WebRow]) -> dict[str, str]:
 
 
 def _rename(parameters: list[Schema], path: str) -> None:
-    """Give the path parameters the names in ``path``; describe each renamed parameter."""
+    """Give the path parameters the names in ``path``.
+
+    If a parameter gets a new name, its description shows the old name.
+    """
     for parameter, name in zip(parameters, re.findall(r"{(\w+)}", path), strict=False):
         if parameter["name"] != name:
             parameter |= {

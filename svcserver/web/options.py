@@ -39,7 +39,10 @@ def start_as_owner(
 
 
 class ServiceOptions(usage.Options):
-    """The command line and settings of a service; exits with one line on a bad setting."""
+    """The command line and settings of a service.
+
+    With a bad setting, the program exits with a one-line message.
+    """
 
     name: ClassVar[str]
     shape: ClassVar[type[Any]]  # the class of the settings

@@ -151,7 +151,7 @@ class WebRoutes(Generic[R]):
     """The routes of one feature, and the options that they share.
 
     The ``refuse`` function is required; often the routes also share the feature switch and the
-    access label. A route may override each option.
+    access label. Each route can override these options.
     """
 
     make: ClassVar[type[WebRow]] = WebRow
@@ -161,7 +161,10 @@ class WebRoutes(Generic[R]):
         self.rows: list[R] = []
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[H], H]:
-        """Register the decorated method as a route's handler; ``marks`` are its other fields."""
+        """Register the decorated method as a route's handler.
+
+        ``marks`` are the other fields of the route, such as ``access``.
+        """
         make: Any = self.make
 
         def note(handler: H) -> H:

@@ -110,7 +110,7 @@ class StartWarnings(Service):
 
 @define(eq=False, slots=False)
 class Listening(Service):
-    """A service that listens on a TCP port; if the port is taken, the start fails with one line.
+    """A service that listens on a TCP port; if the port is taken, a one-line error ends the start.
 
     The ``ready`` line shows ``name``. ``component`` names the service that owns the port if
     ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which

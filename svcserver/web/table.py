@@ -91,7 +91,7 @@ class RouteTable(Generic[T]):
 
 
 def _walk(node: dict[str, Any], segments: list[str], at: int) -> tuple[Any, list[str]] | None:
-    """Return the leaf below ``node`` with the values of its parameters."""
+    """Return the leaf to which ``segments[at:]`` leads, and the values of the parameters."""
     if at == len(segments):
         leaf = node.get(_LEAF)
         return None if leaf is None else (leaf, [])

@@ -50,7 +50,7 @@ class DamagedBackup(Exception):
 
 @frozen
 class DatabaseCounts:
-    """The number of rows in each table of a database, and a digest of all characters."""
+    """The number of rows in each table of a database, and a digest of all players' characters."""
 
     tables: Mapping[str, int]
     characters: str
@@ -58,7 +58,7 @@ class DatabaseCounts:
 
 @frozen
 class Contents:
-    """The list of contents that is stored in a backup."""
+    """The list of a backup's contents, which is a file in the backup."""
 
     version: str
     made: float
@@ -152,7 +152,7 @@ def _contents(archive: ArchiveReader) -> Contents:
 
 
 def _checked(contents: Contents) -> Contents:
-    """Return the contents if every field is valid; raises ValueError or DamagedBackup."""
+    """Return ``contents`` unchanged if every field is valid; raises ValueError or DamagedBackup."""
     counted = contents.counted
     texts = [contents.version, contents.kind, counted.characters, contents.folder, contents.data]
     numbers = list(counted.tables.values())
@@ -178,7 +178,7 @@ def _checked(contents: Contents) -> Contents:
 
 
 def _is_place(path: str) -> bool:
-    """Return whether a host's folder may have this path: absolute, not ``/``, not too long."""
+    """Return whether a path is valid for a host's folder: absolute, not ``/``, not too long."""
     return os.path.isabs(path) and len(Path(path).parts) > 1 and len(path) <= LONGEST
 
 
@@ -271,7 +271,10 @@ class ArchiveReader:
         return piece
 
     def _end(self) -> None:
-        """Read the archive's end and verify the checksum; raises DamagedBackup if data follow."""
+        """Read the archive up to its end, which verifies the checksum.
+
+        Raises DamagedBackup if there are data after the end.
+        """
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
             raise DamagedBackup("it has data after its end")

@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    Variables in ``environ`` override the settings in ``stack.env``. The default for ``environ`` is
-    the variables that the running svc-stack uses from its own environment instead of ``stack.env``.
-    For these variables, the environment of this command takes precedence.
+    A variable in ``environ`` takes precedence over ``stack.env``. Without ``environ``, the running
+    svc-stack says which variables do so. Such a variable has the value in this command's
+    environment or, if it is missing there, the value that svc-stack uses.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -249,7 +249,7 @@ def _step(wanted: Wanted, step: BackupStep) -> None:
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:
-    """Print the backup just made; raises Failed if there is a problem with any backup."""
+    """Print the data of the new backup ``file``; raises Failed if any backup has a problem."""
     entry = next((backup for backup in state.kept if backup.file == file), None)
     if entry is not None:
         out.data(shown(entry))

@@ -1,4 +1,4 @@
-"""Makes backups: a snapshot of the database and the host's small files in one archive."""
+"""Makes backups. Each is one archive with a snapshot of the database and the host's small files."""
 
 import hashlib
 import os
@@ -110,7 +110,7 @@ def _lock(wanted: Wanted) -> BackupLock:
 
 
 def _finish(clear: Path, final: Path, lock: BackupLock, scratch: Path) -> Path:
-    """Encrypt the archive, unless ``lock`` is empty; return the path of the temporary file."""
+    """Encrypt the archive, unless ``lock`` is empty; return the path of the result."""
     made = scratch / final.name
     if lock:
         os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -165,7 +165,7 @@ def _pack(wanted: Wanted, url: URL, scratch: Path, clear: Path, now: float) -> C
 
 
 def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
-    """Copy a snapshot of the database; return the copy's ``DatabaseCounts`` and its kind."""
+    """Copy a snapshot of the database; return the copy's ``DatabaseCounts`` and format."""
     file = database.file_of(url)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     if file is not None:
@@ -181,7 +181,10 @@ def _snapshot(url: URL, target: Path) -> tuple[DatabaseCounts, str]:
 
 
 def count(url: URL) -> DatabaseCounts:
-    """Return the number of rows in each table and a digest of all characters; raises Failed."""
+    """Return the number of rows in each table and a digest of all players' characters.
+
+    Raises Failed for a database error.
+    """
     with database.snapshot(make_engine(url)) as tx:
         return _count(tx)
 

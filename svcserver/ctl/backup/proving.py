@@ -84,7 +84,7 @@ def set_apart(folder: Path, plain: Path) -> None:
 def _rules(values: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Return the settings that can be used unchanged on the temporary host.
 
-    Settings with a port, an address or a path outside the backup are left out.
+    Settings that contain a port, an address, or the path of a file outside the backup are left out.
     """
     return {
         name: text
@@ -137,7 +137,7 @@ class Proof:
 
 
 def prove(source: Path, lock: BackupLock, live: URL) -> Proof:
-    """Restore a backup file into a scratch folder, and run a simulated session on it.
+    """Restore a backup into a scratch folder, and run a simulated session on the restored host.
 
     ``live`` is the database of the running host. A PostgreSQL dump is restored into a new database
     on the same server.

@@ -61,7 +61,10 @@ def opened(source: Path, lock: BackupLock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with the counts in the backup; raises DamagedBackup."""
+    """Compare the restored database with the counts in the backup.
+
+    Raises DamagedBackup if they differ.
+    """
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
@@ -82,7 +85,7 @@ def into_place(source: Path, lock: BackupLock, host: Host, out: Out, *, stop: bo
     """Replace the host's database with the database of a backup; the previous one is kept.
 
     If the host is running and ``stop`` is true, the host is stopped after the backup was checked.
-    If ``stop`` is false, a running host raises Failed.
+    If the host is running and ``stop`` is false, raises Failed.
     """
     url = database.url_of(host)
     if url.get_backend_name() == "postgresql":
@@ -161,7 +164,7 @@ def _claim(folder: Path, note: Begun) -> bool:
 
 
 def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
-    """Restore the backup into the work folder."""
+    """Restore the backup into a work folder inside ``folder``."""
     begun.clear(folder, note=False)
     parts, at = folder / begun.WORK / "parts", folder / begun.WORK / HOST
     parts.parent.mkdir(mode=0o700)
@@ -222,10 +225,10 @@ def _staged(path: Path, at: Path, folder: Path) -> Path | None:
 
 
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Write the files of the host in an unpacked backup into ``at``.
+    """Write all files of the host that was backed up into the folder ``at``.
 
-    The settings name ``folder``, to which the caller moves the files. Returns what was created
-    anew; raises DamagedBackup or OSError.
+    The caller later moves the files to ``folder``, so the paths in the settings begin with
+    ``folder``. Returns what was created anew; raises DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)
@@ -238,9 +241,10 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
 
 @contextmanager
 def _parts(source: Path, lock: BackupLock, url: URL) -> Iterator[tuple[Contents, Path]]:
-    """Yield the unpacked backup; raises Failed before anything is changed.
+    """Unpack the backup for the ``with`` block; yield its contents and the folder of its parts.
 
-    Leftovers of killed restores and restore tests are removed first.
+    Raises Failed if the backup cannot be used; nothing has been changed then. Leftovers of killed
+    restores and restore tests are removed first.
     """
     with _readable(source), _sound_backup(source), scratch(url) as folder:
         parts = folder / "parts"
@@ -285,7 +289,7 @@ def _sound(contents: Contents, restored: Path) -> None:
 
 
 def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
-    """Restore all files; in the settings, replace the paths of the old folder."""
+    """Restore all files; in the settings, put the new folder's path in place of the old one's."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         # bytes that are not UTF-8 are not changed

@@ -29,7 +29,8 @@ _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 def scratch(live: URL) -> Iterator[Path]:
     """Yield a scratch folder, after removing the leftovers of killed restore tests.
 
-    ``live`` is the host's database; its server may also hold a leftover database.
+    ``live`` is the host's database. If it is on a PostgreSQL server, the leftovers include
+    databases on this server.
     """
     remove_left_over(live)
     made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
@@ -80,7 +81,7 @@ def database(folder: Path, live: URL) -> Iterator[URL]:
 
 
 def _dropped(folder: Path, live: URL) -> bool:
-    """Drop the database of a killed test; return whether it is gone.
+    """Drop the database of a killed test; return whether the database is gone.
 
     If the database still exists, the caller keeps the folder, so that the next test tries again.
     """
@@ -103,7 +104,10 @@ def _server(url: URL) -> str:
 
 
 def on_server(url: URL, statement: str) -> None:
-    """Run a statement that is not allowed in a transaction; raises DamagedBackup."""
+    """Run a statement that PostgreSQL does not allow in a transaction.
+
+    Raises DamagedBackup if the statement fails.
+    """
     engine = make_engine(url)
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:

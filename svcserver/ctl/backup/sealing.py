@@ -108,7 +108,7 @@ class BackupLock:
 
         Raises the library's DecryptError. The library measures the machine's speed for some
         milliseconds and refuses work that would take longer than about sixteen seconds. On a busy
-        machine, the measured speed may be far too low.
+        machine, the measured speed is sometimes far too low, so a refusal is tried again.
         """
         age = _age()
         for _ in range(TRIES):

@@ -63,7 +63,10 @@ class Finding:
 
 @define
 class Case:
-    """The host's settings; None for a component that is not used or has invalid settings."""
+    """A host with the settings of its components, for the checks.
+
+    A component's settings are None if the component is not used or its settings are invalid.
+    """
 
     host: Host
     folder: Path
@@ -79,7 +82,7 @@ class Case:
     variables: dict[str, dict[str, str]] = field(factory=dict, repr=False)
 
     def file(self, component: str) -> Path:
-        """Return the path of a component's env file, which may not exist."""
+        """Return the path of a component's env file, even if there is no such file."""
         return self.folder / f"{component}.env"
 
 

@@ -204,7 +204,7 @@ def launcher(case: Case) -> Iterator[Finding]:
 
 
 def owners(case: Case) -> Iterator[Finding]:
-    """Find files that do not belong to the host's user; with them, backups and starts fail."""
+    """Find files that do not belong to the host's user. Such files make backups and starts fail."""
     if os.name != "posix":
         return
     owner = case.folder.stat().st_uid

@@ -33,16 +33,16 @@ MOST_BYTES = 1 << 20  # the longest reply that is read
 
 
 class EngineRefused(Exception):
-    """The Valkey or Redis server replied with an error."""
+    """The error when the Valkey or Redis server replies with an error."""
 
 
 @frozen
 class EngineFacts:
-    """The facts about a Valkey or Redis server: INFO, its clock, and settings if they are readable.
+    """The facts about a Valkey or Redis server: INFO, the clock, and the settings if readable.
 
     ``buffers`` is ``client-output-buffer-limit``. For each kind of client, it has three numbers:
-    the hard limit in bytes, the soft limit in bytes, and the seconds for which the soft limit may
-    be exceeded.
+    the hard limit in bytes, the soft limit in bytes, and how many seconds a client can exceed the
+    soft limit.
     """
 
     info: Mapping[str, str]
@@ -210,10 +210,11 @@ class Machine:
     def holder(
         self, host: str, port: int, component: str = "", *, udp: bool = False
     ) -> PortHolder | None:
-        """Return the process that listens on an address; None if the system hides the process.
+        """Return the process that listens on an address; None if it cannot be found.
 
-        If the process belongs to another user, the system hides which process has the port. The
-        result is then that user's process that runs ``component``.
+        For a process of another user, the system shows the user, but not which of the user's
+        processes has the port. In this case, the result is a process of the user that runs
+        ``component``.
         """
 
         def runs_component(candidate: PortHolder) -> bool:
@@ -244,7 +245,7 @@ class Machine:
             connection.close()
 
     def engine(self, address: EngineAddress) -> EngineFacts:
-        """Return the facts about the live-state server; raises OSError or EngineRefused."""
+        """Return the facts about the Valkey or Redis server; raises OSError or EngineRefused."""
         return ask(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:

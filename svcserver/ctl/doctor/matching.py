@@ -115,7 +115,7 @@ def shielding(case: Case) -> Iterator[Finding]:
 
 
 def _launch_keys(case: Case) -> Iterator[Finding]:
-    """Check that the metagame has the keys to verify launches."""
+    """Check that each launch gets a key of its own, and that the metagame can check these keys."""
     if case.deploy is None or case.metagame is None:
         return
     if not case.deploy.launch_keys:

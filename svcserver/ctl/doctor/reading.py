@@ -75,7 +75,7 @@ def _unknown(case: Case, name: str) -> Iterator[Finding]:
 
 
 def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
-    """Load a component's settings into the case; find its warnings and errors."""
+    """Load a component's settings into ``case``; find the component's warnings and errors."""
     if name not in case.variables:
         return
     correct = f"correct it in {case.file(name)}"

@@ -160,7 +160,7 @@ class Chain:
             )
 
     async def _room(self, deploy: HttpWire) -> None:
-        """Check that the deploy server has enough memory for the city: request the city.
+        """Ask the deploy server for a city, to check that there is enough memory for one.
 
         The metagame sends the same request.
         """

@@ -156,7 +156,10 @@ class Chat:
                 raise
 
     async def settle(self) -> int:
-        """Wait for all lines sent so far and compare them; return the number of deliveries."""
+        """Wait until every player has received the lines sent so far, and check what was received.
+
+        Returns the number of deliveries.
+        """
         for member in self.members.values():
             await self._back(member)
             late = self.reactor.seconds() + ANSWER_S
@@ -239,7 +242,7 @@ class Chat:
         )
 
     def _compare(self, member: ChatMember) -> int:
-        """Compare the received with the expected lines; return how many lines the player missed.
+        """Compare the lines that a player received with the expected lines; count the missing ones.
 
         A player may miss a line only because a connection ended. For any other missing line, and
         for additional lines, raises PlayFailed.

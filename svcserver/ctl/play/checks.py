@@ -125,7 +125,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
-    """Check that each port in ``groups`` has a game server that expects the port's accounts."""
+    """Check that a game server runs on each port in ``groups`` and expects that port's accounts."""
     servers = {int(server["port"]): server for server in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:
@@ -135,7 +135,7 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """Wait until the players' game servers have ended; return the kinds still running."""
+    """Wait until the players' game servers have ended; return the kinds of all others."""
     ours, deadline = {entry.account for entry in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)

@@ -54,7 +54,11 @@ class Wishes:
 
 @define(eq=False)
 class Evening:
-    """A simulated session; ``live`` raises PlayFailed, which names the faulty component."""
+    """A simulated session.
+
+    Its method ``live`` runs the session. If anything fails, ``live`` raises PlayFailed, which names
+    the faulty component.
+    """
 
     reactor: Any
     wishes: Wishes
@@ -171,7 +175,10 @@ class Evening:
             await self._found()
 
     async def _found(self) -> None:
-        """Create guilds of several parties each, through a game server as in the real game."""
+        """Create guilds, each from the players of several parties.
+
+        The requests go through a game server, as in the real game.
+        """
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
         founding = [together.found_guild(clan[0], clan[1:], direct, key) for clan in self._clans()]
@@ -335,7 +342,10 @@ class Evening:
             await relay.stopService()
 
     def _parties(self) -> list[list[Player]]:
-        """Return parties of up to four players and nearly equal size, so that few hunt alone."""
+        """Divide the players into parties of up to four and nearly equal size.
+
+        So only a few players hunt alone.
+        """
         needed = -(-len(self.players) // together.PARTY)
         return [self.players[at::needed] for at in range(needed)]
 

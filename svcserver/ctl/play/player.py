@@ -127,7 +127,7 @@ class Player:
         self.version = int(characters[0]["updateVersion"])
 
     async def save(self, size: int = SAVE_BYTES) -> None:
-        """Save a document of about ``size`` characters; record the save when it is acknowledged."""
+        """Save a document of about ``size`` bytes; record the save when the host confirms it."""
         body = secrets.token_urlsafe(size * 3 // 4)[:size]
         data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
         call = requests.save(self.character, self.version + 1, data)

@@ -9,7 +9,10 @@ PROGRESS_S = 10.0  # the longest time without a line
 
 
 class PlayFailed(Exception):
-    """A failure of the component ``link``; ``fault`` says what was observed."""
+    """The error when a component fails.
+
+    ``link`` is the component's name, and ``fault`` says what was observed.
+    """
 
     def __init__(self, link: str, fault: str) -> None:
         super().__init__(f"{link}: {fault}")

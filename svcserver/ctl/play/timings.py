@@ -50,7 +50,7 @@ def _figure(operation: str, took: list[float]) -> DurationRow:
 
 
 def _at(took: list[float], part: float) -> float:
-    """Return the quantile ``part`` of the durations, in milliseconds."""
+    """Return the quantile ``part`` (0 to 1) of the durations, in milliseconds."""
     return round(took[math.ceil(part * len(took)) - 1] * 1000, 1)
 
 

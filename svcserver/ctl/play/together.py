@@ -90,7 +90,10 @@ async def disband(members: Sequence[Player]) -> None:
 async def found_guild(
     leader: Player, others: Sequence[Player], direct: HttpWire, key: str
 ) -> tuple[str, str]:
-    """Create a guild as the game does: the client checks the name, the game server creates it."""
+    """Create a guild as the game does; return its name and id.
+
+    The client checks the name, and the game server creates the guild.
+    """
     name = f"Evening{hex_token(4)}"
     await leader.wire.ask(*requests.check_guild(name))
     await direct.ask(*requests.found_guild(leader.account, name), headers={KEY_HEADER: key})

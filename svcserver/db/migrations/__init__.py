@@ -152,7 +152,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase if the file is damaged, to detect the damage before the first save."""
+    """Raise BadDatabase if the file is damaged, so that a damaged database accepts no saves."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return

@@ -66,7 +66,7 @@ class Acting:
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Return the account to write for: ``named``, or the token's account for None."""
+        """Return the account to write for: ``named``, or if that is None, the token's account."""
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (
@@ -83,7 +83,7 @@ class Acting:
         return subject
 
     def itself(self, call: Call, named: AccountId) -> AccountId:
-        """Return the player's own account; log if the body names another account."""
+        """Return the player's own account; write a log line if the body names another account."""
         if named != call.player and self._throttle.due((named, call.player), self.wall_clock()):
             log.info(
                 "{account} sent a request in the name of {named!r}",

@@ -38,7 +38,7 @@ class WrongAdminKeys:
         self.counters.add(Counted.FAILED_LOGINS, kind)
 
     async def refused(self, usual: Refusal, address: str, account: AccountId = "") -> Refusal:
-        """Count a wrong admin key; return ``usual``, or TooMany if the limit is exceeded."""
+        """Count a wrong admin key; return the error ``usual``, or TooMany above the limit."""
         self.note("admin_key")
         key = f"{network_of(address)} {account}"
 

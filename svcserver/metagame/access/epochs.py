@@ -20,8 +20,8 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 class EpochMoved:
     """The event that invalidates an account's tokens issued before ``not_before`` (epoch seconds).
 
-    Every process receives the event after the commit. If a process misses an event, it reads the
-    epoch from the database.
+    Every process receives the event after the new epoch has been committed to the database. If a
+    process misses an event, it reads the epoch from the database.
     """
 
     account_id: AccountId
@@ -30,9 +30,9 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """The token epoch (epoch seconds) of each account whose sessions were ever ended.
+    """The token epoch (epoch seconds) of each account whose sessions were ended at least once.
 
-    The process that ends sessions may have a slow clock, so the new epoch may be too early. When
+    If the clock of the process that ends sessions is behind, the new epoch is too early. So when
     this process learns a new epoch, all tokens that it has signed until then become invalid, even
     tokens whose ``iat`` is later than the epoch.
 
@@ -64,7 +64,7 @@ class Epochs:
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def on_moved(self, moved: EpochMoved) -> None:
-        """Store the epoch in an event that this or another process has sent."""
+        """Store the epoch that an event from this or another process contains."""
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
@@ -87,10 +87,11 @@ class Epochs:
         return not_before >= self._stored.get(account_id, 0)
 
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
-        """Store the epochs of the database; keep local epochs that are later.
+        """Store the epochs that were read from the database; keep local epochs that are later.
 
-        ``learned`` is the value of ``self.learned`` from before the database was read. If the value
-        has changed since then, no local epoch is dropped, because it may be newer than ``epochs``.
+        ``learned`` is the value that ``self.learned`` had before the database was read. If
+        ``self.learned`` has changed since then, no local epoch is dropped, because some of them may
+        be newer than ``epochs``.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -104,7 +105,10 @@ class Epochs:
             }
 
     def behind(self) -> dict[AccountId, tuple[int, int]]:
-        """Return (stored, local) for accounts whose local epoch is later than the stored epoch."""
+        """Return a dict of the accounts whose local epoch is later than the stored epoch.
+
+        The keys are account ids; the values are pairs of the stored epoch and the local epoch.
+        """
         return {
             account_id: (self._stored[account_id], ours)
             for account_id, ours in self._beyond.items()
@@ -115,9 +119,10 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """End a correction; ``stored`` says whether this process has stored the epoch.
+        """End the correction that ``correcting`` has announced.
 
-        ``stored`` is False if another process changed the stored epoch meanwhile.
+        ``stored`` says whether this process has stored the epoch. It is False if another process
+        changed the epoch meanwhile.
         """
         self._correcting.pop(account_id, None)
         if stored and self._beyond.get(account_id) == not_before:

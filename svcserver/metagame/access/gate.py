@@ -68,8 +68,9 @@ class TryLog(Protocol):
 class RefusedRequests:
     """Records refused requests to staff routes in the audit log.
 
-    Not recorded are requests that game servers send, and GET requests that only look like an
-    attempt to gain access: without any credential, or from permitted staff to a missing target.
+    Requests that game servers send are not recorded here. GET requests are not recorded if they are
+    no attempt to gain access: if they have no credential, or if permitted staff ask for something
+    that does not exist.
     """
 
     keys: KeyRing
@@ -150,13 +151,16 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """Return the gate of a running service, which asks the system for local addresses."""
+        """Return the gate of a running service; the gate asks the system for local addresses."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
 
     def exists(self, row: Row, parameters: Mapping[str, str]) -> bool:
-        """Return False for a ``real_only`` route if the account has fixed progression."""
+        """Return whether the route exists for the account that the path names.
+
+        A ``real_only`` route does not exist for an account with fixed progression.
+        """
         return not row.real_only or self.settings.real_progression(parameters.get("user_id", ""))
 
     def address(self, request: HttpRequest) -> str:
@@ -166,9 +170,9 @@ class Gate:
         return self.origin.player_address(request)
 
     def unmatched(self, request: HttpRequest) -> Answer:
-        """Return the reply if no route matches: 404.
+        """Return the reply to a request that matches no route: 404.
 
-        If AUTH_MODE=NONE, the reply to a proxied request is 403.
+        If AUTH_MODE=NONE, the reply to a proxied request is 403 instead.
         """
         try:
             self._check_development(request)
@@ -177,7 +181,10 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a large request with invalid credentials before its body is read."""
+        """Return the refusal of a large request with invalid credentials, before its body is read.
+
+        None means that the body may be read.
+        """
         if length is not None and length <= UNPROVEN_BODY:
             return None
         try:
@@ -200,7 +207,7 @@ class Gate:
             self._check_game_server_key_sent(request)
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """Return the verified caller; raises the error that the specification defines."""
+        """Return the verified caller, or raise the refusal that the specification requires."""
         access = row.access
         if self._development:
             self._check_development(request)
@@ -326,7 +333,7 @@ class Gate:
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
     def _check_game_server_key_sent(self, request: HttpRequest) -> None:
-        """Raise unless the request has a game-server key and comes from an allowed address."""
+        """Raise an error unless the request has a game-server key and its address is allowed."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
@@ -336,7 +343,7 @@ class Gate:
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
         """Raise an error if the request has no credential for an account-key or staff route.
 
-        A staff route also accepts a dashboard session or svcctl's signature, but only direct
+        A staff route also accepts a dashboard session or svcctl's signature. It accepts only direct
         requests.
         """
         if access is Access.ADMIN_KEY and not request.direct:
@@ -407,7 +414,10 @@ class Gate:
         return self._not_banned(staff_key.account)
 
     async def _signed_in(self, request: HttpRequest) -> Holder | None:
-        """Return the holder of the dashboard session, or None if the request also has a key."""
+        """Return the holder of the request's dashboard session.
+
+        Returns None if there is no valid session, or if the request also has an account key.
+        """
         if request.has_header(ACCOUNT_KEY) or not request.has_header(PAGE_HEADER):
             return None
         ticket = ticket_of(request.header(b"cookie"), request.header(PAGE_HEADER))

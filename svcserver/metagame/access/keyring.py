@@ -30,10 +30,11 @@ class Holder(Protocol):
 
 @frozen
 class StaffKey:
-    """An account found by one of its keys, and the limits of that key on staff routes.
+    """An account that was found by one of its keys, and what the key cannot do on staff routes.
 
-    If ``plays_only``, the account has another key for the dashboard, so this key opens no staff
-    route. If ``second_factor``, the holder of the key must also send a code of the second factor.
+    If ``plays_only`` is true, the account has another key for the dashboard, so this key opens no
+    staff route. If ``second_factor`` is true, the holder of the key must also send a code of the
+    second factor.
     """
 
     account: Holder

@@ -83,7 +83,7 @@ class Keys:
         return jwt.encode(claims, self.private, algorithm="RS256", headers={"kid": self.kid})
 
     def for_token(self, kid: object) -> list[RSAPublicKey]:
-        """Return the keys that may have signed a token with this ``kid`` (None: all keys)."""
+        """Return the keys with which to verify a token that has this ``kid`` (None: all keys)."""
         if kid is None:
             return list(self.public.values())
         key = self.public.get(kid) if isinstance(kid, str) else None

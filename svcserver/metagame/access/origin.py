@@ -20,9 +20,9 @@ class Origin:
     is_own_address: Callable[[str], bool]
 
     def is_local(self, request: HttpRequest) -> bool:
-        """True for a direct request from this machine or one in GAMESERVER_ALLOW_FROM.
+        """Return whether a request is direct and comes from an address that counts as local.
 
-        Spec: 1 §5.5.
+        This machine's addresses and those in GAMESERVER_ALLOW_FROM count as local. Spec: 1 §5.5.
         """
         # any Host is fine: the key proves a game server, whatever name its owner gave this machine
         if request.proxied or request.foreign() not in ("", "host"):

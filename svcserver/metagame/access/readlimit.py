@@ -23,7 +23,7 @@ class ReadLimit:
     reads: Quota = COSTLY_READS
 
     async def take(self, key: str) -> None:
-        """Count a read by the address or account ``key``; raises TooMany above the limit."""
+        """Count a read for the address or account ``key``; raises TooMany above the limit."""
         wait = await self.board.transact(
             lambda transaction: self.reads.take_or_wait(transaction, key),
             near=[(self.reads.kind, key)],
@@ -32,7 +32,7 @@ class ReadLimit:
             raise TooMany(retry_after_s=max(1, round(wait)))
 
     async def take_of(self, call: Call[Any]) -> None:
-        """Count a read by the caller's account, or by the caller's address if there is no account.
+        """Count a read for the caller's account; if there is none, for the caller's address.
 
         An address does not identify a staff member: all staff who use a tunnel have the same
         address.

@@ -95,7 +95,7 @@ class Ticket:
 
 @frozen
 class StaffSessions:
-    """The dashboard's sessions, stored by the hash of their two secrets."""
+    """The dashboard's sessions; each is stored under the hash of its two secrets."""
 
     ledger: Ledger
     epochs: Epochs
@@ -192,7 +192,7 @@ def end_all(tx: sa.Connection, account_id: AccountId) -> None:
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
-    """Return the ticket from a Cookie header and the page's secret; None without both."""
+    """Return the ticket from a Cookie header and the page's secret; None if either is missing."""
     if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:

@@ -114,7 +114,7 @@ class Tokens:
         return Claims(account_id, _seconds(claims.get("iat", 0)), expires)
 
     def _checked(self, token: str, kid: object) -> dict[str, Any]:
-        """Return the claims; raises unless one of this server's keys signed the token."""
+        """Return the claims; raises an error unless one of this server's keys signed the token."""
         for key in self.keys.for_token(kid):
             try:
                 claims: dict[str, Any] = jwt.decode(

@@ -28,7 +28,7 @@ class TargetKind(StrEnum):
 class Action:
     """A staff action: what it does, the kind of its target, and what its audit row contains.
 
-    ``before`` and ``after`` describe the contents of the row's columns with these names.
+    ``before`` and ``after`` say what the row's columns ``before`` and ``after`` contain.
     """
 
     says: str

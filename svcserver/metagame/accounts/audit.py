@@ -119,7 +119,7 @@ def add_row(
 
 
 def rows(tx: sa.Connection, query: AuditQuery) -> list[dict[str, Any]]:
-    """Return the matching audit rows, newest first, with the names of their columns."""
+    """Return the matching audit rows, newest first, each as a dict from column name to value."""
     wanted = [_L.at >= int(query.since * 1000), _L.id < query.until]
     if query.before is not None:
         wanted.append(_L.at < int(query.before * 1000))

@@ -42,7 +42,9 @@ class Behalf:
     async def act_for(
         self, call: Call, sent: BehalfWish, action: str, act: Callable[[ActingPair], Awaitable[T]]
     ) -> tuple[ActingPair, T]:
-        """Return the two accounts of a body ``{Username, From?}``, and the result of ``act(pair)``.
+        """Find the two accounts that a body ``{Username, From?}`` names, and run ``act(pair)``.
+
+        Returns the pair of accounts and the result of ``act``.
 
         Raises Missing if an account does not exist, Forbidden if the caller may not act for the
         account in ``From``, and the errors of ``act``. A request that names another account in
@@ -76,7 +78,7 @@ async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | 
 
     Without ``named``, this is the holder of the key. Only an admin may name another account,
     and only in a request that has not come through the gateway. The function ``named`` returns that
-    account's id or name, or raises if the id or name is malformed.
+    account's id or name; it raises an error if the id or name is malformed.
     """
     if named is None:
         own = await accounts.account_of_id(call.player)

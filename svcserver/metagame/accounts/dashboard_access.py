@@ -58,7 +58,7 @@ class DashboardAccess:
     tries_since: int = 0
 
     def tried(self, now: float) -> DashboardAccess:
-        """Return a copy that counts one more entered code; raises TooMany above the limit."""
+        """Return a copy in which ``tries`` is one higher; raises TooMany above the limit."""
         fresh = not 0 <= now - self.tries_since < TRIES_S
         tries, since = (0, int(now)) if fresh else (self.tries, self.tries_since)
         if tries >= TRIES:
@@ -80,12 +80,12 @@ class SqlDashboardAccess:
     tx: sa.Connection
 
     def of_account(self, account_id: AccountId) -> DashboardAccess:
-        """Return the account's access settings; if the account has no row, all are empty."""
+        """Return the account's access settings, which are all empty if the account has no row."""
         row = self.tx.execute(_OF, {"holder": account_id}).first()
         return DashboardAccess(account_id) if row is None else _access(row)
 
     def by_key(self, key: str) -> DashboardAccess | None:
-        """Return the access settings with this dashboard key, or None."""
+        """Return the access settings of the account with this dashboard key, or None."""
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"offered": offered}).first()
         if row is None or not constant_time_equal(row.key_hash, offered):

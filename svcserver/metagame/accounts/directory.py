@@ -70,7 +70,7 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """Return the account with its ban, and a hash of its dashboard access, or None if unknown.
+        """Return the account (with its ban) and a hash of its dashboard access; None if unknown.
 
         The gate compares this hash with the hash from the session's sign-in. The gate also checks
         the ban: a ban ends all sessions, but misses a session that begins while the ban commits.
@@ -157,7 +157,7 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 
 
 async def id_of(ledger: Ledger, who: str) -> AccountId:
-    """Return the id of an account by name or id, or "" if there is none.
+    """Return the id of the account with this name or id, or "" if there is none.
 
     A rename may change the result before the caller's write runs. So use the id only to choose the
     account row that the write locks; the write itself must look up the account once more.

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes that a write adds to its row.
+    """The notes that a write adds to its row of the event log.
 
     If a staff member makes the write, ``trace`` adds details to the row of the audit log.
     """
@@ -94,7 +94,7 @@ class EventLog:
     allowance: Allowance
 
     async def write(self, entry: EventEntry[T], work: Work[T]) -> T:
-        """Run ``work(tx, notes)`` for the account, record it, and return its result."""
+        """Run ``work(tx, notes)`` for the account, record the write, and return the result."""
         done, _ = await self.noted(entry, work)
         return done
 

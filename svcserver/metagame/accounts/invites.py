@@ -57,7 +57,7 @@ class InviteWish:
 @spelled(pascal_case)
 @frozen
 class CodeWish:
-    """A request for a code that the owner chose; a code without a limit ignores ``Uses``."""
+    """A request for a code that the owner chose; ``Uses`` is ignored if the code has no limit."""
 
     new_invite_code: str
     uses: Lenient[Count] = 0

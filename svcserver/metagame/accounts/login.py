@@ -204,7 +204,7 @@ class ConcurrentLogins:
     _waiting: deque[Deferred[None]] = field(factory=deque, init=False, repr=False)
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of ``work``, which waits for its turn; raises Unavailable.
+        """Wait for a turn, and return the result of ``work``; raises Unavailable if too many wait.
 
         If the caller is cancelled while it waits, its log-in leaves the queue.
         """

@@ -1,7 +1,7 @@
 """A cache of usernames, because every party poll shows the names of the members.
 
 Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
-name that was read during a rename is not cached. If a notification is missing, or a process misses
+name that was read during a rename is not cached. If a notification is not sent, or a process misses
 it, the old name stays in the cache for at most ``MAX_AGE_S``.
 """
 
@@ -35,9 +35,9 @@ class KnownNames:
         return {account_id: name for account_id, name in names if name is not None}
 
     def keep(self, names: Mapping[AccountId, str], changes: int) -> None:
-        """Cache names that were read, unless a name has changed since ``changes`` was taken.
+        """Cache the names that were read, unless any name has changed since the read began.
 
-        ``changes`` is the value of ``self.changes`` from before the read.
+        ``changes`` is the value that ``self.changes`` had before the read.
         """
         if changes == self.changes:
             self._names.update(names)

@@ -54,8 +54,8 @@ _NEAR = (
 class HeldNetworks:
     """The networks to which the bans (or the mutes) of accounts extend.
 
-    A network counts only while its sanction runs. An older version of the metagame may have ended a
-    sanction without deleting these rows; such rows are ignored. Every method takes the open
+    A network counts only while its sanction runs. Older versions of the metagame sometimes ended a
+    sanction without deleting its networks; such rows are ignored. Every method takes the open
     transaction; times are in epoch seconds.
     """
 
@@ -113,7 +113,7 @@ class HeldNetworks:
     def held_by(
         self, tx: sa.Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
-        """Return the networks to which the sanction of each of these accounts extends."""
+        """Return a dict from account id to the networks to which the account's sanction extends."""
         by_account: dict[AccountId, tuple[str, ...]] = {}
         for row in tx.execute(self._of, {"holders": [*account_ids]}):
             by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
@@ -136,7 +136,10 @@ class SqlNetworks:
     tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """Record a log-in from the network; keep only the newest ``MOST`` networks of a month."""
+        """Record a log-in from the network; delete the account's networks that need not be kept.
+
+        The newest ``MOST`` networks are kept for a month after their last log-in.
+        """
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):
             if number >= MOST or row.at <= int(now) - KEPT_S:

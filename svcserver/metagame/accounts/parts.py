@@ -1,4 +1,4 @@
-"""The objects that features of all groups share, made once per metagame."""
+"""The objects that all features share, made once per metagame."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
 """The rules for usernames, registration, invites and ending sessions.
 
-Spec: 2 §4 Register, 1 §2 Account.
+Spec: 2 §4 Register; 1 §2 Account.
 """
 
 import re
@@ -129,7 +129,7 @@ def username(text: object) -> str:
 
 
 def open_for(mode: str | None) -> str:
-    """Return the registration mode; raises if it is invalid or registration is closed."""
+    """Return the registration mode; raises an error if it is invalid or registration is closed."""
     if mode not in MODES:
         raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
     if mode == "NONE":
@@ -237,7 +237,7 @@ def first_group(code: str) -> str:
 
 
 def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
-    """Return whether a code can be used, is used up, has expired, or does not exist."""
+    """Return the state of a code: valid, used up, expired, or unknown."""
     invite = _find_invite(accounts, code)
     if invite is None:
         return "unknown"
@@ -255,7 +255,7 @@ def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
 
 
 def _find_invite(accounts: StoredAccounts, code: str | None) -> InviteCode | None:
-    """Return the stored code; the letter case of generated codes does not matter."""
+    """Return the invite with this code, or None; letter case does not matter in generated codes."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         return None

@@ -131,7 +131,10 @@ class SqlSanctions:
         return int(self.tx.execute(_HOW_MANY, {"now": int(now)}).scalar_one())
 
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
-        """Return up to ``count`` current sanctions, newest first, starting after ``after``."""
+        """Return up to ``count`` current sanctions, newest first.
+
+        If ``after`` is given, the list begins with the sanction that follows it in this order.
+        """
         values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:
             holder, kind, sanction = after

@@ -86,7 +86,10 @@ class Sessions:
             self.epochs.corrected(account_id, ours, stored=moved)
 
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
-        """Return the stored epochs, but no epoch so old that all earlier tokens have expired."""
+        """Return the stored epochs that still matter.
+
+        An epoch no longer matters when all tokens from before it have expired.
+        """
         return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
 

@@ -306,7 +306,7 @@ class SqlAccounts:
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """Return all epochs later than ``since`` (epoch seconds), also for deleted accounts."""
+        """Return all epochs later than ``since`` (epoch seconds), even of deleted accounts."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
@@ -317,7 +317,7 @@ class SqlAccounts:
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts in id order, without the first ``skip``, with key hashes."""
+        """Return ``count`` accounts in id order (after ``skip`` others) with their keys' hashes."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 

@@ -9,7 +9,10 @@ MAX_HOURS = 1e9  # maximum duration of an entitlement
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
-    """Raise Conflict if adding ``wanted`` to the ``stored`` names would make more than ``most``."""
+    """Raise Conflict if ``stored`` and ``wanted`` together contain more than ``most`` names.
+
+    If all ``wanted`` names are stored already, there is no conflict.
+    """
     added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:
         raise Conflict("this account has the maximum number of these entries")

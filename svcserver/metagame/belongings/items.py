@@ -13,7 +13,7 @@ ROW = 32  # bytes added to the data's size for each stack or item
 
 @define(unsafe_hash=True)  # not frozen, for speed: each transaction creates several
 class Size:
-    """The size of an inventory, or the growth of its size by a change (negative if it shrinks).
+    """The size of an inventory, or the difference that a change makes (negative if it shrinks).
 
     ``items`` is the number of stacks and instanced items; ``bytes`` is about the space that they
     take in the database. The size of an inventory is stored, because computing it from the items

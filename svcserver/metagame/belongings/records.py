@@ -1,4 +1,4 @@
-"""The wire form of items and of transaction replies, used by routes and by the store.
+"""The JSON form of items and of transaction replies, used by routes and by the store.
 
 Spec: 1 §2 Inventory transaction.
 """

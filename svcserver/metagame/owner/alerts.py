@@ -78,7 +78,7 @@ class ChannelWish:
     reason: Reason = ""
 
     def values(self, previous: Mapping[str, str]) -> dict[str, str]:
-        """Return the new values of the channel's file; ``previous`` are its current values."""
+        """Return the new content of the channel's file; ``previous`` is its content until now."""
         private = "1" if self.private else ""
         same = not self.url and private == previous.get("PRIVATE", "")
         values = {

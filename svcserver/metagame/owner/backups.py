@@ -368,7 +368,7 @@ def _time(settings: BackupSettings) -> str:
 
 
 def _values(settings: BackupSettings) -> dict[str, str | int]:
-    """Return the values that the page can change, under their names in ``VARIABLES``."""
+    """Return a dict of the values that the page can change; its keys are those of ``VARIABLES``."""
     counts = {name: getattr(settings, name) for name in ("days", "weeks", "months")}
     return {"at": _time(settings), **counts}
 

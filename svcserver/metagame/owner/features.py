@@ -232,9 +232,9 @@ class Desk:
     def watches(self, reactor: Any) -> Iterator[IService]:
         """Yield the services that run periodically.
 
-        They update the activity feed, the times at which players were last seen, and maintenance
-        mode; cut stalled downloads of backups; and report to the deploy server which game servers
-        have players.
+        Some update the activity feed, the times at which players were last seen, or maintenance
+        mode. One cuts stalled downloads of backups, and one reports to the deploy server which game
+        servers have players.
         """
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)

@@ -58,7 +58,7 @@ class GameServerPages:
     async def fleet(self) -> Any:
         """Return the game servers, sorted by port.
 
-        ``servers`` is None if the deploy server does not answer.
+        In the result, ``servers`` is None if the deploy server does not answer.
         """
         in_use = await self.deploy.in_use()
         if in_use is None:

@@ -59,7 +59,7 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """The marks of all lists.
+    """The change marks of all lists of the dashboard.
 
     ``where`` returns the place of each online player; ``host`` returns the data of each page about
     the host.
@@ -71,7 +71,7 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return a function that reads the mark of the page's list; for other pages, None.
+        """Return a function that reads the mark of the page's list, or None if there is no list.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """

@@ -1,4 +1,4 @@
-"""Display names of hunts and game servers, for owners and players. Spec: 2 §2 Server status."""
+"""The display names of hunts and game servers, for owners and players. Spec: 2 §2 Server status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE, FILE = "svcserver.metagame.owner.management", "titles.json"
 
 @frozen
 class Titles:
-    """Display names of behemoths and hunts, from the data file."""
+    """The display names of behemoths and hunts, from the data file."""
 
     behemoths: Mapping[str, str]
     matchmaker_hunts: Mapping[str, str]
@@ -23,7 +23,7 @@ class Titles:
 
     @classmethod
     def load(cls) -> Titles:
-        """Load the data file; raises BadData."""
+        """Return the display names from the data file; raises BadData."""
         return datafiles.load(PACKAGE, FILE, cls._of)
 
     @classmethod
@@ -34,7 +34,7 @@ class Titles:
         return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:
-        """Return the display name of a game server's behemoth, or None without a behemoth."""
+        """Return the display name of a game server's behemoth, or None if it has no behemoth."""
         path = record.get("behemoth")
         if not isinstance(path, str) or not path:
             return None

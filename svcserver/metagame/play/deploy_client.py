@@ -124,8 +124,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers, or None if there is no reply.
 
-        The set is empty if the deploy server has no route that lists game servers. Every earlier
-        game server then counts as ended, so it blocks no new launch.
+        The set is empty if the deploy server has no route that lists game servers. Then every
+        earlier game server counts as ended, and blocks no new launch.
         """
         status, listed = await self._list()
         if listed is None:
@@ -206,8 +206,8 @@ class DeployClient:
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
         """Return the game servers, their usage, and a change number.
 
-        The usage is given for each game server's id. The change number differs whenever the list of
-        ended launches has changed. Returns None if there is no usable reply.
+        The usage is a dict from each game server's id to its usage. The change number changes with
+        the list of ended launches. Returns None if there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)

@@ -124,7 +124,10 @@ def mail(alert: Alert, host: str, channel: Channel) -> EmailMessage:
 
 
 def _visible(alert: Alert) -> Alert:
-    """Escape foreign text, because a line break in a subject would end the mail's header."""
+    """Escape control characters in an alert, because its text can come from other people.
+
+    For example, a line break in a subject would end the mail's header.
+    """
     text = "\n".join(map(visible, alert.text.split("\n")))
     return evolve(alert, subject=visible(alert.subject), text=text)
 

@@ -79,7 +79,11 @@ class HistoryWriter:
     _up: dict[str, list[float]] = field(factory=dict, init=False)
 
     def note(self, sample: MachineSample, services: tuple[ServiceState, ...]) -> None:
-        """Add the results of a check; at the end of a span, write the file. Raises OSError."""
+        """Add the results of a check; raises OSError.
+
+        If the check is the first of a new span of ``STEP_S`` seconds, write the previous span
+        first.
+        """
         at = math.floor(sample.at / STEP_S) * STEP_S
         if at != self._at:
             self._write()

@@ -89,8 +89,8 @@ class MetricsPoller:
     """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
 
     ``on_restart`` is called with a component's name when the component runs as a new process.
-    ``on_process`` is called with a component's name and the start time of its process (epoch s)
-    whenever a process is first found.
+    ``on_process`` is called when the poller sees a process for the first time; its arguments are
+    the component's name and the time when the process started (epoch s).
     """
 
     reactor: Any
@@ -221,7 +221,10 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that a URL refuses us; without its metrics, the component would seem healthy."""
+        """Log once that a component's URL refuses our requests.
+
+        Without a log line the component would seem healthy, because it causes no alerts.
+        """
         if refused and url not in self._refusing:
             log.warn(
                 "{url} refuses requests from svc-stack: no alert can come from this component",

@@ -100,7 +100,7 @@ class HeldAlerts:
     _alerts: dict[tuple[AlertKind, str], Alert] = field(factory=dict, init=False)
 
     def hold(self, alert: Alert) -> None:
-        """Hold the newest alert of each kind and subject until the quiet hours end.
+        """Hold an alert until the quiet hours end; it replaces an older alert for the same fault.
 
         If a fault ends while its first alert is still held, both alerts are dropped.
         """

@@ -148,7 +148,7 @@ class ChannelQueue:
         self.sender.write_state()
 
     def end(self) -> None:
-        """Cancel the current delivery or retry wait, and send nothing more."""
+        """Cancel the current delivery, or the wait before a retry, and send nothing more."""
         self._ended = True
         if self._timer is not None and self._timer.active():
             self._timer.cancel()

@@ -73,7 +73,7 @@ class EnvFileWatch:
         self._started[name] = _lines(path) if is_same else None
 
     def changed(self) -> dict[str, tuple[str, ...] | None]:
-        """Map each service to its settings that have changed, which a restart would apply.
+        """Map each service to those of its settings that have changed and need a restart.
 
         The value is None if the changes are unknown; services without changes are left out.
         """
@@ -101,8 +101,8 @@ def _lines(path: Path) -> Mapping[str, str] | None:
 class HostWatch:
     """The checks of a host; ``ready`` returns the names of the components that answer requests.
 
-    ``environment`` has the environment variables that override settings of ``stack.env``, with None
-    for a secret.
+    ``environment`` has the environment variables that override settings of ``stack.env``; a secret
+    has the value None.
     """
 
     folder: Path
@@ -220,7 +220,7 @@ class HostWatch:
         yield AlertKind.BACKUP, "the host's", state.wrong(now) if state is not None else None
 
     def _expect_backups(self, now: float) -> None:
-        """Record once whether the host should have backups, to detect that they are missing."""
+        """Record once whether the host should have backups, so that missing backups are noticed."""
         if self._is_expecting_backups:
             return
         self._is_expecting_backups = True
@@ -270,7 +270,7 @@ def installed_version() -> str:
 
 
 def certificate_end(folder: Path) -> float | None:
-    """Return when the gateway's certificate expires (epoch seconds), or None if unreadable."""
+    """Return when the gateway's certificate expires (epoch seconds), or None if that is unknown."""
     from cryptography import x509  # imported late: not needed without a gateway
 
     try:

@@ -8,5 +8,5 @@ down_revision = "0018"
 
 
 def upgrade() -> None:
-    """Add the column ``accepted_at``, which is unknown for older friendships."""
+    """Add the column ``accepted_at``, which is empty for older friendships."""
     op.add_column("friendships", sa.Column("accepted_at", sa.BigInteger, nullable=True))

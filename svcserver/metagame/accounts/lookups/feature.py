@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """An account at another log-in provider; this host sends the account's own id as its id."""
+    """The same account at another log-in provider; this host gives it the same id there."""
 
     accountId: str | None
     accountType: str

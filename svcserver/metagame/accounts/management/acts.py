@@ -62,7 +62,7 @@ class AccountActs:
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
         """Return a new account with its key, if the registration mode allows it.
 
-        Raises if a ban covers ``network`` (see ``kernel.networks``).
+        Raises an error if a ban covers ``network`` (see ``kernel.networks``).
         """
         mode = await self._mode_for(network)
 
@@ -112,10 +112,11 @@ class AccountActs:
         The check stores nothing and uses up no invite. If the code is wrong and the name is taken,
         the error is about the name.
 
-        The quota GUESSES limits these checks per network. Otherwise, a stranger could use them to
-        guess codes and names faster than with registrations, which the gateway limits to a similar
-        rate. A check counts towards the quota if its code is wrong; while no code is required,
-        every check counts. Above the quota, right and wrong codes get the same answer.
+        The quota GUESSES limits these checks per network, to a rate similar to the gateway's limit
+        for registrations. Without the quota, a stranger could guess codes and names faster with
+        checks than with registrations. A check counts towards the quota if its code is wrong; while
+        no code is required, every check counts. Above the quota, right and wrong codes get the same
+        answer.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -134,7 +135,7 @@ class AccountActs:
                 raise
 
     async def _mode_for(self, network: str) -> str:
-        """Return the registration mode; raises if registration is closed to that network."""
+        """Return the registration mode; raises an error if it is closed to that network."""
         mode = rules.open_for(await self.registration.mode())
         if await self.networks.keeps_out(network):
             raise rules.closed()

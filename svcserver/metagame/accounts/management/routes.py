@@ -27,7 +27,10 @@ ADMIN = Access.ADMIN_KEY
 
 @worded_as(WordedRefusal, bare_too=(403, 429))
 def refuse_registration(status: int, refusal: Refusal) -> Answer:
-    """Return ``{error, message}``, or an empty 500 for an invalid REGISTRATION_MODE."""
+    """Return the reply to a refused registration: a body ``{error, message}``.
+
+    If REGISTRATION_MODE is invalid, the reply is a 500 without a body.
+    """
     return Answer(status) if isinstance(refusal, rules.ServerFault) else worded(status, refusal)
 
 

@@ -124,7 +124,7 @@ class BountyRules(TypedDict):
 
 @further_members("The client's members of the bounty, returned as they were sent.")
 class StoredBounty(TypedDict):
-    """A bounty, unchanged since it was sent; a missing drafting date has been added."""
+    """A bounty as it was sent, except that a missing drafting date has been added."""
 
     bounty_id: str
     drafted_timestamp: AsSent

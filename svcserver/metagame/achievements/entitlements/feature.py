@@ -150,7 +150,7 @@ class SqlEntitlements:
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Return all stored entitlements of the account under their names, in force or not."""
+        """Return a dict from name to entitlement: all that the account has, even ended ones."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(

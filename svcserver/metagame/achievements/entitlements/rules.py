@@ -54,7 +54,7 @@ def missing_defaults(held: Mapping[str, Entitlement], defaults: Iterable[str]) -
 def with_defaults(
     held: Mapping[str, Entitlement], defaults: Iterable[str], at: int
 ) -> dict[str, Entitlement]:
-    """Return ``held`` and the missing default entitlements, activated at ``at``."""
+    """Return ``held`` plus the missing default entitlements, which are activated at ``at``."""
     missing = missing_defaults(held, defaults)
     return {**held, **{name: Entitlement(name, 0.0, at, DEFAULT) for name in missing}}
 

@@ -111,7 +111,7 @@ class EscalationSeason(TypedDict):
 
 
 def show(state: SeasonState) -> EscalationSeason:
-    """Return the wire form of a stored season."""
+    """Return a stored season in the form in which replies contain it."""
     return {
         "escalation_level": state.level,
         "next_level_xp": state.xp,
@@ -267,7 +267,10 @@ def _show(state: SeasonState) -> dict[str, Any]:
 
 @worded_as(EnvelopedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code: '<status>', message, payload: null}``, or no body for 401 and 403."""
+    """Return a reply with the body ``{code: '<status>', message, payload: null}``.
+
+    Replies with the status 401 or 403 have no body.
+    """
     if status in (401, 403):
         return Answer(status)
     body: Json = {"code": str(status), "message": refusal.message, "payload": None}
@@ -276,7 +279,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 @frozen
 class EscalationStubRoutes:
-    """The only route if ESCALATION_MODE=stub: every account has the highest level."""
+    """The only escalation route if ESCALATION_MODE=stub: every account has the highest level."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.escalation_mode != "real", body_log=True
@@ -330,7 +333,7 @@ class EscalationRoutes:
 
 
 def escalation(parts: Parts) -> Iterator[Feature]:
-    """Yield the routes of escalation seasons, real or stub; raises BadData."""
+    """Yield the routes of escalation seasons for this ESCALATION_MODE; raises BadData."""
     yield EscalationStubRoutes()
     strict = parts.settings.escalation_strict
     seasons = EscalationActs(load(), strict, parts.ledger, parts.events)

@@ -25,7 +25,7 @@ class Talent:
 
 @frozen
 class Season:
-    """A season in the registry; replies list its talents and rewards in the registry's order."""
+    """A season in the registry; its talents and rewards have the same order in every reply."""
 
     id: str
     enabled: bool
@@ -86,7 +86,7 @@ def open_season(registry: SeasonRegistry, season_id: str) -> Season:
 
 
 def canonical(season: Season, registry: SeasonRegistry, sent: SeasonValues) -> SeasonState:
-    """Return the save in canonical form; raises Malformed for ids unknown to the registry."""
+    """Return the save in canonical form; raises Malformed for unknown ids and invalid ranks."""
     if sent.level > registry.max_level:
         raise Malformed(f"escalation_level must be from 0 to {registry.max_level}")
     ranks, collected = _once(sent.talents, season.talents), _once(sent.rewards, season.rewards)

@@ -43,7 +43,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return each track's progress, confirmed free rank and confirmed premium rank."""
+    """Return progress, confirmed free rank and confirmed premium rank of each track, for a log."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -53,10 +53,7 @@ def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
 
 
 def of_entitlement(name: str, held: Sequence[Entitlement]) -> dict[str, Json]:
-    """Return a dict that maps the entitlement's name to its record.
-
-    The record is None if the entitlement is not in ``held``.
-    """
+    """Return a dict that maps the entitlement's name to its record in ``held``, or to None."""
     records = (
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
         for entitlement in held
@@ -81,7 +78,7 @@ class ProgressionActs:
     events: EventLog
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
-        """Return the account's stored objectives under their ids."""
+        """Return the account's stored objectives as a dict from id to objective."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
@@ -96,13 +93,13 @@ class ProgressionActs:
         return await self.ledger.read(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
-        """Return the account's stored tracks under their ids."""
+        """Return the account's stored tracks as a dict from id to track."""
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
         """Add progress to tracks, set objectives, and return the reply.
 
-        A repeated grant changes nothing and gets the stored reply.
+        A repeated grant changes nothing and gets the reply to the first grant again.
         """
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
@@ -210,7 +207,8 @@ class HuntPassActs:
     async def read(self, account_id: AccountId) -> str:
         """Return the account's hunt pass.
 
-        This is the track that the account chose if the track is still configured, else the default.
+        This is the track that the account chose. If that track is no longer configured, it is the
+        default track.
         """
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
@@ -233,7 +231,7 @@ def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
 
 @frozen
 class ManagementActs:
-    """The owner's operations on progression: report, set completely (seed), grant and revoke."""
+    """The owner's operations on progression: report, seed (set all tracks), grant and revoke."""
 
     settings: Settings
     tracks: Tracks
@@ -242,7 +240,7 @@ class ManagementActs:
     events: EventLog
 
     async def report(self, account_id: AccountId) -> ProgressionOverview:
-        """Return all stored progression of an account; raises Missing."""
+        """Return all stored progression of an account; raises Missing for an unknown account."""
         return await self.ledger.read(lambda tx: self._report(tx, account_id))
 
     def _report(self, tx: Connection, account_id: AccountId) -> ProgressionOverview:
@@ -264,7 +262,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their maximum; or set all tracks to 0 and delete the objectives."""
+        """Set all tracks to their maximum, or set all tracks to 0 and delete the objectives."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:

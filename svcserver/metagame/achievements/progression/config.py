@@ -90,7 +90,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def path_of(sent: Any) -> Path:
-    """Parse and validate a track in its wire form; raises ValueError."""
+    """Parse and validate a track in the JSON form of a season file; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
         raise ValueError("a track has no progression_id")
     name = sent["progression_id"]
@@ -157,7 +157,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the wire form of a track, made from a compact row of the built-in data file."""
+    """Return a track in the JSON form of a season file, made from a row of the built-in data."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

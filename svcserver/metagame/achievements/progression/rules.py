@@ -86,7 +86,9 @@ class Grant:
 def grant_of(
     tracks: Iterable[tuple[str, int]], objectives: Iterable[tuple[str, int, int | None]]
 ) -> Grant:
-    """Return the grant, with the amounts of each track added up; negative amounts count as 0.
+    """Return the grant, in which the amounts for each track are added up.
+
+    Negative amounts count as 0.
 
     The value and the count of each objective are clamped to 32 bits.
     """
@@ -106,7 +108,7 @@ def grown_tracks(
     cap: int,
     notes: list[str],
 ) -> list[Track]:
-    """Return the tracks after adding the amounts.
+    """Return the tracks with the amounts added to their progress.
 
     An amount above ``cap`` is reduced to ``cap``, and a sentence about this is added to ``notes``.
     """

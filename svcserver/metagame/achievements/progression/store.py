@@ -68,7 +68,7 @@ _CHOOSE = Upsert(HUNT_PASSES)
 
 
 def configured_paths(folder: str | None, active: str) -> Paths:
-    """Return the configured tracks under their ids; raises BadData."""
+    """Return the configured tracks as a dict from id to track; raises BadData."""
     return load(folder, active).paths
 
 
@@ -140,11 +140,12 @@ class SqlProgress:
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """Return the stored reply if this grant repeats the last track write within ``window_ms``.
+        """Return the stored reply if this grant repeats the account's last write to its tracks.
 
-        The stored time may be slightly later than ``at`` if another process has stored the grant.
+        A grant is a repeat only within ``window_ms`` of that write. If another process has stored
+        the grant, the stored time can be slightly later than ``at``.
         If it is later by more than the window, the clock was set back. Then the grant does not
-        count as a repeat. Otherwise, equal grants would have no effect until the clock has caught
+        count as a repeat; if it did, equal grants would have no effect until the clock has caught
         up with the stored time.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
@@ -153,12 +154,12 @@ class SqlProgress:
         return bytes(row.reply)
 
     def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
-        """Store this grant as the account's last track write."""
+        """Store this grant as the account's last write to its tracks."""
         row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Delete the stored last grant, because it is no longer the account's last track write."""
+        """Delete the stored grant, because another write to the account's tracks followed it."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

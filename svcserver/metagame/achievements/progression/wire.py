@@ -65,7 +65,10 @@ STUB_TRACKS = (
 
 
 def read_amount(value: Json, _: object) -> int:
-    """Return an integer from a number (truncated) or a digit string; raises Unfit."""
+    """Return the integer in a JSON number or a string of digits; raises Unfit.
+
+    Decimals are cut off.
+    """
     if type(value) is int:
         return value
     if type(value) is float and math.isfinite(value):
@@ -121,7 +124,7 @@ def amount_in_path(track_id: str, amount: str) -> int:
 
 
 def confirmation(rank: str, kind: str) -> Confirmation:
-    """Return the rank and kind from a path; raises Malformed."""
+    """Return the request to confirm the rank and kind in a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
         raise Malformed("the path must name a rank, and public or premium")
     return Confirmation(int(rank), kind)

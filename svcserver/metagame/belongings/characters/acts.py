@@ -23,8 +23,8 @@ class CharacterActs:
     """The operations that read, create and save characters.
 
     ``most_bytes`` is CHARACTER_MAX_BYTES. The methods' parameter ``size`` is the number of bytes of
-    the request body. Each save calls ``after_save`` in its transaction, with the character id and
-    the time.
+    the request body. Each save of a character calls ``after_save`` with the character's id and the
+    time, in the same transaction.
     """
 
     data: AccountData

@@ -43,12 +43,12 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return the version to give to an old document that the server makes the newest document.
+    """Return the version that an old document gets when the server makes it the newest document.
 
     Usually, this is the version after ``current``. So if a client saves at the same time, its save
     has the same version and is refused as a conflict. If ``current`` is so high that no version is
-    left after it, the function returns a version in the lower half of the range, so that clients
-    can save again: the version after the highest version stored there. ``highest`` returns the
+    left after it, clients must be able to save again. Then the function takes the highest version
+    stored in the lower half of the range, and returns the version after it. ``highest`` returns the
     highest stored version below a limit.
     """
     if current + 1 < MAX_VERSION:
@@ -70,8 +70,8 @@ def check_save(before: Head | None, account_id: AccountId, version: int) -> Head
     """Return the stored character ``before`` if a save with this version may replace it.
 
     Raises Missing if the account has no such character, and Conflict if the version is too high or
-    not higher than the stored version. Versions may have gaps. If the stored version has reached
-    MAX_VERSION, any version may replace it.
+    not higher than the stored version. Gaps between versions are allowed. If the stored version has
+    reached MAX_VERSION, any version may replace it.
     """
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")

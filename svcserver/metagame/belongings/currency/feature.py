@@ -78,7 +78,7 @@ class CurrencyActs:
         return cls(currencies, read_balance, ledger)
 
     async def balance(self, me: AccountId) -> dict[str, int]:
-        """Return the account's balance under each currency key."""
+        """Return a dict from each currency key to the account's balance."""
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
@@ -123,7 +123,7 @@ def balance_reader(catalog_ids: Iterable[str]) -> Callable[[sa.Connection, Accou
 
 
 def notes_alone(tx: sa.Connection, account_id: AccountId) -> Balance:
-    """Return the account's notes (its balance in the main currency), and no stacks.
+    """Return the account's notes (its balance in the main currency), and an empty list of stacks.
 
     This is the query for BALANCE_FROM_INVENTORY=0.
     """

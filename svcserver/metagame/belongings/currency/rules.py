@@ -15,8 +15,8 @@ class Currencies:
     """The currency keys in order, each with its fixed value.
 
     The fixed value of a currency is the balance of an account that has no stack of that currency.
-    ``spellings`` maps the catalogue id of a currency to the two keys that each currency has.
-    ``notes`` are the two keys of the main currency.
+    Each currency has two keys: ``spellings`` maps its catalogue id to these keys. ``notes`` are the
+    two keys of the main currency.
     """
 
     plain: Mapping[str, int]

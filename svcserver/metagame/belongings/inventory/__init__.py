@@ -1,1 +1,1 @@
-"""A character's inventory of stacks and single items, which only transactions change."""
+"""A character's inventory of stacks and single items; it changes only in transactions."""

@@ -50,8 +50,8 @@ class Policy:
     def grown(self, held: Size, growth: Size) -> Size:
         """Return the size after a change; raises Conflict if the inventory would exceed the limits.
 
-        An inventory that exceeds the limits already may still shrink: the limits may have been
-        lowered.
+        If an inventory exceeds the limits already, because they were lowered, it is still allowed
+        to shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -131,7 +131,7 @@ def plan(
     instances: Mapping[str, Instance],
     policy: Policy,
 ) -> InventoryPlan:
-    """Return the effect of ``deal`` on a character.
+    """Return the effect of the transaction ``deal`` on a character's inventory.
 
     ``stacks`` and ``instances`` are what the character holds; those that the transaction does not
     touch may be left out. Raises Conflict for an outdated version and, if the policy says so, for
@@ -145,7 +145,7 @@ def plan(
 
 
 def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> InventoryHolder:
-    """Return the holder; raises Forbidden unless the character belongs to the account."""
+    """Return ``holder``; raises Forbidden unless the character belongs to the account."""
     if holder is None or holder.account_id != account_id:
         raise Forbidden("not one of this account's characters")
     return holder

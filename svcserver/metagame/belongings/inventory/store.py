@@ -176,11 +176,13 @@ class SqlInventory:
         policy: rules.Policy,
         now: float,
     ) -> rules.Done:
-        """Apply ``deal`` completely, or raise an error. ``now`` is in epoch seconds.
+        """Apply the transaction ``deal`` completely, or raise an error.
 
-        If the transaction id is a repeat, the stored reply is returned and nothing changes, even if
-        ``deal`` is different. Raises Forbidden if the character does not belong to the account,
-        Conflict if the character would hold more than allowed, and the errors of ``rules.plan``.
+        If an earlier transaction had the same id, its stored reply is returned and nothing changes,
+        even if ``deal`` is different. ``now`` is in epoch seconds.
+
+        Raises Forbidden if the character does not belong to the account, Conflict if the character
+        would hold more than allowed, and the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
         holder = rules.check_owner(self.holder(character_id, transaction_id), account_id)
@@ -228,7 +230,10 @@ class SqlInventory:
     def grow(
         self, character_id: CharacterId, held: Size, growth: Size, policy: rules.Policy
     ) -> None:
-        """Update the stored size of an inventory, before all other writes; raises Conflict."""
+        """Update the stored size of an inventory; raises Conflict if it would be too large.
+
+        Call this before all other writes.
+        """
         if growth.items or growth.bytes:
             size = policy.grown(held, growth)
             row = {"character_id": character_id, "items": size.items, "bytes": size.bytes}

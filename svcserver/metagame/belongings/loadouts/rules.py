@@ -47,7 +47,7 @@ class Loadout:
 def unlocked(before: Loadout, more: str) -> Loadout:
     """Return the loadout with more character slots, at most 5.
 
-    With 5 character slots, nothing changes.
+    If there are 5 character slots already, nothing changes.
     """
     count = whole_in(more, MAX_DIGITS)
     if not count:

@@ -118,18 +118,18 @@ class SqlLoadouts:
         self.restore(loadout, orjson.dumps(held).decode(), at_ms, reason, request_id)
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
-        """Return the newest elements under their names; empty if the loadout was never saved."""
+        """Return a dict from name to newest element; it is empty if the loadout was never saved."""
         return self._read(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
-        """Return the elements of this version under their names, or None without such a version."""
+        """Return a dict from name to element for this version, or None for an unknown version."""
         text = self.saved(character_id, version)
         return None if text is None else self._read(ids_of(text))
 
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and its elements as this request saved them, or None."""
+        """Return the loadout and its elements as this request saved them, if it saved any."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
@@ -183,7 +183,7 @@ class SqlLoadouts:
 
 
 def ids_of(text: str) -> dict[str, int]:
-    """Return the elements' names and ids, parsed from the JSON of a history row."""
+    """Return a dict from element name to element id, parsed from the JSON of a history row."""
     held: dict[str, int] = orjson.loads(text)
     return held
 

@@ -37,9 +37,10 @@ class LoadoutSave:
     data: TextWithNul
 
     def element(self, name: str) -> bytes:
-        """Return the element to store, which is the unchanged text from the body; raises Malformed.
+        """Return the element to store: the text from the body; raises Malformed.
 
-        If the ``slot_index`` in a slot differs from the slot's name, the index is corrected.
+        The text is unchanged, but if the ``slot_index`` in a slot differs from the slot's name, the
+        index is corrected.
         """
         value = shallow_object(self.data)
         if name == rules.PERSISTENT or value.get("slot_index") == int(name):

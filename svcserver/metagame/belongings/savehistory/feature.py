@@ -100,7 +100,7 @@ class LoadoutRolledBack(TypedDict):
 
 
 def show(history: SaveHistory) -> History:
-    """Return the wire form of a history."""
+    """Return a history in the form in which the reply contains it."""
     return {
         "CharacterId": history.character_id,
         "UserId": history.account_id,
@@ -223,7 +223,10 @@ class SaveHistoryActs:
         return after
 
     async def _scope(self, character_id: CharacterId) -> OneAccount:
-        """Return the scope of a write to the character: its account, which never changes."""
+        """Return the scope of a write to the character: only the character's account is locked.
+
+        A character always belongs to the same account.
+        """
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
 

@@ -41,7 +41,7 @@ class Offer:
         return (catalog_id for catalog_id, _ in self.items or ())
 
     def shape(self, remaining: int) -> dict[str, Any]:
-        """Return the offer's wire form, with all 22 fields that the client requires."""
+        """Return the offer as replies contain it, with all 22 fields that the client requires."""
         items = self.items
         return {
             "id": self.sku,
@@ -85,7 +85,7 @@ class Offer:
 
 @frozen
 class Catalogue:
-    """The offers under their SKUs and under their tags; a tag may have no offers."""
+    """The offers by SKU and by tag; some tags have no offers."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]

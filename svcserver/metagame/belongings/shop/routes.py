@@ -29,7 +29,10 @@ PRICED = {"currency": Literal["platinum"]}
 
 @worded_as(CodedRefusal, bare_too=(401, 403))
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Return ``{code: '<status>', message}``, or no body for a 401 or 403 of the access control."""
+    """Return a reply with the body ``{code: '<status>', message}``.
+
+    A 401 or 403 of the access control has no body.
+    """
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)
 

@@ -57,7 +57,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free, grants something, and has only items that may be given."""
+    """Return whether the offer is free, grants something, and has only items that are allowed."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:

@@ -79,7 +79,7 @@ class SqlPurchases:
 
 
 def forget_purchases(tx: sa.Connection, now: float) -> int:
-    """Delete expired tokens that were never redeemed, and receipts older than ``RECEIPT_DAYS``."""
+    """Delete tokens that expired before use, and tokens redeemed over ``RECEIPT_DAYS`` days ago."""
     before = int((now - RECEIPT_DAYS * 86_400) * 1000)
     expired = tx.execute(_EXPIRED, {"at": int(now * 1000)}).rowcount
     return expired + tx.execute(_OLD_RECEIPTS, {"before": before}).rowcount

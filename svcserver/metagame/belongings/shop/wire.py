@@ -54,5 +54,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """Return the offer's wire form with 0 or 1 remaining purchases; each form is encoded once."""
+    """Return the offer's JSON with 0 or 1 remaining purchases; each version is encoded once."""
     return Fragment(offer.encoded[remaining])

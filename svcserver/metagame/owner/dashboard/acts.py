@@ -27,7 +27,7 @@ Saved = Callable[[Connection, CharacterId, int], bytes | None]
 
 @frozen
 class DashboardActs:
-    """The database reads that only the dashboard needs; each combines several features."""
+    """The database reads that only the dashboard needs; each combines data of several features."""
 
     ledger: Ledger
     granted: Callable[[], Collection[str]]  # default and sold entitlements
@@ -38,7 +38,7 @@ class DashboardActs:
         return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
-        """Return the guild ids and names of these chat rooms."""
+        """Return a dict from guild id to guild name for the guilds that own one of these rooms."""
         ids = [room.id for room in rooms if room.kind in GUILD_TITLES]
 
         def work(tx: Connection) -> dict[str, str]:
@@ -61,8 +61,8 @@ class DashboardActs:
     async def for_invites(self, codes: Sequence[str], make: Callable[[str], T]) -> list[T]:
         """Return ``make(code)`` for each code; raises Missing for a code that does not exist.
 
-        ``make`` runs in a database thread, so it may take some milliseconds without blocking the
-        event loop. Other reads may use the thread between the calls for two codes.
+        ``make`` runs in a database thread, so it does not block the event loop if it takes some
+        milliseconds. Between two calls of ``make``, other reads can use the thread.
         """
 
         def job(code: str, tx: Connection) -> T:

@@ -84,7 +84,10 @@ class PageFiles:
     replies: Mapping[str, Answer]
 
     def reply(self, name: str, version: str = "") -> Answer:
-        """Return a file; the browser may cache it if ``version`` is current. Raises Missing."""
+        """Return a file of the page; raises Missing.
+
+        The browser is allowed to cache the file if ``version`` is current.
+        """
         reply = self.replies.get(name)
         if reply is None:
             raise Missing("the dashboard has no such file")

@@ -1,4 +1,4 @@
-"""The lengths of the spans for which figures are stored, and how long they are kept."""
+"""The lengths of the time spans that figures cover, and the time for which figures are kept."""
 
 import math
 from enum import StrEnum
@@ -86,16 +86,16 @@ class Gathering:
         rss_mb: float | None,
         players: int,
     ) -> None:
-        """Add a sample to its minute."""
+        """Add a sample to the figures of its minute."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
             self._minutes[minute] = FigureSpan()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return the collected figures as spans to add to the stored spans, and forget them.
+        """Return the collected figures as spans to add to the stored spans; discard the figures.
 
-        The result has one span per collected minute and stored length (``KEPT_S``).
+        The result has one span for each collected minute and each length in ``KEPT_S``.
         """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [

@@ -108,7 +108,7 @@ class Maintenance:
         return listed
 
     async def machines(self) -> tuple[list[dict[str, Any]], dict[str, AgentSeen | None]]:
-        """Return the machines of the fleet, and when and what the agent of each last reported.
+        """Return the machines of the fleet, and a dict from machine id to its agent's last report.
 
         Raises Conflict if the deploy server does not answer.
         """
@@ -124,7 +124,9 @@ class Maintenance:
     async def handle(
         self, by: str, act: str, server_id: str, kind: str, reason: str = ""
     ) -> str | None:
-        """Change a game server or drain a machine; return the id of the server that then runs.
+        """Change a game server or drain a machine.
+
+        Returns the id of the game server that runs after the change, or None.
 
         Raises a Refusal if the deploy server refuses or does not answer. If the operation may have
         succeeded nevertheless, the Refusal is an Unanswered.
@@ -182,8 +184,8 @@ class Maintenance:
     async def _as_kept(self) -> Drain | None:
         """Return the mode stored in the database.
 
-        If the board has another mode, for example none after a crash, copy the stored mode to the
-        board.
+        If the board (the live state) has another mode, for example none after a crash, copy the
+        stored mode to the board.
         """
         shown = await self.current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())

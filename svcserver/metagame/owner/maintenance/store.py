@@ -35,7 +35,10 @@ class SqlMaintenance:
         return Drain(row.made_by, row.made_at / 1000, then, until, row.reason)
 
     def put(self, drain: Drain | None) -> None:
-        """Store the mode, with ``since`` rounded to milliseconds, or delete the mode for None."""
+        """Store the mode; if it is None, delete the stored mode.
+
+        The time ``since`` is rounded to milliseconds.
+        """
         if drain is None:
             _KEPT.put(self.tx, None)
             return

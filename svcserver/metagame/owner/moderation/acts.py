@@ -128,7 +128,10 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return the players, without the banned player, whose sessions may use banned networks."""
+        """Return the other players who logged in from networks to which the ban now extends.
+
+        Only log-ins whose tokens can still be valid count.
+        """
         if done.after is None or not done.after.networks:
             return []
         # a token is valid for LIFETIME_S; its log-in may have been recorded AGAIN_S earlier

@@ -153,8 +153,8 @@ def set_role(
 ) -> Account:
     """Change an account's role and return the account.
 
-    Raises Conflict if the last owner would lose that role. Raises Unauthenticated if a session
-    alone, without a key, gives a higher role.
+    Raises Conflict if the last owner would lose that role. Raises Unauthenticated if the request
+    is not ``proven`` (it has a session, but no key) and the new role is higher.
     """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")

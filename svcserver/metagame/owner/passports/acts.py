@@ -213,7 +213,10 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """Raise the account's balance in the main currency to the passport's; never lower it."""
+    """Raise the account's balance in the main currency to the balance in the passport.
+
+    If the account has more than that, nothing changes.
+    """
     if passport.notes <= account.notes:
         return
     if not terms.takes("currency"):

@@ -83,7 +83,7 @@ class SqlHosts:
     tx: sa.Connection
 
     def trust(self, key: str, name: str, at: float) -> None:
-        """Store a trusted host by its public key; ``at`` is in epoch seconds."""
+        """Store a trusted host under its public key; ``at`` is in epoch seconds."""
         self.distrust(key)
         self.tx.execute(_TRUST, {"key": key, "name": name, "trusted_at": round(at * 1000)})
 

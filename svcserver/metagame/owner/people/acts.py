@@ -59,7 +59,7 @@ class PeopleActs:
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """Return the kind of place where each online player is."""
+        """Return a dict from account id to the kind of place where this online player is."""
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 

@@ -94,7 +94,7 @@ class SqlPeople:
     tx: sa.Connection
 
     def keep_seen(self, times: Mapping[AccountId, int]) -> None:
-        """Store when these accounts were last seen (epoch seconds), except deleted accounts."""
+        """Store when each account was last seen (epoch seconds); skip deleted accounts."""
         there = sorted(SqlAccounts(self.tx).find_all(times))
         if there:
             _PUT_SEEN.put(

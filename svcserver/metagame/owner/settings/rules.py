@@ -1,4 +1,4 @@
-"""Decisions about settings: which may change at run time, and to which values."""
+"""Decisions about settings: which are live (can be changed at run time), and their valid values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIVE: Mapping[str, Attribute[Any]] = {
 
 
 def options(name: str) -> tuple[str, ...]:
-    """Return the possible values of a live setting; empty if it may be any number or text."""
+    """Return the possible values of a live setting, or () if any number or text is possible."""
     return SWITCH if isinstance(LIVE[name].default, bool) else _WORDS.get(name, ())
 
 

@@ -32,10 +32,10 @@ class SqlSettings:
         return {row.name: row.value for row in self.tx.execute(_ALL)}
 
     def put(self, name: str, value: str, by: str, at: float) -> None:
-        """Store a value; ``at`` is in epoch seconds."""
+        """Store the changed value of a setting; ``at`` is in epoch seconds."""
         row = {"name": name, "value": value, "made_by": by, "made_at": round(at * 1000)}
         _PUT.put(self.tx, [row])
 
     def drop(self, name: str) -> None:
-        """Delete the stored value, if there is one."""
+        """Delete the stored value of a setting, if there is one."""
         self.tx.execute(_DROP, {"wanted": name})

@@ -35,7 +35,7 @@ class LaunchLimits:
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Charge a launch to its party, and to those of its players who have no other launch."""
+        """Charge a launch to its party, and to its players except those who have another launch."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -69,10 +69,10 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return, for each player, the launch that blocks this match; if none does, an empty dict.
+        """Return a dict from each player to the launch that blocks this match.
 
-        The match may start if no other launch blocks its party, and if at least one of its players
-        is blocked by no other launch.
+        The dict is empty if the match may start: if no other launch blocks its party, and if at
+        least one of its players is blocked by no other launch.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}

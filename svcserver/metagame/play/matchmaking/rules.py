@@ -37,7 +37,10 @@ LEFT_S = 120.0  # seconds in which a city may still save a player who was sent e
 
 @define
 class Matchmaker:
-    """The matchmaking rules, applied to the matches of one board transaction."""
+    """The matchmaking rules, applied to the matches on the board (the live state).
+
+    An object is valid for one transaction.
+    """
 
     stored: StoredMatches
     launches: LaunchLimits
@@ -283,7 +286,7 @@ class Matchmaker:
                 self._drop(player, match)
 
     def failed(self, match: Match) -> None:
-        """Fail the match permanently, because the deploy server gave no usable reply."""
+        """Mark the match as failed for good, because the deploy server gave no usable reply."""
         match.asking_until = 0.0
         self._fail(match)
 
@@ -360,12 +363,12 @@ class Matchmaker:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove a player whose sessions have ended from every queue and match."""
+        """Remove the player from every queue and match; the player's sessions have ended."""
         self._leave(player)
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Remove players who left a party from the party's match, unless its server is ready."""
+        """Remove players from the match of the party that they left, unless its server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:

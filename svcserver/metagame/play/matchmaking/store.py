@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @frozen
 class KeptEntry:
-    """A ``MatchEntry`` as it is stored on the board."""
+    """A ``MatchEntry`` as it is stored on the board (the live state)."""
 
     candidate_id: str
     mode: str
@@ -75,7 +75,10 @@ class KeptMatch:
 def _converted(
     match: Match | KeptMatch, types: Mapping[type, Callable[[Any], Any]]
 ) -> dict[str, Any]:
-    """Return a match's fields; ``types`` maps each type of collection to its converter."""
+    """Return a match's fields as a dict; convert each collection to another type.
+
+    ``types`` maps a type of collection to the function that converts such collections.
+    """
     values = ((name, getattr(match, name)) for name in MATCH_FIELDS)
     return {
         name: types[type(value)](value) if type(value) in types else value for name, value in values
@@ -203,7 +206,7 @@ class BoardMatches:
 
 @frozen
 class LiveMatches:
-    """Access to the matches, in an open board transaction or in a new transaction.
+    """Access to the matches on the board (the live state), in an open or a new transaction.
 
     ``cooldown_s`` returns the current cooldown of ``LaunchLimits``. If a worker has not renewed its
     launch request for ``asked_s`` seconds, the request counts as abandoned.
@@ -247,7 +250,10 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
-        """Return the game server to which each of these players was sent last."""
+        """Return a dict from player to the game server to which that player was sent last.
+
+        Players who were sent to no game server, or too long ago, are left out.
+        """
         wanted = list(players)
 
         def work(matchmaker: Matchmaker) -> dict[AccountId, Sent]:
@@ -263,7 +269,7 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.players_on(server, players, match_id))
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Remove players who left a party from the party's match, in an open transaction."""
+        """Remove players from the match of the party that they left, in an open transaction."""
         with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 

@@ -41,7 +41,7 @@ class AgentPoll:
     helper_works: bool | None = None
 
     def report(self, now: float) -> AgentSeen:
-        """Return the report; ``now`` is the host's time (epoch seconds)."""
+        """Return the agent's report about its node; ``now`` is the host's time (epoch seconds)."""
         ahead = None
         if self.clock is not None:
             ahead = round(max(-MAX_CLOCK_S, min(MAX_CLOCK_S, self.clock - now)), 3)

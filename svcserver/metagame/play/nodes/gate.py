@@ -64,7 +64,10 @@ class NodeGate:
         return ""
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a request with an unsuitable credential before its body is read."""
+        """Return the refusal of a request with unsuitable credentials, before its body is read.
+
+        None means that the body may be read.
+        """
         try:
             self._check_credential(row, request)
         except Refusal as why:

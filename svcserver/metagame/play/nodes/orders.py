@@ -44,7 +44,7 @@ class NodeOrder:
 
 @frozen
 class OrdersWait:
-    """The notification that orders wait for a node."""
+    """The notification that there are orders for a node."""
 
     node: str
 

@@ -162,5 +162,5 @@ def direction(friendship: Friendship, me: AccountId) -> str:
 
 
 def other_of(friendship: Friendship, me: AccountId) -> AccountId:
-    """Return the account in the friendship that is not ``me``."""
+    """Return the account with which ``me`` has this friendship."""
     return friendship.recipient if friendship.asked_by == me else friendship.asked_by

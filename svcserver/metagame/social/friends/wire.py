@@ -43,12 +43,12 @@ class FriendsReply(TypedDict):
 
 
 def show_friends(friendships: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """Return the wire form of friendships, as seen by ``me``."""
+    """Return friendships as the reply to ``me`` shows them."""
     return [show_friend(friendship, me) for friendship in friendships]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """Return the wire form of a friendship, as seen by ``me``."""
+    """Return a friendship as the reply to ``me`` shows it."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,

@@ -65,7 +65,7 @@ def validate(
 
 @frozen
 class NewGuild:
-    """A request to found a guild, and two facts about the future leader, read from the board.
+    """A request to found a guild, and two facts about the future leader, read from the live state.
 
     ``validated`` says whether the leader has recently validated this name and nameplate.
     ``may_found`` says whether the leader has founded no other guild in the last ten minutes.
@@ -391,7 +391,7 @@ class GuildActs:
         attempt: Attempt,
         shape: Any = None,
     ) -> Awaitable[T]:
-        """Run ``work(guilds, at)`` in a transaction; ``shape`` is the shape of the result."""
+        """Run ``work(guilds, at)`` in a transaction; ``shape`` is the type of the result."""
         once = attempt.once(lambda tx: work(SqlGuilds(tx), self._at()), shape)
         return self.data.write(me, 0, once, ACROSS)
 

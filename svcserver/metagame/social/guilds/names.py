@@ -33,7 +33,7 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return the words, in lower case, that ``text`` may stand for.
+    """Return the words, in lower case, that people can read in ``text``.
 
     Digits and signs are replaced by the letters that they resemble; ``1`` is read as ``i`` and as
     ``l``, which gives two words.

@@ -351,7 +351,10 @@ class Founders:
         self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Return whether the account has validated this pair within ``VALID_S``, ignoring case."""
+        """Return whether the account has validated this name and nameplate within ``VALID_S``.
+
+        Letter case is ignored.
+        """
         wanted = (name.lower(), (plate or "").lower())
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 

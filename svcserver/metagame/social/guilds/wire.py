@@ -138,7 +138,7 @@ def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvit
 
 
 def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
-    """Return the wire form of an invite, with the guild's name."""
+    """Return an invite as replies show it, with the guild's name."""
     return {
         "id": invite.id,
         "guild_id": invite.guild_id,
@@ -148,7 +148,7 @@ def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
 
 
 def show_summary(summary: Summary) -> GuildSummary:
-    """Return the wire form of a guild in the list for the owner."""
+    """Return a guild as the list for the owner shows it."""
     return {
         "guildId": summary.id,
         "name": summary.name,

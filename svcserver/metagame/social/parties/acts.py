@@ -28,7 +28,7 @@ log = Logger()
 
 @frozen
 class PartyActs:
-    """The operations on parties; each is one transaction on the board."""
+    """The operations on parties; each is one transaction on the board (the live state)."""
 
     parties: LiveParties
     directory: Directory
@@ -110,8 +110,8 @@ class PartyActs:
     ) -> None:
         """Decline an invite to the caller, or else withdraw the caller's invite to ``recipient``.
 
-        ``texts`` are ids of the party or the sender of the invite to decline. An invite is
-        withdrawn only if there is no such invite.
+        ``texts`` are ids of the party or the sender of the invite to decline. The caller's own
+        invite is withdrawn only if there is no invite to decline.
         """
         names = [name for name in texts if name is not None]
 

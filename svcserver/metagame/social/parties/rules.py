@@ -66,7 +66,7 @@ class PartyState:
 
 
 class StoredParties(Protocol):
-    """The stored parties and invites, inside one transaction of the board."""
+    """The stored parties and invites, inside one transaction on the board (the live state)."""
 
     @property
     def now(self) -> float: ...
@@ -172,7 +172,7 @@ class Parties:
         *,
         blocked: bool = False,
     ) -> Party:
-        """Invite an existing account to the sender's party; raises if this is not allowed."""
+        """Invite an existing account to the sender's party; raises a refusal if not allowed."""
         if sender == recipient:
             raise Conflict("this is your own account")
         if blocked:

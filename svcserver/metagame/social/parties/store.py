@@ -33,7 +33,7 @@ RESULTS = results("party_results", rules.PartyState)
 
 @define
 class BoardParties:
-    """The stored parties and invites, inside one transaction of the board."""
+    """The stored parties and invites, inside one transaction on the board (the live state)."""
 
     transaction: BoardTransaction
     also_left: tuple[Left, ...]
@@ -124,7 +124,7 @@ def _no_candidate(transaction: BoardTransaction, party_id: str) -> rules.PartyCa
 
 @frozen
 class LiveParties:
-    """Access to the parties, in an open board transaction or in a new transaction.
+    """Access to the parties on the board (the live state), in an open or a new transaction.
 
     The ``also_left`` functions run in the transaction in which a player leaves a party.
     ``candidate`` returns the hunt that a party waits for or was sent to.

@@ -113,7 +113,7 @@ Names = Mapping[AccountId, str | Empty]
 
 
 def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
-    """Return the wire form of an invite, with exactly five keys."""
+    """Return an invite as replies show it, with exactly five keys."""
     return {
         "recipientPlayerId": invite.recipient,
         "sendingPlayerId": invite.sender,

@@ -196,7 +196,7 @@ class SlayerLinkActs:
         attempt: Attempt,
         shape: Any = None,
     ) -> Awaitable[T]:
-        """Run ``work(links, at)`` in a transaction; ``shape`` is the shape of the result."""
+        """Run ``work(links, at)`` in a transaction; ``shape`` is the type of the result."""
         once = attempt.once(lambda tx: work(SqlSlayerLinks(tx), self._at()), shape)
         return self.data.write(me, 0, once, ACROSS)
 

@@ -65,7 +65,7 @@ class LinkInvite:
         return self.status is InviteStatus.PENDING and at < self.expires_at
 
     def partner_of(self, me: AccountId) -> AccountId:
-        """Return the account in the invite that is not ``me``."""
+        """Return the other account of an invite that ``me`` has sent or received."""
         return self.recipient if self.sender == me else self.sender
 
 

@@ -100,7 +100,7 @@ class SqlSlayerLinks:
         return accepted and not friends.blocked_between(first, second)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the account's friends, except friends with a block in either direction."""
+        """Return the account's friends, except those who blocked the account or whom it blocked."""
         friends = SqlFriends(self.tx)
         accepted = friends.friends(me)
         return accepted - friends.blocked(me, accepted)
@@ -113,7 +113,10 @@ class SqlSlayerLinks:
         ]
 
     def taken_slots(self, accounts: Iterable[AccountId], at: int) -> dict[AccountId, set[int]]:
-        """Return, for each account, the slots taken by links or by pending invites that it sent."""
+        """Return a dict from account id to the account's slots that are taken.
+
+        A slot is taken by a link, or by a pending invite that the account sent.
+        """
         wanted = {"who": list(accounts), "at": at}
         taken: dict[AccountId, set[int]] = {}
         for statement in (_LINKED_SLOTS, _HELD_SLOTS):
@@ -174,7 +177,7 @@ class SqlSlayerLinks:
 
 
 def cancel_between(tx: sa.Connection, first: AccountId, second: AccountId) -> None:
-    """Cancel the pending invites between two accounts, after an unfriend or a block.
+    """Cancel the pending invites between two accounts, after one unfriended or blocked the other.
 
     Running links do not end.
     """

@@ -20,12 +20,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot; null and an empty string become None, an invalid value NO_SLOT."""
+    """Return the slot: None for null or an empty string, and NO_SLOT for an invalid value."""
     return None if sent in (None, "") else _slot_of(sent) or rules.NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id; null and an empty string become None, any other type NOBODY."""
+    """Return the account id: None for null or an empty string, and NOBODY for any other type."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else rules.NOBODY
@@ -155,7 +155,7 @@ class AvailabilityReply(TypedDict):
 
 
 def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
-    """Return the wire form of an invite, as seen by ``me``."""
+    """Return an invite as the reply to ``me`` shows it."""
     is_mine = invite.sender == me
     return {
         "account_id": invite.recipient if is_mine else invite.sender,
@@ -168,7 +168,7 @@ def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: rules.Link) -> SlayerLink:
-    """Return the wire form of a link, as seen by the player on this side."""
+    """Return a link as the reply to the player on this side shows it."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
@@ -180,19 +180,19 @@ def show_link(link: rules.Link) -> SlayerLink:
 
 
 def show_invites(invites: Iterable[rules.LinkInvite], me: AccountId) -> list[SlayerInvite]:
-    """Return the wire form of invites, as seen by ``me``."""
+    """Return invites as the reply to ``me`` shows them."""
     return [show_invite(invite, me) for invite in invites]
 
 
 def show_links(links: Iterable[rules.Link]) -> list[SlayerLink]:
-    """Return the wire form of one player's links."""
+    """Return one player's links as the reply to this player shows them."""
     return [show_link(link) for link in links]
 
 
 def show_status(
     invites: Iterable[rules.LinkInvite], links: Iterable[rules.Link], me: AccountId
 ) -> SlayerStatus:
-    """Return the wire form of invites and links in one reply."""
+    """Return the reply to ``me`` that shows invites and links."""
     return {"invites": show_invites(invites, me), "links": show_links(links), "config": CONFIG}
 
 
