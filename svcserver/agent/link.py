@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 from twisted.internet.error import ConnectionRefusedError as Refused
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -24,6 +24,8 @@ BASE = "https://host"  # the endpoint decides where to connect
 POLL_S = 15.0  # the host holds a poll for five seconds
 AGAIN_S = 1.0
 CARRY_OUT_S = 5.0  # for the orders of one reply; a slow helper must not delay the next poll
+APPLIED_S = 2.0  # as long as a player waits for an order
+APPLY_LOOK_S = 0.05  # between two looks at a helper that has to change the firewall
 LOOK_S = 10.0  # between two looks at the helper
 REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
 KEPT_S = 12 * 3600.0  # since the host's last order for an address
@@ -31,11 +33,19 @@ MOST_KEPT = 4_096
 MAX_REPLY = 1024 * 1024  # bytes
 
 
+@frozen
+class HelperState:
+    """The addresses that are open, and whether the firewall rule has all of them."""
+
+    addresses: list[str]
+    is_applied: bool
+
+
 @define
 class HelperClient:
     """The client for the allowlist helper beside the agent; ``http`` is a treq client.
 
-    ``works`` says whether the helper answered the last ``opened`` and could change the firewall.
+    ``works`` says whether the helper answered the last ``look`` and has changed the firewall.
     """
 
     http: Any
@@ -56,8 +66,8 @@ class HelperClient:
             return False
         return True
 
-    async def opened(self) -> list[str] | None:
-        """Return the addresses that are open, or None if the helper does not answer."""
+    async def look(self) -> HelperState | None:
+        """Return the state of the helper, or None if it does not answer."""
         head = {"x-allowlist-secret": self.secret.reveal()}
         try:
             reply = await self.http.get(f"{self.url}/status", headers=head).addTimeout(
@@ -66,13 +76,24 @@ class HelperClient:
             content = await reply.content().addTimeout(allowlist_client.TIMEOUT_S, self.clock)
             status = json.parse(content)
             addresses = [str(entry["ip"]) for entry in status["entries"]]
-            self.works = (status.get("lastApply") or {}).get("ok", True) is True
+            is_changed = (status["lastApply"] or {}).get("ok") is True
+            state = HelperState(addresses, is_changed and status["pending"] is False)
+            self.works = is_changed and status["dryRun"] is False
         except Exception as error:  # refused, cut off, timed out, or no usable answer
             if self.works is not False:
                 log.warn("the allowlist helper failed: {why}", why=repr(error))
             self.works = False
             return None
-        return addresses
+        return state
+
+    async def has_applied(self, until: float) -> bool:
+        """Return whether the firewall has all orders; wait for this until the given time."""
+        while self.clock.seconds() < until:
+            state = await self.look()
+            if state is not None and state.is_applied:
+                return True
+            await deferLater(self.clock, APPLY_LOOK_S)
+        return False
 
 
 @define(eq=False)
@@ -118,18 +139,16 @@ class HostLink:
                     )
                 await deferLater(self.clock, AGAIN_S)
             else:
-                deadline = self.clock.seconds() + CARRY_OUT_S
-                for order in orders:
-                    await self._carry_out(order, deadline)
+                await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
         """Check the helper; read the addresses that the agent opened before its restart."""
         if self.helper is None:
             return
-        addresses = await self.helper.opened()
-        if addresses is not None and not self._is_read:
+        state = await self.helper.look()
+        if state is not None and not self._is_read:
             self._is_read, now = True, self.clock.seconds()
-            for address in addresses[-MOST_KEPT:]:
+            for address in state.addresses[-MOST_KEPT:]:
                 self._open.setdefault(address, now)
 
     async def _poll(self) -> list[Any]:
@@ -172,12 +191,22 @@ class HostLink:
         reply.deliverBody(content)
         return int(reply.code), await content.done.addTimeout(POLL_S, self.clock)
 
-    async def _carry_out(self, order: Any, deadline: float) -> None:
-        match order:
-            case {"id": str(order_id), "act": "allow" | "withdraw" as act, "address": str(address)}:
-                pass
-            case _:
-                return
+    async def _carry_out_all(self, orders: list[Any]) -> None:
+        """Carry out orders; acknowledge them only if the firewall has them in time."""
+        now, sent = self.clock.seconds(), []
+        for order in orders:
+            match order:
+                case {
+                    "id": str(order_id),
+                    "act": "allow" | "withdraw" as act,
+                    "address": str(address),
+                }:
+                    if await self._carry_out(act, address, now + CARRY_OUT_S):
+                        sent.append(order_id)
+        if sent and self.helper is not None and await self.helper.has_applied(now + APPLIED_S):
+            self._done += sent
+
+    async def _carry_out(self, act: str, address: str, deadline: float) -> bool:
         if act == "withdraw":
             self._is_read = True  # a later reading could bring the address back
             for known in [known for known in self._open if network_of(known) == address]:
@@ -188,9 +217,8 @@ class HostLink:
             while len(self._open) > MOST_KEPT:
                 del self._open[next(iter(self._open))]
         if self.helper is None or self.clock.seconds() >= deadline:
-            return
-        if await self.helper.send(act, address):
-            self._done.append(order_id)
+            return False
+        return await self.helper.send(act, address)
 
     async def refresh(self) -> None:
         """Report the open addresses to the helper again, which would otherwise close them."""

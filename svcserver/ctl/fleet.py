@@ -346,17 +346,20 @@ def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
 def helper_settings(host: Host) -> dict[str, str]:
     """Return the settings of the machines' allowlist helpers; none if they need no helper.
 
-    They have a helper if the host's own helper changes the firewall.
+    They have a helper if the host's own helper changes the firewall. Their helpers change it more
+    often, because players wait for them.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
     settings = host.settings("allowlist", AllowlistSettings)
     if settings.dry_run or settings.backend == "none":
         return {}
+    interval = "ALLOWLIST_MIN_INTERVAL_MS"
     return {
         "ALLOWLIST_DRY_RUN": "0",
         "ALLOWLIST_PORTS": str(settings.ports),
         "ALLOWLIST_TTL_SECONDS": str(settings.ttl_s),
+        interval: host.variables("allowlist").get(interval) or "100",
         "ALLOWLIST_MAX_ENTRIES": str(settings.max_entries),
         "ALLOWLIST_ALLOW_PRIVATE": str(int(settings.allow_private)),
         "ALLOWLIST_AUDIT_LOG": f"{HELPER_FOLDER}/audit.log",

@@ -19,6 +19,8 @@ from svcserver.agent.checks import EVERY_S, NodeChecks
 from svcserver.agent.containers import STOP_S, Containers
 from svcserver.agent.link import (
     AGAIN_S,
+    APPLIED_S,
+    APPLY_LOOK_S,
     CARRY_OUT_S,
     KEPT_S,
     MAX_REPLY,
@@ -83,13 +85,24 @@ class FirewallHelper:
     is_slow: bool = False
     waiting: list[Deferred[Any]] = field(factory=list)
     addresses: list[str] = field(factory=list)
-    last: Any = None  # its last change of the firewall
+    last: Any = field(factory=lambda: {"ok": True})  # its last change of the firewall
+    pending: bool = False  # a change of the firewall
+    dry_run: bool = False
 
     def get(self, url: str, headers: Any) -> Deferred[Any]:
         if self.is_unreadable:
             return fail(ConnectionRefusedError())
         entries = [{"ip": address} for address in self.addresses]
-        return succeed(Reply({"entries": entries, "lastApply": self.last}))
+        return succeed(
+            Reply(
+                {
+                    "entries": entries,
+                    "lastApply": self.last,
+                    "pending": self.pending,
+                    "dryRun": self.dry_run,
+                }
+            )
+        )
 
     def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
         if self.is_down:
@@ -130,6 +143,21 @@ class LinkTests(SynchronousTestCase):
         self.answer(ALLOW)
         self.assertEqual(self.wire.sent[-1][1]["done"], [])
 
+    def test_orders_are_acknowledged_when_the_firewall_has_them(self) -> None:
+        self.firewall.pending = True
+        self.answer(ALLOW, {**ALLOW, "id": "3", "address": "203.0.113.10"})
+        self.clock.advance(APPLY_LOOK_S)
+        self.assertEqual((len(self.firewall.orders), len(self.wire.sent)), (2, 1))
+        self.firewall.pending = False
+        self.clock.advance(APPLY_LOOK_S)
+        self.assertEqual(self.wire.sent[-1][1]["done"], ["1", "3"])
+
+    def test_order_that_the_firewall_refuses_is_not_acknowledged(self) -> None:
+        self.firewall.pending, self.firewall.last = True, {"ok": False}
+        self.answer(ALLOW)
+        self.clock.pump([APPLY_LOOK_S] * (int(APPLIED_S / APPLY_LOOK_S) + 1))
+        self.assertEqual((len(self.wire.sent), self.wire.sent[-1][1]["done"]), (2, []))
+
     def test_an_acknowledgement_is_repeated_until_it_arrives(self) -> None:
         self.answer(ALLOW)
         self.wire.answer({}, 503)
@@ -169,6 +197,10 @@ class LinkTests(SynchronousTestCase):
         self.assertIs(reported(), False)
         self.firewall.last = {"ok": True}
         self.assertIs(reported(), True)
+        self.firewall.last = None  # its first change has not ended
+        self.assertIs(reported(), False)
+        self.firewall.last, self.firewall.dry_run = {"ok": True}, True
+        self.assertIs(reported(), False)
         self.firewall.is_unreadable = True
         self.assertIs(reported(), False)
 

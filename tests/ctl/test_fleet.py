@@ -245,6 +245,11 @@ class InstallTests(HostCase):
             self.assertIn(expected, words)
         self.assertEqual(words.count("--cap-add"), 1)
 
+    def test_helper_opens_ports_soon(self) -> None:
+        self.assertEqual(self.expected()["ALLOWLIST_MIN_INTERVAL_MS"], "100")
+        change(self.folder / "allowlist.env", {"ALLOWLIST_MIN_INTERVAL_MS": "200"})
+        self.assertEqual(self.expected()["ALLOWLIST_MIN_INTERVAL_MS"], "200")
+
     def test_agent_and_helper_share_a_secret_that_is_not_shown(self) -> None:
         self.invite()
         name, _, secret = self.secrets["svc-allowlist-other1"].strip().partition("=")
@@ -271,14 +276,14 @@ class InstallTests(HostCase):
         self.machine = second()
         self.services = {
             "svc-agent-other1": ["LOG_LEVEL=debug"],
-            "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2", "ALLOWLIST_MIN_INTERVAL_MS=50"],
+            "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2", "LOG_LEVEL=debug"],
         }
         self.assertIn("has this host's allowlist settings now", self.invite().out)
         removed = [words for words in self.commands if words.startswith("service rm")]
         self.assertEqual(removed, [f"service rm {name}" for name in self.services])
         self.assertIn("LOG_LEVEL=debug", self.created["svc-agent-other1"])
         helper = self.created["svc-allowlist-other1"]
-        self.assertIn("ALLOWLIST_MIN_INTERVAL_MS=50", helper)
+        self.assertIn("LOG_LEVEL=debug", helper)
         self.assertNotIn("ALLOWLIST_PORTS=1-2", helper)
 
     def test_machine_with_the_settings_of_the_host_is_left_alone(self) -> None:

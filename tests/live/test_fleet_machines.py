@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import orjson
@@ -22,24 +21,25 @@ from tests.support.processes import Service, bearer, eventually, free_port, regi
 
 pytestmark = pytest.mark.live
 
-ANNOUNCED, STRANGER = "203.0.113.7", "203.0.113.8"  # addresses of PCs
+ANNOUNCED, STRANGER, FRIEND = "203.0.113.7", "203.0.113.8", "203.0.113.9"  # addresses of PCs
 PORT = 8770  # a game port that is free
 TABLE = "svc_gameports"
 
 
-def join(metagame: Service, player: dict[str, str], address_of_pc: str = "") -> str:
-    """Send a player to a new game server; return the address of its machine."""
-    status, body = metagame.ask("POST", "/candidate/join", TUTORIAL, bearer(player))
-    assert status == 200, body
+def sent_to(metagame: Service, player: dict[str, str], address_of_pc: str = "") -> str:
+    """Return the address of the machine to which a player is sent, or an empty string."""
     headers = bearer(player)
     if address_of_pc:
         headers |= {"X-Forwarded-For": address_of_pc, "X-Svc-Gateway": GATEWAY}
+    reply = orjson.loads(metagame.ask("GET", "/candidate/status", None, headers)[1])
+    return str(reply["serverInfo"]["host"]) if reply["status"] == "IN_PROGRESS" else ""
 
-    def address() -> Any:
-        reply = orjson.loads(metagame.ask("GET", "/candidate/status", None, headers)[1])
-        return reply["status"] == "IN_PROGRESS" and reply["serverInfo"]["host"]
 
-    return str(eventually(address, pause_s=0.5))
+def join(metagame: Service, player: dict[str, str]) -> str:
+    """Send a player to a new game server; return the address of its machine."""
+    status, body = metagame.ask("POST", "/candidate/join", TUTORIAL, bearer(player))
+    assert status == 200, body
+    return str(eventually(lambda: sent_to(metagame, player), pause_s=0.5))
 
 
 def containers(machine: SwarmMachine) -> list[str]:
@@ -86,11 +86,12 @@ def within(machine: SwarmMachine | str) -> list[str]:
 
 
 def add_players_network(machine: SwarmMachine) -> None:
-    """Give the machine its public address, and its network the addresses of two players' PCs."""
+    """Give the machine its public address, and its network the addresses of players' PCs."""
     for space, address, device in (
         (machine.namespace, "203.0.113.1", "eth0"),
         (WIRE, ANNOUNCED, "wire"),
         (WIRE, STRANGER, "wire"),
+        (WIRE, FRIEND, "wire"),
     ):
         words = ["ip", "-n", space, "address", "add", f"{address}/24", "dev", device]
         subprocess.run(words, check=True, timeout=20)
@@ -173,9 +174,14 @@ def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
             ctl("invite", "--no-wait", "--agent-image", IMAGE)
             eventually(lambda: TABLE in ruleset(within(second)), pause_s=0.5)
             assert not is_open(second, ANNOUNCED)
-            ann = register(host.metagame, "Ann_1")
-            assert join(host.metagame, ann, ANNOUNCED) == second.address
-            eventually(lambda: is_open(second, ANNOUNCED), pause_s=0.5)
+            ann, bob = (register(host.metagame, name) for name in ("Ann_1", "Bob_1"))
+            for player in (ann, bob):
+                assert join(host.metagame, player) == second.address
+            for player, address in ((ann, ANNOUNCED), (bob, FRIEND)):
+                assert sent_to(host.metagame, player, address) == second.address
+                assert address in ruleset(within(second))
+            assert is_open(second, ANNOUNCED)
+            assert is_open(second, FRIEND)
             assert not is_open(second, STRANGER)
 
             # its secret is nowhere else
@@ -195,7 +201,7 @@ def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
 
             # the host's settings change
             name = f"svc-allowlist-{second.node}"
-            added = "ALLOWLIST_MIN_INTERVAL_MS=50"
+            added = "LOG_LEVEL=debug"
             first.docker("service", "update", "--detach", "--env-add", added, name)
             change(folder / "allowlist.env", {"ALLOWLIST_PORTS": f"{PORT - 1}-8777"})
             ctl("invite", "--no-wait", "--agent-image", IMAGE)
