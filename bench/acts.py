@@ -147,7 +147,7 @@ class Worker:
 
 @contextmanager
 def workers(url: str, count: int) -> Iterator[list[Worker]]:
-    """Start ``count`` workers, and wait until the engine has all their accounts."""
+    """Start ``count`` workers, and wait until each has registered its accounts on the engine."""
     made: list[Worker] = []
     try:
         for number in range(count):

@@ -1,7 +1,7 @@
-"""The baseline of the chat: autobahn that checks each login's RS256 token, but no chat rule.
+"""The baseline of the chat: an autobahn server that verifies tokens but has no chat rules.
 
-The server sends the same stanzas as our chat, but parses the client's stanzas with regular
-expressions.
+The token of each login is signed with RS256. The server sends the same stanzas as our chat, but
+parses the client's stanzas with regular expressions.
 """
 
 import base64
@@ -36,7 +36,10 @@ _BODY = re.compile(r"<body>.*</body>")
 
 
 class BareChat(WebSocketServerProtocol):
-    """A connection; in a room, ``seat`` is the room's address with the client's nickname."""
+    """A connection.
+
+    While the client is in a room, ``seat`` is its address there, which ends with its nickname.
+    """
 
     account = jid = ""
     here: str = ""  # the room in which the client is

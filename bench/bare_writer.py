@@ -145,7 +145,10 @@ def save(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> N
 
 
 def loot(connection: sqlite3.Connection, player: str, body: dict[str, Any]) -> None:
-    """Store three stacks, and the transaction's id, by which a repeat would be recognised."""
+    """Store three stacks and the transaction's id.
+
+    The id would allow the server to recognise a repeated transaction.
+    """
     connection.executemany(
         "INSERT INTO stacks VALUES (?, ?, 1) "
         "ON CONFLICT (owner, item) DO UPDATE SET quantity = quantity + 1",

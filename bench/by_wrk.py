@@ -1,7 +1,8 @@
-"""Heartbeats, and twisted.web as a baseline, under wrk, which is a load generator in C.
+"""Measures heartbeats, and twisted.web as their baseline, with the load generator wrk.
 
-Both servers reply faster than a load generator in Python can send. With a saturated generator, a
-server idles and wakes up for every single request, so the ratio would mostly measure wake-ups.
+wrk is written in C. Both servers reply faster than a load generator in Python can send. With a
+saturated generator, a server idles and wakes up for every single request, so the ratio would mostly
+measure wake-ups.
 """
 
 import random

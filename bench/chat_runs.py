@@ -109,7 +109,7 @@ async def _within(seconds: float, awaited: Awaitable[object]) -> None:
 
 
 async def logins(server: Server, first: int, count: int) -> LoginRun:
-    """Measure logins: connection, token, session, and joining a room of ten.
+    """Measure logins; each includes the connection, token and session, and joining a room of ten.
 
     ``first`` is the number of the first account. Each measurement needs accounts that have not
     logged in before, because our chat caches tokens.
@@ -210,7 +210,10 @@ async def idle(server: Server) -> float:
 
 
 async def stalled(server: Server) -> tuple[bool, float]:
-    """Return whether a client that stops reading is cut off, and the MiB that the server grew."""
+    """Return whether the server cuts off a client that stops reading.
+
+    Also return by how many MiB the server's memory grew.
+    """
     talkers = await arrivals(server, 0, TALKERS, lambda _: ROOM)
     cut = asyncio.Event()
     reader = Chatter(server.place, server.logins[TALKERS], TALKERS)

@@ -121,7 +121,10 @@ def arrive(connection: HTTPConnection, count: int) -> list[Player]:
 
 
 def check(connection: HTTPConnection, key: str, online: int, hunts: int) -> str:
-    """Exit unless at least this many players are online and hunts run; return a hunt's id."""
+    """Exit if fewer than ``online`` players are online or fewer than ``hunts`` hunts run.
+
+    Otherwise return the id of a hunt.
+    """
     connection.request("GET", "/svc/api/ServerStatus", headers={"X-SVC-User-API-Key": key})
     status = json.loads(connection.getresponse().read())
     running = [entry["id"] for entry in status["instances"] if entry["kind"] == "hunt"]

@@ -39,7 +39,10 @@ def label(code: Code) -> str:
 
 
 def shares(seconds: dict[Code, float], most: int = SHOWN) -> dict[str, float]:
-    """Return the functions that used most time themselves, each with its share of the total."""
+    """Return the functions with the most CPU time, and each function's share of the total.
+
+    The time of a function does not include the functions that it calls.
+    """
     by_label: dict[str, float] = {}
     for code, own in seconds.items():
         if WAITS not in code[2]:

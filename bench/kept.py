@@ -119,7 +119,7 @@ def finish(path: Path | None, rows: list[Measurement]) -> int:
 
 
 def write(path: Path, results: Part | KeptRun) -> None:
-    """Write results into a file, with one line for each member of a part."""
+    """Write results into a file; every named member of a list begins a new line."""
     text = orjson.dumps(CONVERTER.unstructure(results), option=orjson.OPT_APPEND_NEWLINE)
     path.write_bytes(text.replace(b'},{"name"', b'},\n{"name"'))
 

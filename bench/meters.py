@@ -107,7 +107,7 @@ def _parsed(output: str, cpu: float) -> WrkRun:
 
 
 def half_load(pid: int, url: str, full: float, seconds: float, folder: Path) -> WrkRun:
-    """Send requests at random moments, about half as often as ``full`` (requests per second)."""
+    """Send requests at random moments, about ``full`` / 2 requests per second."""
     connections = 20  # the TLS handshakes at the start are load, too
     script = folder / "pause.lua"
     script.write_text(PAUSE.format(most=max(1, round(2000 * connections / (full / 2)))))

@@ -62,7 +62,10 @@ def populate(file: Path, accounts: int, items: int = 0) -> None:
 
 
 def _log(engine: Engine, accounts: int, items: int) -> None:
-    """Fill the item log with the transactions of its last days; the indexes are built last."""
+    """Fill the item log with the transactions of the last ``LOG_DAYS`` days.
+
+    The indexes of the log are built last.
+    """
     span_ms = (LOG_DAYS - 1) * 86_400_000
     fixed = {
         "accounts": accounts,
@@ -142,7 +145,7 @@ def _stacks(numbers: range) -> Iterator[dict[str, object]]:
 
 
 def _size(n: int) -> dict[str, object]:
-    """Return the counts that the rules store to limit a character's items."""
+    """Return the number and size of a character's items, by which the game limits the items."""
     size = Size()
     for item in range(STACKS):
         size += Size(1, stack_bytes(f"ITEM_{item:03d}", None))

@@ -33,7 +33,10 @@ RERUN = "svc_metagame_rerun_transactions_total"
 
 @define
 class Engine:
-    """PostgreSQL's CPU time and retried transactions per request, by scenario, for each round."""
+    """PostgreSQL's CPU time per request, and the retried transactions per request.
+
+    There is a list for each scenario, with a figure for each round.
+    """
 
     instance: Instance
     metrics_port: int

@@ -144,7 +144,7 @@ async def crowd(cast: Sequence[Player], pid: int, seconds: float) -> Run:
 
 
 async def storm(cast: Sequence[Player], online: Sequence[Player], pid: int) -> Run:
-    """Let all players of ``cast`` log in at once, and measure the heartbeats of ``online``.
+    """Let the players of ``cast`` log in, and meanwhile measure the heartbeats of ``online``.
 
     A login is sent every ``ARRIVE_S``, faster than the server can sign. The result's rate is the
     rate of the logins.

@@ -142,7 +142,10 @@ def in_memory(table: Table, seconds: float) -> None:
 
 
 def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
-    """Measure the same requests sent to one engine by concurrent workers on all cores."""
+    """Measure heartbeats and polls of all accounts, in memory and on a live-state engine.
+
+    The engine gets the requests of several workers, which run concurrently on all cores.
+    """
     in_memory(table, arguments.seconds)
     cores = len(CORES)
     count = max(2, cores - 1)  # the engine has its own core if there are enough
@@ -169,7 +172,7 @@ def accounts(table: Table, _: Path, arguments: argparse.Namespace) -> None:
 def driven(
     table: Table, driving: int, rounds: list[tuple[list[Stretch], float]], cores: int
 ) -> None:
-    """Add the rows about the requests that ``driving`` workers sent to the engine."""
+    """Add the rows about the rounds in which ``driving`` workers sent requests to the engine."""
     rate = statistics.median(sum(run.per_second for run in runs) for runs, _ in rounds)
     us = statistics.median(run.us for runs, _ in rounds for run in runs)
     engine_us = statistics.median(
@@ -193,7 +196,7 @@ def driven(
 
 
 def requests(table: Table, folder: Path, arguments: argparse.Namespace) -> None:
-    """Compare the requests of two workers with the requests of one worker."""
+    """Compare the cost of a request with two workers to the cost with one."""
     with workers(folder, 2) as some:
         single, two = [], []
         for number in range(arguments.rounds):

@@ -38,7 +38,7 @@ def commit() -> str:
 
 
 def line(result: Result, real_s: float, running: str) -> str:
-    """Return the line about a run that is added to the results file."""
+    """Return the line about a run, as it is added to the results file."""
     seed, wrong = result.scenario.seed, result.violations
     cells = [f"{seed}", f"{len(wrong)}", f"{result.cpu_s:.2f}", f"{real_s:.2f}"]
     cells += [f"{result.scenario.seconds / real_s:.0f}", result.hash[:16], running]

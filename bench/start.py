@@ -2,7 +2,7 @@
 
     python -m bench.start [--rounds 3] [--parts version,metagame,evening,memory]
 
-Each part and its baseline are measured in every round. The lowest figure of all rounds is used:
+Each part and its baseline are measured in every round, and the lowest figure counts. The parts are:
 
 * ``svcctl --version``, in CPU seconds. The baseline is a bare Python interpreter.
 * ``twistd svc-metagame`` on a host that `svcctl init` created, until it listens, in CPU seconds.
@@ -14,8 +14,8 @@ Each part and its baseline are measured in every round. The lowest figure of all
 * The resident memory of such a metagame after twenty requests and two idle seconds, in megabytes.
   The baseline is an interpreter that has imported only a metagame's third-party libraries.
 
-Prints a table. Each part has two limits: one for the figure itself, which a slow machine may miss,
-and one for the ratio to the baseline, which a fast machine may miss. The exit status is 1 if a part
+Prints a table. Each part has two limits: one for the figure itself, which a slow machine can miss,
+and one for the ratio to the baseline, which a fast machine can miss. The exit status is 1 if a part
 misses both.
 """
 
@@ -119,7 +119,7 @@ def metagame(folder: Path) -> Iterator[tuple[int, int]]:
 
 
 def start(folder: Path) -> float:
-    """Return the CPU seconds of a metagame until it listens, with its database created."""
+    """Return the CPU seconds that a metagame with an existing database needs until it listens."""
     with metagame(folder) as (_, pid):
         return cpu_s(pid)
 

@@ -130,8 +130,8 @@ class FloorTable:
     ) -> None:
         """Add a figure with its ratio to a yardstick.
 
-        If ``floor`` is not 0, the ratio must be at least ``floor``, or with ``less`` at most
-        ``floor``.
+        The ratio must be at least ``floor`` or, if ``less`` is true, at most ``floor``. If
+        ``floor`` is 0, every ratio is good.
         """
         limit = f"at {'most' if less else 'least'} {floor:.3g}" if floor else ""
         good = not floor or (ratio <= floor if less else ratio >= floor)

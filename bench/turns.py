@@ -46,8 +46,8 @@ class Turn:
     def own_ms(self) -> float:
         """Return the milliseconds that the turn would have taken with a free core.
 
-        The time for which other threads waited for a core is subtracted as well, because a thread
-        without a core may hold the interpreter lock, for which the turn then waits.
+        The time for which other threads waited for a core is also subtracted. Such a thread can
+        hold the interpreter lock, and then the turn waits for this thread.
         """
         return max(self.cpu_ms, self.ms - self.no_core_ms - max(0.0, self.threads_ms))
 
@@ -161,7 +161,10 @@ class TurnMeter:
 
 
 def install() -> None:
-    """Measure this process if it is a metagame; the copied environment calls this at each start."""
+    """Measure this process if it is a metagame.
+
+    The copied environment calls this function at the start of every Python process.
+    """
     if PLUGIN in sys.orig_argv and (file := Path(sys.prefix, "turns-file")).is_file():
         # the load runs on the other core: see ``bench.evening``
         os.sched_setaffinity(0, {SERVER_CORE})
@@ -192,7 +195,10 @@ def watching(folder: Path, file: Path) -> Path:
 
 
 def longest(file: Path, since: float = 0.0, count: int = 15) -> list[Turn]:
-    """Return the ``count`` turns with the highest ``own_ms`` that ended after ``since``."""
+    """Return the ``count`` turns with the highest ``own_ms``.
+
+    Only turns that ended after ``since`` are considered.
+    """
     lines = file.read_text().splitlines() if file.exists() else []
     turns = [turn for turn in (Turn(**json.loads(line)) for line in lines) if turn.at > since]
     return sorted(turns, key=lambda turn: turn.own_ms, reverse=True)[:count]

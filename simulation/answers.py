@@ -47,7 +47,8 @@ def may_refuse(method: str, path: str, status: int) -> bool:
 class Answers:
     """Checks the replies to requests that were sent while no fault was active.
 
-    Each such request must get a reply in time, and only errors that ``may_refuse`` allows.
+    Each such request must get a reply in time. If the reply is an error, ``may_refuse`` must allow
+    it.
     """
 
     wrong: Violations
@@ -55,7 +56,10 @@ class Answers:
     _of: dict[str, float] = field(factory=dict, init=False)  # the same for the line of one player
 
     def trouble(self, until: float, who: str = "", settles_s: float = SETTLES_S) -> None:
-        """Record a fault until the time ``until``; with ``who``, it affects only this player."""
+        """Record that a fault lasts until the time ``until``.
+
+        If ``who`` is given, the fault affects only this player.
+        """
         over = until + settles_s
         if who:
             self._of[person(who)] = max(self._of.get(person(who), -inf), over)
@@ -63,7 +67,11 @@ class Answers:
             self.troubled_until = max(self.troubled_until, over)
 
     def untroubled(self, since: float, who: str = "") -> bool:
-        """Return whether no fault that this player could notice has been active since ``since``."""
+        """Return whether this player has been free of faults since ``since``.
+
+        Only faults that the player can notice count. A fault that began earlier but lasted beyond
+        ``since`` counts as well.
+        """
         return since > self.troubled_until and since > self._of.get(person(who), -inf)
 
     def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
@@ -85,5 +93,9 @@ class Answers:
 
 
 def person(who: str) -> str:
-    """Return the player's name, given the name of a chat session or an earlier name."""
+    """Return the part of a player's name that never changes.
+
+    ``who`` is the name of the player or of a chat session. The suffix of the player's name changes
+    when a registration is tried again.
+    """
     return who.partition("/")[0].partition("__")[0]

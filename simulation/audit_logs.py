@@ -1,8 +1,8 @@
 """Compares the sums of the logs with the data at the end of a run.
 
-``item_log`` explains every stack and instanced item; ``progression_events`` explains every track
-and hunt pass. Every row has an existing owner, and the tables that the players do not use are
-empty.
+The rows of ``item_log`` must account for every stack and instanced item, and the rows of
+``progression_events`` for every track and hunt pass. Every row must have an existing owner. The
+tables that the players do not use must be empty.
 """
 
 import json
@@ -56,8 +56,8 @@ UNREAD = {
 def owned() -> Iterator[tuple[str, str, str]]:
     """Yield each table whose rows belong to accounts or characters.
 
-    The result is the table's name, the name of its column with the owner's id, and the table of the
-    owners.
+    Each item consists of three names: the table, the table's column with the owner's id, and the
+    table that contains the owners.
     """
     for name, table in METADATA.tables.items():
         yield from ((name, column, "accounts") for column in account_columns(table))
@@ -84,7 +84,10 @@ class LogsAudit:
         self.history.wrong.add(rule, what)
 
     def _items(self) -> None:
-        """Check that the logged changes add up to the held items, each transaction logged once."""
+        """Check that the logged changes add up to the held items.
+
+        Also check that each acknowledged transaction is logged exactly once.
+        """
         sums: dict[str, Counter[str]] = defaultdict(Counter)
         things: dict[str, dict[str, None]] = defaultdict(dict)
         done: dict[str, Counter[str]] = defaultdict(Counter)

@@ -83,7 +83,10 @@ class Deal:
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
 
     def call(self, me: SimPlayer, lists: Mapping[str, Any]) -> requests.Call:
-        """Return the HTTP request of the transaction; ``lists`` are its instanced items."""
+        """Return the HTTP request of the transaction.
+
+        ``lists`` contains the lists of instanced items to add, remove or save.
+        """
         added, spent = [requests.stack(self.marker, 1)], list[dict[str, Any]]()
         (added if self.amount > 0 else spent).append(requests.stack(CURRENCY, abs(self.amount)))
         empty = ("addInstancedItems", "removeInstancedItems", "saveInstancedItems")
@@ -162,7 +165,7 @@ async def look(me: SimPlayer, dice: random.Random) -> None:
 
 
 async def inventory(me: SimPlayer) -> dict[str, int] | None:
-    """Read, check and return the stacks; None while a transaction is pending."""
+    """Read, check and return the stacks; return None while a transaction is pending."""
     if not me.character or me.under_way:
         return None
     before, character = me.transactions, me.character

@@ -167,10 +167,10 @@ class World:
         heapq.heappush(self._queue, (timer.at, self._number, timer))
 
     def bury(self) -> None:
-        """Release the objects of dead processes; this runs the processes' coroutines to the end.
+        """Release the objects of dead processes; Python then closes these processes' coroutines.
 
-        These coroutines get separate random numbers and cannot queue timers, so they do not affect
-        the run. Their log is ignored.
+        The clean-up code in the coroutines gets separate random numbers and cannot queue timers, so
+        it does not affect the run. Its log is ignored.
         """
         weather, self.weather = self.weather, random.Random(0)  # noqa: S311
         self.burying = True

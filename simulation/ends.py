@@ -122,7 +122,10 @@ class End:
             self.lost(ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
-        """Register a producer for back-pressure; a pull producer is called until it unregisters."""
+        """Register a producer for back-pressure.
+
+        A pull producer is asked for data again and again until it is unregistered.
+        """
         self._producer = producer
         self._pulls = not streaming
         if self.gone:

@@ -56,7 +56,7 @@ class Breaker:
         self.until = max(self.until, before)
 
     def missed(self, for_s: float) -> None:
-        """Record that metagames may miss notifications and chat lines for ``for_s`` seconds."""
+        """Record that metagames can miss notifications and chat lines for the next ``for_s`` s."""
         if self.host.shared:
             self.missing(self.world.now, self.world.now + for_s)
 
@@ -142,7 +142,7 @@ def pulled_plug(breaker: Breaker, dice: random.Random) -> None:
 
 
 def silent_line(breaker: Breaker, dice: random.Random) -> None:
-    """Lose a player's packets for a while; the connections may or may not survive this."""
+    """Lose a player's packets for a while; the player's connections do not always survive this."""
     player = breaker.somebody(dice)
     machine = player.process.machine
     breaker.network.silent.add(machine)
@@ -176,7 +176,7 @@ def failing_launches(breaker: Breaker, dice: random.Random) -> None:
 
 
 def failover(breaker: Breaker, dice: random.Random) -> None:
-    """Kill the live-state engine; its replica lacks the newest writes."""
+    """Kill the live-state engine; a replica that lacks the newest writes takes over."""
     lost_s, back = dice.choice((0.0, 0.01, 0.3, 3.0, 50.0)), dice.choice((0.1, 1.0, 6.0))
     if breaker.host.valkey is not None:
         breaker.host.valkey.fail_over(lost_s, back)
@@ -207,7 +207,10 @@ HEARD_LATE_S = 2.0  # a shorter disconnection loses no messages
 
 
 def cut_engine(breaker: Breaker, dice: random.Random) -> None:
-    """Cut a metagame's connections to the live-state engine, or all but one, for a while."""
+    """Cut a metagame off from the live-state engine for a while.
+
+    Sometimes one of the connections between the two survives.
+    """
     if breaker.host.valkey is None:
         return
     network, for_s = breaker.network, dice.choice((0.1, 2.0, 10.0, 30.0, 60.0))
@@ -276,7 +279,7 @@ def rolling_restart(breaker: Breaker, dice: random.Random) -> None:
 
 
 def frozen_game_server(breaker: Breaker, dice: random.Random) -> None:
-    """Freeze a game server, which may then ignore SIGTERM."""
+    """Freeze a game server; sometimes it also ignores SIGTERM from then on."""
     running = breaker.host.servers.running()
     if running:
         server = dice.choice(running)

@@ -123,7 +123,7 @@ class GameServer:
         """Do nothing: there are no pipes."""
 
     def signalProcess(self, how: str) -> None:
-        """End the process a moment later; a frozen process may react only to SIGKILL."""
+        """End the process a moment later; if it is ``deaf``, it ignores all signals but SIGKILL."""
         if how == "KILL" or not self.deaf:
             number = signal.SIGKILL if how == "KILL" else signal.SIGTERM
             self.world.later(0.05, lambda: self.end(by=number))
@@ -164,9 +164,10 @@ class GameServer:
 
 @define(eq=False)
 class Servers:
-    """All game servers of the host, as the ``Starter`` of the supervisor.
+    """All game servers of the host; the deploy server's supervisor uses this as its ``Starter``.
 
-    ``lets_in`` is the firewall. Ended game servers remain in ``started`` until ``forget``.
+    ``lets_in`` returns whether the firewall lets an address reach a port. Ended game servers remain
+    in ``started`` until ``forget``.
     """
 
     world: World

@@ -143,7 +143,7 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
 
 
 def _slots(payload: dict[str, Any]) -> dict[str, str]:
-    """Return the parts of a loadout by name, as comparable strings."""
+    """Return a dict from the name of each part of a loadout to the part as a comparable string."""
     slots = {str(loadout["slot_index"]): _text(loadout) for loadout in payload["loadouts"]}
     return {**slots, PERSISTENT: _text(payload["persistent"])}
 
@@ -153,7 +153,7 @@ def _text(document: dict[str, Any]) -> str:
 
 
 async def window(me: SimPlayer, dice: random.Random) -> None:
-    """Read all offers of the store, and choose some that the player may buy later."""
+    """Read all offers of the store, and choose a few for the player's later purchases."""
     available: list[str] = []
     for tag in TAGS:
         reply = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
@@ -173,7 +173,10 @@ async def _purchase_tokens(me: SimPlayer, dice: random.Random, offer: str) -> li
 
 
 async def shop(me: SimPlayer, dice: random.Random) -> None:
-    """Buy an offer from the store; the request may be sent twice, or its reply may be lost."""
+    """Buy an offer from the store.
+
+    Sometimes the request is sent twice, and sometimes its reply is lost.
+    """
     if not me.offers:
         await window(me, dice)
     if not me.offers or not me.character:

@@ -33,7 +33,7 @@ class Saves:
     sure: dict[str, dict[int, str]] = field(factory=dict)
 
     def sent(self, character: str, version: int, data: str) -> None:
-        """Record a pending save, which may be stored from now on."""
+        """Record a pending save: from now on, it is correct if the host has stored the save."""
         versions = self._sent.setdefault(character, {})
         versions.setdefault(version, set()).add(data)
         for old in [known_version for known_version in versions if known_version < version - 50]:
@@ -119,7 +119,10 @@ class Stacks:
         self.sure[character] += min(0, amount)
 
     def answered(self, character: str, transaction: str, state: str) -> None:
-        """Record a reply: an acknowledgement is final; a retry can still replace a rejection."""
+        """Record a reply to a transaction.
+
+        An acknowledgement is final. After a rejection, a retry can still be acknowledged.
+        """
         earning = self.of[character][transaction]
         if state == ACKED and earning.state != ACKED:
             self.sure[character] += max(0, earning.amount)

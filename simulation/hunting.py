@@ -57,8 +57,8 @@ async def twice(me: SimPlayer, method: str, path: str, body: Any) -> str:
 async def granted(me: SimPlayer, dice: random.Random) -> None:
     """Grant experience and an objective; the request is sent twice and must be applied once.
 
-    The objective's number makes each grant unique, because the host treats an equal grant within
-    seconds as a retry.
+    The host treats an equal grant that follows within seconds as a retry. So each grant has an
+    objective with its own number, which makes the grant unique.
     """
     if not on_hunt(me):
         return

@@ -41,7 +41,7 @@ _plans = Plans()  # compiled statements, shared by all worlds
 
 
 class NoScratch(BaseException):
-    """The error when this machine's temporary folder cannot hold the database.
+    """The error that is raised if this machine's temporary folder cannot hold the database.
 
     The host is not at fault. This is no Exception, because the host's services would handle an
     Exception as their own error.
@@ -198,7 +198,7 @@ def _io_error() -> sqlite3.OperationalError:
 
 
 class _Failing(FastConnection):
-    """A connection whose statements may fail."""
+    """A connection to a database on a simulated disk, whose faults make statements fail."""
 
     def __init__(self, connection: Connection, disk: Disk) -> None:
         super().__init__(connection, _plans)

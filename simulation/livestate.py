@@ -51,7 +51,7 @@ def _value(stored: bytes) -> Any:
 def wrong(board: Entries, now: float) -> Iterator[tuple[str, str]]:
     """Yield the rule and text of each violation.
 
-    All players must have been away for 15 minutes.
+    The check is only right if all players have been away for at least 15 minutes.
     """
     for kind in OVER:
         for key in board[kind]:

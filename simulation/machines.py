@@ -124,12 +124,16 @@ class SimSwarm(FakeSwarm):
             self.at_launch = None
 
     def _start(self, task: Json) -> None:
-        """Start a task's program if it is ready, or if its machine is being cut off."""
+        """Start the program of a task that is ready, or whose machine is being cut off."""
         if "known" in task or self.world.now >= task["ready_at"]:
             super()._start(task)
 
     def _stop(self, task: Json) -> None:
-        """Stop a task, whose program may start first if the machine is about to start it."""
+        """Stop a task.
+
+        If its machine is about to start the program, the order to stop sometimes comes too late,
+        and the program starts first.
+        """
         is_starting = task["Status"]["State"] == "preparing" and self.world.now < task["ready_at"]
         if is_starting and self.world.weather.random() < STARTS_ANYWAY:
             super()._start(task)
@@ -282,7 +286,10 @@ class SimSwarm(FakeSwarm):
         super()._move_from(node)
 
     def drain(self, node: str, *, on: bool) -> None:
-        """Drain a machine as the owner does, or end its drain; retry until the drain has ended."""
+        """Drain a machine as the owner does, or end its drain.
+
+        The end of a drain is requested again and again until the machine is active again.
+        """
         is_active = self.availability.get(node, "active") == "active"
         if node not in self.machines or is_active != on:
             return

@@ -26,7 +26,7 @@ class Roll:
 
 @define(eq=False)
 class Memberships:
-    """Checks the guild (by name) and the rank that each player is shown.
+    """Checks which guild each player is shown, and which rank in it; guilds are compared by name.
 
     A guild's name contains the number of the player who founded the guild. So two players never use
     the same name, and a name belongs to one guild at a time.
@@ -59,7 +59,10 @@ class Memberships:
         return writes
 
     def may_have_joined(self, account: str, since: float) -> bool:
-        """Return whether a request to found or join a guild has been pending since ``since``."""
+        """Return whether the player has possibly founded or joined a guild after ``since``.
+
+        This is possible if a request to do so was still pending at that time or later.
+        """
         writes = self.of.of.get(account, ())
         return any(write.value and write.ended >= since - JOINS_S for write in writes)
 
@@ -75,7 +78,7 @@ class Memberships:
         return writes
 
     def disbanding(self, name: str, now: float) -> None:
-        """Record a pending disbanding: members may have no guild from now on."""
+        """Record a pending disbanding: from now on, it is correct if the members have no guild."""
         self._ending[name] = None
         for account, writes in self.of.of.items():
             if any(write.value == name for write in writes):

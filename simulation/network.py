@@ -30,7 +30,7 @@ STALLS_S = 8.0
 
 @frozen
 class Route:
-    """The path between two machines, with its lowest latency and its variation."""
+    """The path between two machines: its lowest latency, and by how much the latency varies."""
 
     least_s: float
     varies_s: float

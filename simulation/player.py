@@ -94,8 +94,8 @@ class SimPlayer:
     ) -> Reply:
         """Send a request; if ``patient``, repeat the request on failure, as the game does.
 
-        ``may`` returns whether a correct host may reply with a status, besides the statuses in
-        ``answers.py``.
+        ``may`` returns whether a status is a correct reply to this request although ``answers.py``
+        does not allow it.
         """
         tries = 4 if patient else 1
         while True:
@@ -138,7 +138,10 @@ class SimPlayer:
         return path not in WITHOUT_TOKEN and (not bears or self.is_over(issued))
 
     def is_over(self, issued: float) -> bool:
-        """Return whether the owner may have ended the session of a token issued at ``issued``."""
+        """Return whether the owner has possibly ended the session of a token.
+
+        The token was issued at ``issued``.
+        """
         return issued <= self.shut_out_at + 2.0  # for rounding, and for the latency of a reply
 
     async def ask_by_server(

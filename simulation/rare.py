@@ -57,7 +57,7 @@ class RareThings:
 
 
 def traces_s(name: str) -> float | None:
-    """Return for how many seconds the rare event may affect requests, or None if it never does."""
+    """Return for how many seconds the rare event can affect requests; None if it never does."""
     if name.startswith(UNSEEN):
         return None
     return next((seconds for at, seconds in TRACES_S.items() if name.startswith(at)), 0.0)

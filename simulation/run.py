@@ -48,7 +48,11 @@ _STAMP = struct.Struct("<dQQ").pack  # time, number of the end, number of bytes
 
 @frozen
 class Scenario:
-    """The parameters of a run; ``steps``, read from ``steps_file``, replace the seed's steps."""
+    """The parameters of a run.
+
+    If ``steps`` are given, they replace the steps that the seed determines. ``steps_file`` is the
+    file from which they were read.
+    """
 
     seed: int
     players: int = 20
@@ -254,7 +258,8 @@ class Run:
     def _agenda(self, script: Script, breaker: Breaker) -> Callable[[float], None]:
         """Return a function that queues all steps up to a given time.
 
-        For the same time, a step runs before any timer that is set after this call.
+        If a step and a timer are due at the same time, the step runs first, unless the timer was
+        set before this call.
         """
         start, first = self.world.now, self.world.reserve(script.count)
         steps = enumerate(script.steps, first)
@@ -346,7 +351,10 @@ class Run:
         self.history.parties.compared(shown)
 
     def _rest(self, seconds: float) -> None:
-        """Let ``seconds`` pass, then up to 200 s more until no player has a pending action."""
+        """Let ``seconds`` pass.
+
+        Then wait until no player has a pending action, but at most 200 s longer.
+        """
         least = int(seconds / 20)
         for number in range(least + 10):
             if number > least and not any(player.busy for player in self.players):
@@ -389,7 +397,7 @@ class Run:
 
 
 def simulate(scenario: Scenario, turn: Turn = lambda part: False) -> Result:
-    """Run a scenario; ``turn`` gets the completed fraction (0 to 1) and may end the run.
+    """Run a scenario; ``turn`` gets the completed fraction (0 to 1) and can end the run.
 
     Raises NoScratch if this machine has no room for the database.
     """

@@ -116,7 +116,10 @@ def _of_player(
     weights: Mapping[str, float],
     draw: random.Random,
 ) -> Iterator[Step]:
-    """Yield the steps of one player, and the steps of other players at the same moments."""
+    """Yield the steps of one player.
+
+    Sometimes another player acts at the same moment; the other player's step is included.
+    """
     names, shares = list(weights), list(weights.values())
     at = draw.uniform(0.0, 60.0)
     while at < seconds:
@@ -134,7 +137,10 @@ def _of_player(
 def _troubles(
     seed: int, players: int, seconds: float, draw: random.Random, *, swarm: bool
 ) -> list[Step]:
-    """Return the steps that cause faults, each with steps of impatient players soon after it."""
+    """Return the steps that cause faults.
+
+    Shortly after some of the faults, impatient players act; their steps are included.
+    """
     steps: list[Step] = []
     often = _faults(seed, draw, swarm=swarm)
     every_s = draw.choice((80.0, 240.0, 240.0))

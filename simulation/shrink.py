@@ -70,7 +70,7 @@ def shrunk(
 def fewest(
     steps: list[Step], breaks: Callable[[list[Step]], bool], may_go_on: Callable[[], bool]
 ) -> list[Step]:
-    """Shorten the list by ddmin: leave out parts while ``breaks`` is true for the other steps."""
+    """Shorten the list by ddmin: remove parts as long as ``breaks`` is true for the steps left."""
     parts = 2
     for _ in range(TRIES):
         if len(steps) < 2 or not may_go_on():

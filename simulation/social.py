@@ -42,8 +42,8 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
 def unless_leading(me: SimPlayer, party: dict[str, Any] | None, moves: int = 0) -> May:
     """Return a function that allows 400 and 403, unless the player certainly leads the party.
 
-    ``party`` is the party as shown to the player. ``moves`` is how many changes of the player's
-    party the request itself causes.
+    ``party`` is the party as shown to the player. The request itself changes the player's party
+    ``moves`` times.
     """
     leads, then = False, 0
     if party is not None and party["moves"] >= 0:
@@ -73,9 +73,10 @@ def _stays(*people: SimPlayer) -> Callable[[], bool]:
 
 
 def _astray(me: SimPlayer) -> bool:
-    """Return whether the player is moving, or may be moving, to another party.
+    """Return whether the player is certainly or possibly moving to another party.
 
-    A player whose sessions the owner has ended leaves the party once the metagame notices.
+    If the owner has ended the player's sessions, the metagame removes the player from the party as
+    soon as it notices this.
     """
     return me.moving > 0 or me.now - me.astray_at <= PATIENCE_S or me.is_over(me.now)
 

@@ -238,7 +238,7 @@ class FakeSwarm:
         """A hook for subclasses, called when followers of the engine's events must get an event."""
 
     def free(self, node: str) -> int:
-        """Return how many MB of a machine's memory no task has reserved."""
+        """Return how many MB of a machine's memory are free, because no task has reserved them."""
         used = sum(
             task["MB"] for task in self._tasks_on(node) if task["Status"]["State"] not in FINAL
         )
@@ -267,7 +267,10 @@ class FakeSwarm:
         task["Status"] = {"State": state, "ContainerStatus": {"ExitCode": code}, "Err": error}
 
     def start_unseen(self, node: str) -> None:
-        """Start the tasks that a machine received before it was cut off, unseen by the manager."""
+        """Start the tasks that a machine had received before it was cut off.
+
+        The manager does not learn that these tasks have started.
+        """
         for task in self._tasks_on(node):
             if task["Status"]["State"] == "preparing" and task["DesiredState"] == "running":
                 task["known"] = task["Status"]

@@ -40,7 +40,10 @@ class ChatHistory:
     gaps: list[tuple[float, float]] = field(factory=list)  # periods with disconnected metagames
 
     def gap(self, since: float, until: float, margin_s: float = 30.0) -> None:
-        """Record a period, extended at both ends, in which a line may reach only some players."""
+        """Record a period in which it is correct if a line reaches only some players.
+
+        The period is extended by ``margin_s`` at both ends.
+        """
         self.gaps.append((since - margin_s, until + margin_s))
 
     def entered(self, room: str, who: str, now: float) -> None:
@@ -93,7 +96,7 @@ class ChatHistory:
     def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Report lines whose echo was late or lost although there was no fault.
 
-        During a fault a line may be late or rejected, but not lost silently.
+        During a fault, the host can delay or reject a line, but it must not lose the line silently.
         """
         for line, (room, who) in list(self.owed.items()):
             if now - self.sent_times[line] <= ECHO_S:

@@ -267,7 +267,10 @@ class SimValkey:
             self._put(members, member, score if value else _NOTHING)
 
     def _put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Write a value; ``_forget`` can restore the previous value while a replica may lag."""
+        """Write a value, but keep the previous value for ``BEHIND_S`` seconds.
+
+        Until then ``_forget`` can restore it, as when a replica that lacks the write takes over.
+        """
         now = self.world.now
         self._journal.append((now, table, key, table.get(key, _NOTHING)))
         while self._journal[0][0] < now - BEHIND_S:

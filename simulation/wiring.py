@@ -50,7 +50,10 @@ def _prime(draw: random.Random) -> int:
 
 @lru_cache(maxsize=1)
 def signing_keys() -> tuple[str, str]:
-    """Return the two settings of the key pair, which is the same in every simulation."""
+    """Return the values of the two settings that contain the private and the public key.
+
+    The key pair is the same in every simulation.
+    """
     draw = random.Random("the signing key of every simulation")  # noqa: S311
     p, q = _prime(draw), _prime(draw)
     n, d = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))

@@ -12,7 +12,7 @@ SECRET = "s" * 40
 
 @define(eq=False)
 class FakeProcess:
-    """A program that never runs; the test ends it."""
+    """A fake process; the test decides when it ends."""
 
     protocol: Any
     argv: list[str]
@@ -43,7 +43,11 @@ class FakeProcess:
 
 @define(eq=False, slots=False)
 class FakeSpawner(Clock):
-    """A clock that records spawned processes; a process with a listed output ends by itself."""
+    """A clock that records spawned processes.
+
+    If ``by_itself`` is true, each process ends immediately. ``listings`` maps command lines to the
+    output of their processes.
+    """
 
     spawned: list[FakeProcess] = field(factory=list)
     by_itself: bool = False

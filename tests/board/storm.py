@@ -190,7 +190,7 @@ class Deploy:
 
 
 class Asking(Launching):
-    """The game-server launches of a lane, which the lane performs itself, one after another."""
+    """The game-server launches of a lane, which ``carry_out`` performs one after another."""
 
     def __init__(self, matches: LiveMatches, deploy: Any) -> None:
         nobody: Any = None
@@ -230,7 +230,10 @@ WISHES = (
 
 @define(eq=False)
 class Lane:
-    """A player who performs operations one after another, and awaits ``before`` before each."""
+    """A player who performs operations one after another.
+
+    The lane awaits the result of ``before`` ahead of each operation.
+    """
 
     board: LaneBoard
     before: Callable[[int], Awaitable[object]]

@@ -127,7 +127,7 @@ class Process:
         await self.publish(Ready(self.name, listens=True))
 
     async def before(self, number: int) -> None:
-        """Let process b wait after half of its operations, so that a can start before b ends."""
+        """Let process ``b`` wait in the middle, so that ``a`` can start before ``b`` ends."""
         if self.name == "b" and number == OPERATIONS // 2:
             await self.until(lambda: self.acts_of_other() >= AHEAD)
 

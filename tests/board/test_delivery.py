@@ -1,4 +1,4 @@
-"""Every process that shares the board delivers each signal to its handlers once."""
+"""Each signal is delivered once to every handler in every process that shares the board."""
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase

@@ -1,4 +1,4 @@
-"""Entries left from an earlier run, which only the first process that starts deletes."""
+"""Only the first process that starts deletes the entries left from an earlier run."""
 
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -418,7 +418,7 @@ class AnewTests(Base):
         self.expect("5", missed=1)
 
     def test_an_engine_without_a_name_is_reported_as_missed(self) -> None:
-        """During a rolling upgrade the engine may have no run id: messages may have been missed."""
+        """If the engine has no run id, as in some rolling upgrades, messages count as missed."""
         self.engine.life = None
         self.join(1, 2)
         self.expect("", missed=1)

@@ -34,7 +34,10 @@ DONE = f"{Done.__module__}.{Done.__qualname__}"
 
 @define
 class Storm:
-    """The transactions of two processes by name, their order, and the final entries."""
+    """The transactions of two processes, their order, and the final entries.
+
+    The keys of ``acts`` are the names of the transactions, and ``order`` is a list of these names.
+    """
 
     acts: dict[str, Act]
     order: list[str]
@@ -67,7 +70,7 @@ def storm(folder: Path, *sabotage: str) -> Storm:
 
 
 def order_in(engine: BlockingEngine) -> list[str]:
-    """Return the transactions in the order of the engine's message numbers."""
+    """Return the names of the transactions in the order of the engine's message numbers."""
     messages = engine.command("LRANGE", f"svc:{engine.space}:news:lately", 0, -1)
     parts = [message.split(b" ", 2) for message in messages]
     assert [int(number) for number, _, _ in parts] == list(range(len(parts)))
@@ -75,7 +78,10 @@ def order_in(engine: BlockingEngine) -> list[str]:
 
 
 def left_in(engine: BlockingEngine) -> dict[str, dict[str, Any]]:
-    """Return the engine's remaining entries without stamps, by kind and key."""
+    """Return the values of the engine's remaining entries, without their stamps.
+
+    The result is a dict from kind to a dict from key to value.
+    """
     left: dict[str, dict[str, Any]] = {}
     for name in engine.command("KEYS", "svc:*"):
         kind, _, key = name.decode().removeprefix(PREFIX).partition(":")
@@ -124,7 +130,10 @@ class Memory(MemoryBoard):
 
 
 class Replay:
-    """A replay of all lanes on a memory board; ``lies`` names transactions with other answers."""
+    """A replay of all lanes on a memory board.
+
+    ``lies`` names the transactions whose answers in the replay differ from those in the storm.
+    """
 
     def __init__(self, storm: Storm) -> None:
         self.storm = storm
@@ -172,7 +181,7 @@ class Replay:
             turn.overtake()
 
     def differs(self) -> list[tuple[str, object, object]]:
-        """Return the kinds whose entries differ, ignoring entries that may have expired."""
+        """Return the kinds whose entries differ; entries that have possibly expired are ignored."""
         saved: dict[str, Any] = orjson.loads(orjson.dumps(self.memory.saved()))
         differences = []
         for kind in self.memory.kinds():

@@ -76,7 +76,7 @@ class QuotaTests(SynchronousTestCase):
         self.assertEqual(places[2:], [True, False, True, False, False, False])
 
     def test_a_closed_coroutine_does_not_give_its_place_back(self) -> None:
-        """A closed coroutine cannot await the refund, so the quota is charged until it expires."""
+        """A closed coroutine cannot await the refund, so the charge remains until it expires."""
         quota = Quota.named("one", 1, 10.0)
 
         async def act() -> None:

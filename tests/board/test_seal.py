@@ -19,7 +19,7 @@ UNSEALED = {"evening", "evening_look", "online", "party_heard"}
 
 
 def kinds() -> dict[str, Kind[Any]]:
-    """Return every kind of entry that a metagame module defines, by name."""
+    """Return a dict from name to kind, with every kind of entry that a metagame module defines."""
     modules = [module for name, module in sys.modules.items() if name.startswith("svcserver.")]
     values = [value for module in modules for value in vars(module).values()]
     return {kind.name: kind for kind in values if isinstance(kind, Kind)}

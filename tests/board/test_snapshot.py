@@ -1,4 +1,4 @@
-"""Live state is restored after a restart only if it is recent, complete and of this version."""
+"""A snapshot of the live state is restored only if it is recent, complete and of this version."""
 
 import os
 import tempfile

@@ -107,7 +107,7 @@ class OvertakenTests(OnEngine):
         self.runs = 0
 
     def between(self, work: Any, times: int = 1) -> None:
-        """Run the other process's transaction after our work has read its entries."""
+        """Run the other process's transaction; it commits between our reads and our writes."""
         self.runs += 1
         if self.runs <= times:
             self.successResultOf(self.another.transact(work))

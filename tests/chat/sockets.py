@@ -96,7 +96,7 @@ class Talker:
                 return replies
 
     def show(self, status: str, alone: str) -> None:
-        """Set the status, enter the empty room ``alone``, and wait until the server did both."""
+        """Set the status and enter the empty room ``alone``; wait until both have happened."""
         self.send(f"<presence><show>{status}</show></presence>")
         assert 'code="110"' in self.join(alone)
 

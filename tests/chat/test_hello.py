@@ -27,7 +27,7 @@ FIRST, LAST = Here("A", (), (), until=9), Here("A", (), (), since=9)
 
 
 class Names:
-    """A process whose list of sessions a test fills with copies of a single session."""
+    """A process; the test fills its list of sessions with copies of a single session."""
 
     def __init__(self, town: Town) -> None:
         self.workers = town.server.workers

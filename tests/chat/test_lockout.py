@@ -24,7 +24,7 @@ class LockoutTests(SynchronousTestCase):
         return self.live.do(lambda transaction: Lockout(transaction).locked(who, address), at)
 
     def locked(self, at: float) -> tuple[bool, bool]:
-        """Return whether the address is locked out of one account, and of all accounts."""
+        """Return whether the address is locked out of one account, and whether of all accounts."""
         return self.locks(ME.lower(), ADDRESS, at), self.locks("", ADDRESS, at)
 
     def waits(self, who: str, at: float) -> bool:

@@ -1,4 +1,4 @@
-"""The valid names of rooms, nicknames, domains and resources."""
+"""The names that rooms can have, and the valid nicknames, domains and resources."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Friends see each other's status; random and hostile use of the whole chat."""
+"""The statuses that friends see of each other, and random and hostile use of the whole chat."""
 
 from hypothesis import settings as bounds
 from hypothesis import strategies as st

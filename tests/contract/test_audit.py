@@ -196,7 +196,11 @@ class AuditContract(SynchronousTestCase):
         return "" if action in OF_ONESELF else "because"
 
     def kind(self, row: dict[str, Any]) -> str:
-        """Return the kind of the row's target; an account's target must be a known player."""
+        """Return the kind that the row's target should have, such as ``account`` or ``guild``.
+
+        A target that is not listed here is an invite if the action is about invites, and otherwise
+        ``unknown``.
+        """
         people = {"Olga", "Ann_1", "Bob_1", "Cid_1"}
         others = {
             "": "",

@@ -39,7 +39,7 @@ LEAVES = re.compile(
 
 
 def commands(group: Any = svcctl_main, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Return every ``svcctl`` command by name, with the function that it runs."""
+    """Yield the full name of every ``svcctl`` command, with the function that the command runs."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

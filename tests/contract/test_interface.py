@@ -79,7 +79,7 @@ def _properties(document: Any) -> Iterator[str]:
 def _printed(paths: Iterable[Path]) -> Iterator[str]:
     """Yield the keys of every dict that is passed to ``data``.
 
-    The dict may be in the call itself, or in a function or variable that the call names.
+    The call contains the dict itself, or names a function or variable that contains it.
     """
     functions, calls = defaultdict(list), []
     for path in paths:

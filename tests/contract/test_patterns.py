@@ -67,7 +67,10 @@ def patterns_in(value: object) -> Iterator[re.Pattern[Any]]:
 
 
 def inside(source: Text) -> Iterator[tuple[Text, re.Pattern[Any]]]:
-    """Yield the patterns that functions compile, each with the called function of ``re``."""
+    """Yield the patterns that are written into calls of functions of ``re``.
+
+    Each item is the name of the called function, and the pattern.
+    """
     for node in nodes(source):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
@@ -193,7 +196,10 @@ def before_of(whole: Text) -> Text:
 
 
 def seconds(pattern: re.Pattern[Any], uses: set[Text], text: Any) -> float:
-    """Return the CPU seconds that the pattern needs on the text, used as the code uses it."""
+    """Return the CPU seconds that the pattern needs for the text.
+
+    The pattern is matched or searched for, depending on which of the two the code does.
+    """
     began = time.thread_time()
     if uses <= FROM_THE_START:
         pattern.match(text)

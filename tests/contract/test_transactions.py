@@ -1,4 +1,7 @@
-"""Transactions take the time and new ids inside themselves, since they may run late or twice."""
+"""A transaction takes the time and new ids when it runs.
+
+If they were taken earlier, they would be wrong when the transaction runs late or twice.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +19,10 @@ WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"
 
 
 def taken_before(function: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield names of times and ids that are taken before a transaction and used inside it."""
+    """Yield each variable that gets a time or id before a transaction and is used inside it.
+
+    Each item is the line number of the use, and the variable's name.
+    """
     held = {
         name.id
         for statement in statements_of(function)

@@ -1,4 +1,4 @@
-"""The estimate of how many hunts a machine can run, and which resource limits them."""
+"""The estimate of how many hunts a machine can run, and of the resource that runs out first."""
 
 import os
 from unittest import mock

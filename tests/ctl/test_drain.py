@@ -38,7 +38,10 @@ class DrainOffTests(HostCase):
         self.now += seconds
 
     def answers(self, refusals: int, otherwise: Exception | None = None) -> None:
-        """Let the metagame refuse this many connections and then answer, or fail."""
+        """Let the metagame refuse the first ``refusals`` connections.
+
+        Then it answers or, if ``otherwise`` is given, fails with this error.
+        """
 
         def act(owner: object, route: str, body: Any, reason: str = "") -> Any:
             self.requests.append((route, body, reason))

@@ -64,7 +64,11 @@ class ReservationTests(SynchronousTestCase):
     """A hunt's service is deleted between the two commands that read all services."""
 
     def reserved(self, deleted: int) -> dict[str, int]:
-        """Return the reservations, after a listed service has disappeared ``deleted`` times."""
+        """Return the reservations that svcctl reads.
+
+        During the first ``deleted`` tries, a service that Docker listed is gone when svcctl
+        inspects it.
+        """
         rest = iter(range(deleted))
 
         def run(docker: Docker, *words: str) -> str:
@@ -187,7 +191,7 @@ class RemoveTests(HostCase):
 
 
 class InstallTests(HostCase):
-    """A machine gets an agent and, if the host has an allowlist helper, such a helper."""
+    """A machine gets an agent, and an allowlist helper if the host has one."""
 
     def setUp(self) -> None:
         super().setUp()

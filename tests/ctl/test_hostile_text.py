@@ -114,7 +114,7 @@ def spoilt(value: Any) -> Any:
 
 @contextmanager
 def terminal() -> Iterator[list[bytes]]:
-    """Redirect the command's output to a pseudo-terminal; yield a list for the bytes read."""
+    """Redirect the command's output to a pseudo-terminal; yield the list that collects it."""
     master, slave = pty.openpty()
     tty.setraw(slave)
     read: list[bytes] = []
@@ -227,7 +227,10 @@ class HostileTextTests(HostCase):
         return b"".join(read).decode("utf-8", "surrogateescape")
 
     def replace_programs(self) -> None:
-        """Make code that would start a reactor, a host or a connection print the text instead."""
+        """Replace the functions that start a reactor, start a host or connect.
+
+        Their replacements return the hostile text.
+        """
 
         def run(host: Any, ready: Any) -> str:
             ready(NASTY)

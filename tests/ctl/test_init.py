@@ -210,7 +210,10 @@ class InitTests(SynchronousTestCase):
 
 
 class EngineTests(SynchronousTestCase):
-    """The URLs of database and live state; init reads a URL with a password without echoing it."""
+    """The URLs of the database and of the live-state engine.
+
+    They come from environment variables or options, and init never prints their passwords.
+    """
 
     def setUp(self) -> None:
         self.folder = nowhere(self)

@@ -1,4 +1,7 @@
-"""``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles: same rules and rows as the dashboard."""
+"""``svcctl ban``, ``mute``, ``kick``, ``audit`` and roles.
+
+These commands have the same rules as the dashboard, and write the same audit rows.
+"""
 
 import json
 import sqlite3

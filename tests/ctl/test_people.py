@@ -1,4 +1,4 @@
-"""``svcctl account export`` and ``delete``: the exported file may be the only copy."""
+"""``svcctl account export`` and ``delete``: sometimes the exported file is the only copy."""
 
 import json
 from collections.abc import Callable
@@ -105,7 +105,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
 
 
 class TransactionTests(FileOfAnAccountCase):
-    """On PostgreSQL, a transaction may run twice, or the reply to its commit may not arrive."""
+    """On PostgreSQL, a transaction sometimes runs twice, or its commit is never acknowledged."""
 
     def twice(self, engine: Engine, work: Work, wait_ms: int) -> Any:
         with self.assertRaises(RolledBack), transaction(engine, wait_ms) as tx:

@@ -201,7 +201,7 @@ class TalkTests(SynchronousTestCase):
         self.assertEqual(chat.reconnections, 0)
 
     def town(self) -> tuple[Server, Chat, list[Player]]:
-        """Return a chat with three connected players, who may connect again."""
+        """Return a server, a chat and three players, who are logged in to the chat."""
         server = Server()
         chat = Chat(self.clock, self.timings, "tag1", server.connect)
         players = [self.player(name) for name in ("Ada", "Bo", "Cleo")]

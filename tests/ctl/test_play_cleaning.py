@@ -62,7 +62,7 @@ class CleaningTests(HostCase):
         tx.execute(insert(table).values(row))
 
     def left(self) -> dict[str, int]:
-        """Return the rows, by table, that name one of the accounts or characters."""
+        """Return for each table how many rows name one of the accounts or characters."""
         counts: dict[str, int] = {}
         with database_of(self.folder) as tx:
             for table in METADATA.tables.values():

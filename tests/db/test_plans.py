@@ -34,7 +34,7 @@ WHOLE: dict[str, str] = {
 
 
 def statements() -> Iterator[tuple[str, Any]]:
-    """Return every prebuilt statement of every feature, by its place in the code."""
+    """Yield (name of the variable, statement) for every prebuilt statement of every feature."""
     for info in pkgutil.walk_packages(svcserver.metagame.__path__, "svcserver.metagame."):
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():

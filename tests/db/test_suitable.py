@@ -1,4 +1,4 @@
-"""PostgreSQL servers are rejected if a connection does not keep the same session."""
+"""A PostgreSQL server is rejected if two queries on one connection reach different sessions."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class EndedTests(SynchronousTestCase):
 
 
 class OursTests(SynchronousTestCase):
-    """A pid may belong to another process by the time a game server is adopted."""
+    """A saved pid sometimes belongs to another process when the game server is to be adopted."""
 
     def setUp(self) -> None:
         self.calls: list[str] = []

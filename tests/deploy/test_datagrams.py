@@ -1,4 +1,4 @@
-"""The reachability trials of game ports, and datagrams between two sockets of this machine."""
+"""Trials that find out if game ports are reachable, and datagrams between two local sockets."""
 
 from typing import Any
 from unittest import mock

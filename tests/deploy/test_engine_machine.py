@@ -116,7 +116,10 @@ class EngineMachine(RuleBasedStateMachine):
         match=st.sampled_from(MATCHES),
     )
     def hunt_soon_after_an_end(self, choice: int, how: str, tenths: int, match: str) -> None:
-        """End a hunt; soon launch a hunt for ``match``, then a hunt for the ended hunt's match."""
+        """End a hunt; shortly afterwards, launch a hunt for ``match``.
+
+        Then launch another hunt for the match whose hunt was ended.
+        """
         servers = self.supervisor.fleet.servers.values()
         hunts = sorted((server.launch.match_id, server.id) for server in servers)
         hunts = [hunt for hunt in hunts if hunt[0]]
@@ -191,7 +194,7 @@ class ProcessMachine(EngineMachine):
 
 
 class SwarmMachine(EngineMachine):
-    """Three machines with room for two game servers each; any machine but the first may be lost."""
+    """Three machines with room for two game servers each; the first machine is never lost."""
 
     host = None
 
@@ -289,9 +292,10 @@ class SwarmMachine(EngineMachine):
         tenths=st.integers(0, 12),
     )
     def lose_reply(self, match: str, following: str, is_late: bool, tenths: int) -> None:
-        """Launch a hunt and lose the reply; soon launch it again, and then another hunt.
+        """Launch a hunt and lose the reply; shortly afterwards, request the same launch again.
 
-        If ``is_late`` is true, the engine carries out the first launch later.
+        Then launch the hunt ``following``. If ``is_late`` is true, the engine carries out the first
+        launch later.
         """
         self.swarm.loses_reply, self.swarm.is_late = not is_late, is_late
         self.hunt(match, tenths)

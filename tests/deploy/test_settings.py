@@ -158,7 +158,10 @@ class BadValueTests(SynchronousTestCase):
 
 
 class LaunchTests(SynchronousTestCase):
-    """Bad values that make launches fail, but not the start, documented as ``launch 500``."""
+    """Bad values with which the deploy server starts, but every launch fails.
+
+    The documentation marks them with ``launch 500``.
+    """
 
     def launch(self, more: dict[str, str], request: LaunchRequest = HUNT) -> Deferred[GameServer]:
         """Request a game server from a supervisor with these settings."""

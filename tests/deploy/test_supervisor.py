@@ -402,7 +402,7 @@ class HandOverTests(SupervisorCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_waiting_launch_fails_and_can_be_repeated(self) -> None:
-        """The metagame repeats a request for a match that got "no capacity"."""
+        """After "no capacity", the metagame requests the launch for the same match again."""
         self.supervisor.readiness = Readiness(self.clock, None, lambda: 60.0)
         waiting = Deferred.fromCoroutine(self.supervisor.hand_out(HUNT, "match"))
         self.assertNoResult(waiting)

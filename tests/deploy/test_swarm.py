@@ -217,7 +217,7 @@ class SwarmTests(SwarmCase):
         self.assertEqual(len(self.running.starts), 1)
 
     def lose_the_port(self, lose: Callable[[str], None]) -> None:
-        """Lose the machine of the only hunt; check that its port stays in use for ``HELD_S``.
+        """Lose the machine of the only hunt; the hunt's port must stay in use for ``HELD_S``.
 
         By then, the lost machine's agent has ended the hunt.
         """
@@ -242,7 +242,7 @@ class SwarmTests(SwarmCase):
         self.lose_the_port(lambda node: self.running.remove(node))
 
     def check_failure(self, launch: Deferred[GameServer], reason: str) -> None:
-        """Check that a launch failed for good: the match's hunt may have started."""
+        """Check that a launch failed and is not repeated; its hunt has possibly started."""
         self.pass_s(3)
         failure = self.failureResultOf(launch, Unlaunchable)
         self.assertIn(reason, str(failure.value))

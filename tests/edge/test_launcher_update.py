@@ -30,7 +30,7 @@ OFFER = LauncherOffer("svc-launcher-windows.zip", "0.3.0", 20_000_000, "ab" * 32
 
 
 def listed(offer: LauncherOffer = OFFER, **changes: Any) -> dict[str, Any]:
-    """Return the entry of a signed offer in a host's list."""
+    """Return an offer as a host's list of launchers contains it, with its signature."""
     entry = {"name": offer.name, "size": offer.size, **json.parse(sign(offer, PAIR))}
     return {**entry, **changes}
 

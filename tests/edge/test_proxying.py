@@ -315,7 +315,7 @@ class UpstreamTests(SynchronousTestCase):
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
     def test_a_connection_that_opens_after_the_client_left_is_cut(self) -> None:
-        """The upstream answers an unused connection with 408, which a later request could get."""
+        """On an unused connection the upstream sends 408, which a later request would receive."""
         edge, late = gateway(), Deferred[None]()
         pool = edge.upstream.pool
         connect = pool.connect

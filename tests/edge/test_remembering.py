@@ -47,7 +47,10 @@ def connection(name: bytes, count: int) -> bytes:
 
 
 def whole_head(book: HeadCache[object], raw: bytes) -> int:
-    """Cache a whole head, as the services behind the gateway do; return its weight."""
+    """Cache a whole head, as the services behind the gateway do.
+
+    Return the number of bytes that the cache counts for it.
+    """
     book.keep(raw, ParsedHead(raw))
     return book.weight(raw)
 

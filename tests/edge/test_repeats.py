@@ -216,7 +216,10 @@ def workers(count: int = 3) -> tuple[Edge, list[Upstream]]:
 
 
 def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes, int]:
-    """Send a request that ends each process; return the answer and how many processes ended."""
+    """Send a request; every process that receives it ends.
+
+    Return the client's answer, and how many processes ended.
+    """
     wire = edge.send(request)
     ended = 0
     for _ in several:

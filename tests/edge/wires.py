@@ -150,7 +150,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @define(eq=False)
 class Upstream:
-    """A recording upstream, which answers on demand, or every request if ``always`` is true."""
+    """A recording upstream; ``serve`` answers with ``always`` or, if that is empty, with ``OK``."""
 
     clock: Clock
     always: bytes = b""
@@ -165,7 +165,10 @@ class Upstream:
         self.pool = Pool(self.clock, self._connect)
 
     def parks(self) -> Parking:
-        """Make the gateway hold requests while this upstream is away, if it has ever answered."""
+        """Make the gateway hold requests while this upstream is away.
+
+        The gateway does so only if the upstream has answered at least once.
+        """
         self.pool.parking = Parking(
             self.clock, "the metagame", lambda: self.pool.reach().addCallback(self.pool.give_back)
         )

@@ -1,4 +1,4 @@
-"""The reports to the allowlist helper: each address once, and no request waits for the helper."""
+"""Each address is reported once to the allowlist helper, and no request waits for the helper."""
 
 from typing import Any
 

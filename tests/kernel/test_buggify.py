@@ -1,4 +1,4 @@
-"""The points at which a simulation may inject rare events; each has its own name."""
+"""The points at which a simulation can inject rare events; each point has its own name."""
 
 import ast
 from collections import Counter

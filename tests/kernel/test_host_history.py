@@ -1,4 +1,4 @@
-"""A host's history keeps a week in a file, and answers with averages over longer spans."""
+"""A host's history stores a week of figures in a file, and returns averages over long spans."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,7 @@
-"""JSON that a stranger may send. Spec: 1 §4 conventions 3 and 4."""
+"""JSON that a stranger could send.
+
+Spec: 1 §4 conventions 3 and 4.
+"""
 
 from typing import Any
 

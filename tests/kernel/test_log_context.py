@@ -8,7 +8,7 @@ from svcserver.kernel.monotonic import monotonic_reactor
 
 
 class LogContextTests(SynchronousTestCase):
-    """The reactor calls the function of a connection's event without Twisted's log context."""
+    """The reactor calls the handlers of a connection's events without Twisted's log context."""
 
     def setUp(self) -> None:
         self.patch(twisted_log, "callWithLogger", twisted_log.callWithLogger)

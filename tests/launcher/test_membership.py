@@ -398,7 +398,7 @@ class PlayingTests(LauncherCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_children_of_a_wrapper_are_ended_with_it(self) -> None:
-        """Proton ends immediately, but the game that it started may take longer."""
+        """Proton ends immediately, but the game that Proton started can take longer to end."""
         self.ready()
         self.member.inputs.play()
         [game] = self.processes

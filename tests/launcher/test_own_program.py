@@ -291,7 +291,10 @@ class PackedProgramTests(SynchronousTestCase):
     def packed(
         self, name: str, version: str, more: str = "", *, copied: bool = True
     ) -> PackedProgram:
-        """Write and return a packed launcher; if ``copied``, its copy goes into ``own``."""
+        """Write a packed launcher and return it.
+
+        If ``copied``, the launcher keeps its copy in the folder ``own``.
+        """
         file = self.folder / name
         with zipfile.ZipFile(file, "w") as packed:
             packed.writestr(f"site-packages/svc_launcher-{version}.dist-info/METADATA", more)

@@ -33,7 +33,7 @@ class RenewalTests(LauncherCase):
         self.assertNotIn(self.key(), str(show(member, 61000)))
 
     def test_a_lost_answer_loses_no_account(self) -> None:
-        """The host may have accepted the new key, so both keys are kept until the host answers."""
+        """The host has possibly accepted the new key; both keys are kept until the host answers."""
         member = self.registered({})
         self.remote.loses(*NEW_KEY, NoReply(after_sending=True))
         self.remote.loses("GET", "/svc/api/GetUserInfo", NoReply())

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def packed() -> dict[str, Path]:
-    """Return the modules of the package, by name."""
+    """Return a dict from the name of each module in the package to the module's file."""
     build = recipe("launcher.py")
     whole = ROOT / "svcserver"
     files = [path for name in build.PACKAGES for path in sorted((whole / name).rglob("*.py"))]
@@ -30,7 +30,7 @@ def packed() -> dict[str, Path]:
 
 
 def imported(source: str) -> Iterator[tuple[str, ...]]:
-    """Yield the modules that each import may mean: for ``from a import b``, ``a`` and ``a.b``."""
+    """Yield the possible modules of each import: ``a`` and ``a.b`` for ``from a import b``."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name,) for alias in node.names)

@@ -91,7 +91,10 @@ class PageCase(LauncherCase):
     def ask(
         self, method: str, path: str, body: Any = None, *, peer: str = "127.0.0.1", **fields: str
     ) -> tuple[int, str, bytes]:
-        """Send a request like our page's; ``fields`` replace header fields, "" omits a field."""
+        """Send a request with the header fields that our page sends.
+
+        ``fields`` replaces some of these header fields; an empty text omits a field.
+        """
         data = body if isinstance(body, bytes) else json.dump(body) if body is not None else b""
         headers = {
             "Host": OWN,

@@ -1,4 +1,7 @@
-"""A real launcher that is killed while downloading large files, to count bytes fetched twice."""
+"""A real launcher that is killed while it downloads large files.
+
+The tests count the bytes that it downloads twice.
+"""
 
 import math
 import random
@@ -72,7 +75,7 @@ def wait_for(served: Served, sent: float, patience_s: float) -> None:
 
 
 def written(folder: Path, served: Served) -> dict[str, int]:
-    """Return the bytes on disk for each file; a verified file counts in full."""
+    """Return how many bytes of each file are on disk; a verified file counts in full."""
     [game] = (folder / "games").iterdir()
     parts = game / ".svc-launcher" / "parts"
     results = {}

@@ -188,8 +188,8 @@ def weeks(here: Host) -> None:
 class Visit(Seen):
     """The owner's browser session on the dashboard.
 
-    Each page is opened, and each dialog is confirmed, in the next of the ``looks``. A look is a
-    window size with a colour scheme.
+    A look is a window size with a colour scheme. Before a page is opened or a dialog is confirmed,
+    the session changes to the next of the ``looks``.
     """
 
     address: str
@@ -216,8 +216,9 @@ class Visit(Seen):
     def each_look(self) -> Iterator[Sequence[str]]:
         """Show the page in each look, and then in the current look again.
 
-        Yield the rules by which axe checks the look: all (an empty list) in the first look of a
-        size, and those of colours in the second one, which differs from it only by its colours.
+        Yield the rules that axe checks in each look. In the first look of a size, these are all
+        rules, shown as an empty list. The second look of that size differs only by its colours, so
+        it yields only the rules about colours.
         """
         before, sizes = self.look, set[str]()
         for look in self.looks:
@@ -264,8 +265,8 @@ class Visit(Seen):
     def look_at_question(self) -> None:
         """Check the open dialog, then show it in the next look.
 
-        Of the dialogs with the same title and fields, only the first is checked with axe, in each
-        look.
+        Axe checks a dialog in each look, but only the first of the dialogs with the same title and
+        fields.
         """
         title = self.page.get_by_role("dialog").get_by_role("heading").first.inner_text()
         number = next((at for at, fits in enumerate(TITLES) if fits(title)), None)
@@ -314,7 +315,7 @@ class Visit(Seen):
             self.keep(f"dashboard-{self.look}-{name}.png", rules)
 
     def late(self, read: str) -> None:
-        """Delay the answers to matching reads from now on.
+        """Delay the answers to reads that match ``read`` from now on.
 
         A delayed answer holds the data as it was when the request was sent.
         """

@@ -2,10 +2,10 @@
 
 The stand-in calls the real ``svcctl`` and ``twistd``. If ``SVC_OWNER_DOOR`` is set, it starts them
 as forks of a process that has already imported them (``prestarted.py``). A new host gets free
-ports. A service keeps running after the code block that started it. The stand-in ends a watch
-command by Ctrl-C after its first output, and shortens simulations.
+ports. A service that a code block starts keeps running after the end of the block. The stand-in
+ends a watch command by Ctrl-C after its first output, and shortens simulations.
 
-Each command starts a new process of the stand-in, so it imports none of our modules.
+The stand-in itself imports none of our modules, because each command starts it as a new process.
 """
 
 import json

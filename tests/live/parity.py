@@ -1,7 +1,7 @@
 """A second run of the metagame's tests in a separate process, on PostgreSQL.
 
-The process loads this module as a plugin. The plugin leaves out files whose tests use no database,
-because they would repeat the same tests.
+The process loads this module as a plugin. The plugin leaves out each file whose tests use no
+database, because they would do the same in both runs.
 """
 
 import os

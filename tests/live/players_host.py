@@ -147,12 +147,15 @@ def metagame(host: Path) -> str:
 
 
 def change_of(home: Path) -> Path:
-    """Return the path of the Python code that a launcher of ``home`` runs first, if it exists."""
+    """Return the path of a Python file that each launcher of ``home`` runs first.
+
+    The file need not exist.
+    """
     return home / "change.py"
 
 
 def environ_of(home: Path) -> dict[str, str]:
-    """Return a launcher's environment with all its files below ``home``."""
+    """Return the environment variables of a launcher that keeps all its files below ``home``."""
     change = change_of(home)
     return {
         "PATH": f"{home / 'bin'}:{os.environ['PATH']}",
@@ -212,7 +215,7 @@ def windows_program(home: Path) -> Path:
 
 
 def windows_environ(home: Path) -> dict[str, str]:
-    """Return a launcher's environment variables on Windows, with its files in ``home``."""
+    """Return the environment variables of a Windows launcher that keeps its files in ``home``."""
     own = wine.on_windows(home / "launcher")
     return {"SVC_LAUNCHER_HOME": own, "SVC_RELAY_PORT": str(free_port())}
 

@@ -46,7 +46,7 @@ class Visit(Seen):
         self.press("Open the invite")
 
     def bring(self, file: Path) -> None:
-        """Choose the key file from another PC."""
+        """Choose the file of a key that the player used on another PC."""
         chooser = self.page.get_by_label("Key file of another PC")
         if not chooser.is_visible():
             self.page.get_by_text("I have played there before, on another PC").click()

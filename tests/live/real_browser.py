@@ -111,7 +111,10 @@ class Seen:
         self.look_over(name, rules=rules)
 
     def look_over(self, name: str, part: str | None = None, rules: Sequence[str] = ()) -> None:
-        """Check the page, or a part of it, for accessibility faults with axe, by all its rules."""
+        """Let axe check the page, or a part of it, for accessibility faults.
+
+        If ``rules`` is empty, axe checks all its rules.
+        """
         if not self.page.evaluate("'axe' in window"):
             # only once, because loading axe takes longer than most checks
             self.page.evaluate(AXE_SCRIPT)
@@ -130,7 +133,10 @@ class Seen:
 
     @contextmanager
     def watched(self, *own: str) -> Iterator[None]:
-        """Watch a page until it closes; fail on console errors and on requests outside ``own``."""
+        """Watch the page during the ``with`` block, and then close it.
+
+        Fail on console errors, and on requests to addresses that begin with none of ``own``.
+        """
         page = self.page
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)

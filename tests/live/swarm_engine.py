@@ -85,7 +85,7 @@ class SwarmMachine:
         _run("ip", "-n", WIRE, "link", "set", f"{self.namespace}-w", state)
 
     def hunts(self) -> list[str]:
-        """Return the matches of the hunts whose containers run on this machine."""
+        """Return the ids of the matches whose hunts run in containers on this machine."""
         words = ["ps", "--filter", "label=svc.kind=hunt", "--format", '{{.Label "svc.match"}}']
         return sorted(self.docker(*words).stdout.split())
 

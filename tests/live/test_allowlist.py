@@ -157,7 +157,11 @@ def need_iptables(prefix: list[str]) -> None:
 
 @contextmanager
 def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
-    """Start a network namespace; yield the pid that keeps it alive, and a prefix to enter it."""
+    """Start a network namespace.
+
+    Yield the pid of the process that keeps the namespace alive, and the command prefix that runs a
+    command in it.
+    """
     holder = subprocess.Popen(
         [*enter, "sh", "-c", "ip link set lo up && echo up && exec sleep 600"],
         stdout=subprocess.PIPE,
@@ -177,7 +181,7 @@ def network(enter: list[str], user: bool) -> Iterator[tuple[int, list[str]]]:
 
 @pytest.fixture
 def namespace() -> Iterator[list[str]]:
-    """Yield the prefix that runs a command in a new network namespace with loopback up."""
+    """Yield the command prefix that runs a command in a new network namespace with loopback up."""
     for program in ("nsenter", "nft", "ip"):
         if shutil.which(program) is None:
             raise skip("netns", f"{program} is not installed")

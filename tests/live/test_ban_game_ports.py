@@ -102,7 +102,7 @@ class Hunting:
         return made
 
     def open(self) -> bool:
-        """Return whether the firewall rule admits the player, or is about to change."""
+        """Return whether the firewall rule admits the player, or has a pending change."""
         request = HTTPConnection(
             HERE, int(value(self.folder, "allowlist", "ALLOWLIST_PORT")), timeout=20
         )

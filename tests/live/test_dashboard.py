@@ -1,7 +1,7 @@
 """The dashboard's main tasks in a real browser against a real metagame.
 
-With ``SVC_PICTURES``, a folder, the tests save screenshots of every page there: light, dark, and in
-the size of a phone.
+If ``SVC_PICTURES`` names a folder, the tests save screenshots of every page there: light, dark, and
+in the size of a phone.
 
 Real processes are needed because the browser is a process that keeps sending requests while a test
 waits.
@@ -583,7 +583,10 @@ def test_each_problem_on_the_overview_links_to_a_page(browser: Browser, here: Ho
 
 
 def a_week(now: float) -> HostHistory:
-    """Return a week of a host that was once off, and whose gateway was once down for an hour."""
+    """Return the figures of a week in which the host was off once.
+
+    In the same week, the host's gateway was down once for an hour.
+    """
     history = HostHistory()
     begin = int(now) // STEP_S * STEP_S - KEPT_S + STEP_S
     for number in range(KEPT_S // STEP_S):

@@ -95,7 +95,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
 
 
 def breaks(tab: Visit, route: str, status: int) -> None:
-    """Answer each matching request of the page with this error from now on."""
+    """Answer each later request of the page for ``route`` with an error of this status."""
     body = {"error": "odd", "message": f"Broken with {status}."}
     headers = {"Retry-After": "1"}
     tab.page.route(route, lambda sent: sent.fulfill(status=status, json=body, headers=headers))

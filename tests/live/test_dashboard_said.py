@@ -42,7 +42,10 @@ def is_read(request: Request, reads: str) -> bool:
 
 @contextmanager
 def held(tab: Visit, reads: str) -> Iterator[list[Route]]:
-    """Hold matching requests until the block ends; yield the list of those that have arrived."""
+    """Hold the GET requests that match ``reads`` until the ``with`` block ends.
+
+    Yield the list of the requests that are held.
+    """
     waiting: list[Route] = []
 
     def hold(route: Route) -> None:

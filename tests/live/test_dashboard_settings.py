@@ -1,4 +1,4 @@
-"""The dashboard's settings page in a real browser, and its changes after a real restart."""
+"""The dashboard's settings page in a real browser, and changes that a real restart applies."""
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect

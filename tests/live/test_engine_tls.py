@@ -1,7 +1,7 @@
 """An engine over TLS with a certificate signed by the owner's certificate authority.
 
-Real processes are needed because the engine is a program, and a separate TLS proxy serves
-packaged engines built without TLS.
+Real processes are needed because the engine is a program. If the installed engine was built without
+TLS, a separate TLS proxy runs in front of it.
 """
 
 import ssl
@@ -63,7 +63,7 @@ def engine(authority: Authority, address: str = "127.0.0.1") -> Iterator[str]:
 
 
 def registered(folder: Path, url: str) -> int:
-    """Register a player, for which the metagame reads the engine; return the status."""
+    """Register a player and return the status; the metagame reads the engine during the request."""
     folder.mkdir()
     with metagame(folder, LIVE_URL=url) as service:
         status, body = service.ask("POST", "/svc/api/Register", {"Username": "Ann_1"})

@@ -80,7 +80,7 @@ def test_a_hunt_on_another_machine_writes_and_ends_when_cut_off(tmp_path: Path) 
 
 
 def within(machine: SwarmMachine | str) -> list[str]:
-    """Return the prefix that runs a command in the network of a machine, or in a namespace."""
+    """Return the command prefix that runs a command in a machine's network or in a namespace."""
     name = machine if isinstance(machine, str) else machine.namespace
     return ["nsenter", f"--net=/run/netns/{name}", "--"]
 
@@ -103,7 +103,10 @@ def is_open(machine: SwarmMachine, source: str) -> bool:
 
 
 def make_owners_folder(host: NetworkedHost) -> Path:
-    """Complete the running services' folder for ``svcctl``, with an allowlist helper."""
+    """Write the env files that ``svcctl`` reads for the running services and an allowlist helper.
+
+    Return the folder that holds them.
+    """
     folder = host.folder / "host"
     settings = {
         # its metagame is in another network, so that svcctl does not reach it

@@ -1,4 +1,4 @@
-"""The launcher ends after its last page is closed, or starts its new version, in a real browser.
+"""In a real browser, the launcher ends after its last page is closed, or starts its new version.
 
 Real processes are needed because only a browser reports that a page is closed.
 """

@@ -56,7 +56,7 @@ def hosts(pc: WindowsPC) -> list[str]:
 def is_private(file: Path) -> bool:
     """Return whether only the user may open a file.
 
-    Wine shows an access list as a mode, with the user's rights for the group as well. So only the
+    Wine shows an access list as a mode in which the group always has the user's rights. So only the
     rights of others are checked.
     """
     return file.stat().st_mode & 0o007 == 0

@@ -1,4 +1,4 @@
-"""The launcher in a real terminal: its prompt, tab completion, and the terminal afterwards.
+"""The launcher in a real terminal: its prompt, tab completion, and the terminal's state afterwards.
 
 A real process is needed because ``readline`` changes the settings of a pseudo-terminal.
 """

@@ -126,7 +126,7 @@ class PageClient:
         self.request(f"/api/hosts/{host['id']}/{action}", body)
 
     def wait_for(self, stage: str) -> None:
-        """Wait until the only host has this stage."""
+        """Wait until the launcher's page reports ``stage`` for the only host."""
         eventually(lambda: self.request("/api/state")["hosts"][0]["stage"] == stage, 90, 0.5)
 
 
@@ -175,7 +175,7 @@ def has_changed(file: Path, before: bytes) -> bool:
 
 
 def lists(player: Player, line: str) -> bool:
-    """Ask who is online; return whether this line has been printed."""
+    """Ask the launcher who is online; return whether any line that it printed contains ``line``."""
     player.say("people")
     while not player.lines.empty():
         player.history.append(player.lines.get())

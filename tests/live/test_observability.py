@@ -60,7 +60,10 @@ def scrape(port: int) -> str:
 
 
 def answers(port: int) -> bool:
-    """Return whether the reactor runs, so that signals are handled."""
+    """Return whether the service answers on its metrics port.
+
+    If it does, its reactor runs, so that it handles signals.
+    """
     try:
         return bool(scrape(port))
     except OSError:
@@ -126,7 +129,7 @@ def on_page(page: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def asked_for(board: Any) -> Iterator[tuple[str, set[str]]]:
-    """Yield every series that a Grafana dashboard queries, with the labels that it groups by."""
+    """Yield each series that a Grafana dashboard queries, with the labels of the query's groups."""
     for panel in board["panels"]:
         for target in panel["targets"]:
             by = re.findall(r"\bby \(([^)]*)\)", target["expr"])

@@ -1,9 +1,8 @@
-"""A host that secretly loses or duplicates data: ``svcctl play`` must report the fault.
+"""A host that loses or duplicates data although it reports success: ``svcctl play`` must notice.
 
-A trigger in the host's database, or a change beside the running services, alters the data while
-every reply to the players reports success. Smaller changes are tested in
-tests/ctl/test_play_owned.py. Real processes are needed because the tests change the database from
-outside while the host runs.
+A trigger in the host's database alters the data. Two more tests replace the certificate that
+players expect, and kill the metagame. Smaller changes are tested in tests/ctl/test_play_owned.py.
+Real processes are needed because the tests change the host from outside while it runs.
 """
 
 import json

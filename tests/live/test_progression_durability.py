@@ -1,4 +1,4 @@
-"""Progress under ``kill -9`` and concurrency: each grant counts once, within the cap.
+"""Progress under ``kill -9`` and concurrency: each grant counts once, and the cap holds.
 
 Spec: 1 §4 Progression, §6.3.
 

@@ -9,7 +9,7 @@ from tests.live.restart_players import Spoken, Town
 
 
 class Someone:
-    """A player in the room, and the connection over which the player was sent the line."""
+    """A player in the room, and the connection over which the player received the line."""
 
     room = "City-0"
     connection: object = "first"
@@ -20,7 +20,10 @@ class CountingTests(SynchronousTestCase):
         self.ann, self.bob, self.cat = Someone(), Someone(), Someone()
 
     def counted(self, *messages: Someone, strict: bool = True) -> tuple[int, int, int]:
-        """Let these players receive ann's line; count the copies echoed, doubled and lost."""
+        """Let each of these players receive ann's line; return the counts of the town's report.
+
+        They are the numbers of lines that were echoed, doubled and missing.
+        """
         nothing: Any = None
         town = Town(nothing, nothing, 1.0, 1.0, strict, nothing)
         people: list[Any] = [self.ann, self.bob, self.cat]

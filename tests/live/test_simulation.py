@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def hashes(python: str, hash_seed: str) -> list[str]:
-    """Return the hashes of a simulation of each kind, made by this Python with this hash seed."""
+    """Return the hashes of a simulation of each kind, run with ``python`` and ``hash_seed``."""
     done = subprocess.run(
         [python, "-m", "tests.simulation.hashes"],
         cwd=ROOT,

@@ -5,8 +5,8 @@
 The machine is a Debian system with only apt, made by mmdebstrap. It has a user whose home folder
 holds the wheel of this work tree. The program first runs the commands of the page's part *Install*
 unchanged, with packages from Debian's and Python's archives. The rest of the tour runs in a network
-namespace in which every port is free. The program writes the times and pictures of the page, or
-with FOLDER only the pictures, into that folder.
+namespace in which every port is free. Without FOLDER, the program replaces the times and pictures
+of the page. With FOLDER, it only writes the pictures into that folder.
 """
 
 import json

@@ -24,7 +24,10 @@ def loaded(archive: Path) -> Iterator[str]:
 
 @contextmanager
 def name_kept(archive: Path) -> Iterator[str]:
-    """Yield the name that ``podman load`` gives an image; restore the name's old image later."""
+    """Yield the name that ``podman load`` gives to the image in ``archive``.
+
+    Afterwards, the image that had the name before gets it back.
+    """
     [called] = json.loads(run("tar", "-xOf", archive, "manifest.json"))[0]["RepoTags"]
     before = named(called)
     try:

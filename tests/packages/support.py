@@ -87,7 +87,7 @@ class System:
 
     @contextmanager
     def alone(self) -> Iterator[Alone]:
-        """Create a network namespace in which every port is free, and 443 open to all users."""
+        """Create a network namespace where every port is free and all users may open port 443."""
         name = f"svc-{os.getpid()}-{self.root.name}"[-40:]
         run("ip", "netns", "add", name)
         try:

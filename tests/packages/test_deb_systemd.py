@@ -76,7 +76,7 @@ def newer(package: Path, place: Path, scratch: Path) -> Path:
 
 
 def pages(system: System, packages: Mapping[str, str]) -> None:
-    """Write the page's blocks as scripts with these packages, and let apt assume yes."""
+    """Write the page's blocks as scripts that install ``packages``; make apt assume yes."""
     for name, (has, example) in PASTED.items():
         names = {example: packages[name]} if example else {}
         text = block(PAGE, has, names, sudo="sudo ")

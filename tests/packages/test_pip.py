@@ -99,7 +99,7 @@ def other_versions(environment: Path, wheel: Path) -> set[str]:
 
 
 def plays_signed_in(system: System, first: tuple[str, ...]) -> None:
-    """Run ``svcctl up`` from the page in the user's shell, and play on the host that it creates."""
+    """Run the page's ``svcctl up`` in the user's shell, and play on the host that it creates."""
     answers = f"--yes {' '.join(PUBLIC)}"
     up = block(PAGE, "svcctl up ~/game", {"svcctl up ~/game": f"exec svcctl up ~/game {answers}"})
     with system.alone() as alone, alone.running(*first, up, user="root", until="Ctrl-C stops it"):

@@ -156,7 +156,7 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
 
 @define(eq=False)
 class HuntCounter:
-    """A counter of the hunts on the machines, which a thread updates twice a second.
+    """A counter of the hunts on the machines; a thread updates it twice a second.
 
     ``starts`` are the containers that were seen for each match, each with its machine and the time
     at which it was first seen. ``excess`` are machines whose containers reserve more memory than

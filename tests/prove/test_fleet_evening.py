@@ -89,7 +89,7 @@ def lost_in_time(host: NetworkedHost, machine: SwarmMachine) -> None:
 
 
 def wait(seconds: float) -> None:
-    """Wait for this time by the clock, even if the machine is busy."""
+    """Wait for this many seconds of wall-clock time, even if the machine is busy."""
     until = time.monotonic() + seconds
     eventually(lambda: time.monotonic() > until, 2 * seconds, 0.2)
 

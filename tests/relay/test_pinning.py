@@ -29,9 +29,10 @@ class PinningTests(SynchronousTestCase):
     def reach(
         self, host: str, pair: Pair = PAIR, upcoming: str = ""
     ) -> tuple[Any, SSL.Connection, Wire]:
-        """Connect to a server with this certificate.
+        """Connect a relay to a server that has the certificate of ``pair``.
 
-        Return the pool's result, the server's side of TLS, and the transport between the two.
+        Return the result of the relay's connection pool, the server's side of TLS, and the
+        transport between the two.
         """
         reactor = MemoryReactorClock()
         taken = RelayService(reactor, Target(host, 443, PAIR.fingerprint, upcoming)).pool.take()

@@ -1,4 +1,4 @@
-"""The final audit reads every table; the logs must explain all differences."""
+"""The final audit reads every table; the logs must explain all items and progress in the tables."""
 
 import inspect
 import re
@@ -130,7 +130,7 @@ class LogsTests(SynchronousTestCase):
         self.history.stacks.answered("c", "t1", ACKED)
 
     def listed(self, change: str) -> list[str]:
-        """Return the rules that are violated after this statement."""
+        """Return the rules that are violated once this SQL statement has changed the database."""
         self.host.disk.raw.execute(change)
         host: Any = self.host
         LogsAudit(host, self.history).run()

@@ -49,7 +49,7 @@ class Spawned:
         self.protocol.outReceived(text.encode() + b"\n")
 
     def signalProcess(self, signal: str) -> None:
-        """Record the signal; SIGKILL ends every process, other signals an ``obedient`` process."""
+        """Record the signal; SIGKILL ends the process, but another signal only if ``obedient``."""
         if self.gone:
             raise ProcessExitedAlready
         self.signals.append(signal)

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 @define
 class Authority:
-    """A certificate authority; ``file`` holds its root certificate, unknown to the system."""
+    """A certificate authority; the system does not trust its root certificate in ``file``."""
 
     folder: Path
     _key: ec.EllipticCurvePrivateKey = field(

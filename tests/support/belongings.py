@@ -55,11 +55,11 @@ class Owner:
         return held
 
     def stacks(self) -> dict[str, int]:
-        """Return the quantity of each stack by catalogue id."""
+        """Return a dict from catalogue id to the quantity of the stack."""
         return {stack["catalogId"]: stack["quantity"] for stack in self.inventory()["stackedItems"]}
 
     def instances(self) -> dict[str, Any]:
-        """Return the single items by instance id."""
+        """Return a dict from instance id to the single item."""
         return {item["instanceId"]: item for item in self.inventory()["instancedItems"]}
 
     def by_server(self, method: str, path: str, body: Any = None, **sent: Any) -> Page:

@@ -169,9 +169,9 @@ class Rules:
     refusals: Mapping[str, Mapping[str, Any]]  # by status the rules of each content type
 
     def refused(self, status: int) -> Mapping[str, Any]:
-        """Return the schemas of an error's body, by content type.
+        """Return a dict from each content type that an error's body may have to its schema.
 
-        A 5xx status that the document does not describe allows no content type.
+        For a 5xx status that the document does not describe, the dict is empty.
         """
         usual = self.refusals["4XX"] if status < 500 else {}
         return self.refusals.get(str(status), usual)

@@ -10,10 +10,10 @@ from sqlalchemy.types import Boolean, Float, Integer, LargeBinary, Numeric
 def fill(
     engine: Engine, tables: MetaData | None = None, number: int = 1
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """Insert a row into each table, parents first, and return the contents of each table.
+    """Insert a row into each table, and return the contents of each table.
 
-    ``tables`` is the result of ``shape``, if the caller already has it. Rows with a different
-    ``number`` have different keys.
+    A table is filled after the tables that its rows refer to. ``tables`` is the result of
+    ``shape``, if the caller already has it. Rows with a different ``number`` have different keys.
     """
     held = {}
     with engine.begin() as tx:
@@ -31,7 +31,10 @@ def shape(engine: Engine) -> MetaData:
 
 
 def rows(tables: MetaData, number: int = 1) -> Iterator[tuple[Table, dict[str, Any]]]:
-    """Return a row for each table, parents first, with a value for every existing column."""
+    """Return a row for each table, with a value for every existing column.
+
+    A table comes after the tables that its row refers to.
+    """
     for table in tables.sorted_tables:
         if table.name != "alembic_version":
             yield table, {column.name: _value(column, number) for column in table.columns}

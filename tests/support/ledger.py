@@ -35,8 +35,8 @@ _pipelined_plans = Plans(MAX_LIST)
 class InstantLedger:
     """A ledger with an empty table for every table of the imported features.
 
-    ``free`` releases the database; without this call, the garbage collector releases it. ``engine``
-    may name an existing SQLite engine.
+    ``free`` releases the database; without this call, the garbage collector releases it. If
+    ``engine`` is an SQLite engine, the ledger uses its database instead of a new one.
     """
 
     def __init__(self, engine: Engine | None = None) -> None:
@@ -126,5 +126,5 @@ def _emptied() -> tuple[Engine, Pipeline]:
 
 @lru_cache(maxsize=16)
 def _emptying(tables: int) -> str:
-    """Return the statement that empties every table that exists by now."""
+    """Return the SQL statements that empty every table that the imported features define."""
     return "; ".join(str(table.delete()) for table in reversed(METADATA.sorted_tables))

@@ -21,7 +21,7 @@ exec "$@"
 
 
 def as_nobody(*capabilities: str) -> list[str]:
-    """Return the prefix that runs a command as nobody with only these capabilities."""
+    """Return the command prefix that runs a command as nobody with only these capabilities."""
     words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     only = ",".join(["-all", *(f"+{name}" for name in capabilities)])
     words.append(f"--bounding-set={only}")

@@ -165,7 +165,10 @@ def _copy_programs(folder: Path) -> None:
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
-    """Give the folder to nobody and run as nobody, because initdb refuses to run as root."""
+    """Give the folder to the user ``nobody``; return the arguments that run a process as that user.
+
+    Root needs this because initdb refuses to run as root. For any other user, the dict is empty.
+    """
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam("nobody")

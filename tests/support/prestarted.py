@@ -1,10 +1,10 @@
 """Services and ``svcctl`` as separate processes that start without importing everything again.
 
 One process per test run imports the services, and forks for each program that a test starts. The
-fork has its own pid, memory, signals, folder, environment, descriptors and command line, and
-starts a second sooner than a new interpreter. Programs that start our programs (``svc-stack``,
-``svcctl demo``) get forks as well (``offspring.py``). Forks do not prove that a program can start
-by itself, so some tests start each program as an owner does.
+fork has its own pid, memory, signals, folder, environment, descriptors and command line. It is
+ready one second sooner than a new interpreter. When ``svc-stack`` or ``svcctl demo`` starts one of
+our programs, that program is a fork as well (``offspring.py``). Forks do not prove that a program
+can start by itself, so some tests start each program as an owner does.
 
 The reactor is not imported before the fork, because forks cannot share a reactor.
 """
@@ -198,10 +198,11 @@ def main() -> None:
 
 
 def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | None:
-    """Answer requests; return the request and descriptors in each fork, and None at the end.
+    """Answer requests for forks.
 
-    The function ends on a request to stop, or when the test run dies. If a request cannot be
-    fulfilled, only the worker that sent it gets an error.
+    In each fork, return the request and its descriptors. In the forking process, return None on a
+    request to stop, or when the test run dies. If a request cannot be fulfilled, only the worker
+    that sent it gets an error.
     """
     open_ = [door]
     try:

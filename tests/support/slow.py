@@ -25,7 +25,7 @@ Named = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def seconds(reports: Iterable[Any]) -> dict[str, float]:
-    """Return the seconds of each test, fixtures included, by test id from pytest's reports."""
+    """Return a dict from test id to the test's seconds in pytest's reports, fixtures included."""
     took: Counter[str] = Counter()
     for report in reports:
         if hasattr(report, "duration") and hasattr(report, "nodeid"):

@@ -83,7 +83,7 @@ def is_here() -> bool:
 
 
 def need_wine() -> None:
-    """Skip the test, with the requirement ``wine``, if a program is not installed."""
+    """Skip the test if a program is not installed; fail instead if the run requires ``wine``."""
     if missing := _missing():
         why = f"not installed: {', '.join(missing)}"
         raise skip("wine", f"{why} (apt-get install wine wine64, on Debian 12)")
@@ -157,7 +157,7 @@ def build(dist: Path) -> Path:
 
 
 def python_program() -> Path:
-    """Return a Windows program that runs the Python file with its name in the same folder, if any.
+    """Return a Windows program that runs the Python file beside it that has the same name, if any.
 
     The program uses the Python of the launcher on the same PC.
     """
@@ -269,7 +269,7 @@ class WindowsPC:
         )
 
     def run(self, *words: object, **more: str) -> str:
-        """Return the output of a Windows program, which must succeed; child processes may run on.
+        """Return the output of a Windows program, which must succeed; its children may outlive it.
 
         The children hold the program's pipe open, as the shell that deletes an installed launcher
         does for 36 s.

@@ -24,7 +24,7 @@ SHARED = ("time", "level", "namespace", "message")
 
 
 def observer(service: str) -> LogLines:
-    """Return the log observer that the service's own module makes, writing JSON."""
+    """Return a log observer that writes JSON, made by the function that the module calls."""
     source = Path(str(importlib.import_module(f"svcserver.{service}.service").__file__))
     words = set(re.findall(r"\b(json_lines|standard_lines|top_service)\(", source.read_text()))
     [maker] = words  # each service calls one of these functions, and builds no observer itself

@@ -30,7 +30,10 @@ class KnownNames:
         return TTLCache(MOST, MAX_AGE_S, self.wall_clock)
 
     def among(self, account_ids: Iterable[AccountId]) -> dict[AccountId, str]:
-        """Return the names of those ids that are cached; the caller must read the missing names."""
+        """Return a dict from account id to name with the names that are cached.
+
+        The caller must read the missing names from the database.
+        """
         names = ((account_id, self._names.get(account_id)) for account_id in account_ids)
         return {account_id: name for account_id, name in names if name is not None}
 

@@ -59,7 +59,7 @@ class BackupCase(HostCase):
 
 class BackupTests(BackupCase):
     def restored(self, *lines: str) -> tuple[Ran, Path]:
-        """Restore into a new folder, with the passphrase that ``lines`` of stack.env set."""
+        """Back up a host with these ``lines`` added to stack.env; restore it into a new folder."""
         self.stack_env("BACKUP_PASSPHRASE=a long passphrase", *lines)
         self.patch(os, "environ", {**os.environ, "BACKUP_PASSPHRASE": "a long passphrase"})
         file, into = self.made().data["file"], nowhere(self)

@@ -58,7 +58,10 @@ def listing(name: str) -> tuple[tarfile.TarInfo, bytes]:
 
 class HostileTests(ArchiveCase):
     def refused(self, data: bytes, why: str = "") -> None:
-        """Check that the archive is rejected in one short line, and writes no file elsewhere."""
+        """Check that the archive is rejected in one short line.
+
+        Also check that it writes no file outside its folder.
+        """
         self.file.write_bytes(data)
         into = self.fresh()
         refused = str(self.assertRaises(DamagedBackup, archive.unpack, self.file, into))

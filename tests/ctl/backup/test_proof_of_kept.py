@@ -31,7 +31,7 @@ class ProofOfTheKeptTests(BackupCase):
         self.stack_env(f"BACKUP_RECIPIENTS={self.owner.to_public()}")
 
     def proven(self) -> Ran:
-        """Make and verify a backup, without the processes and the session of the drill."""
+        """Make and verify a backup; the drill starts no host and lets no players play."""
         host = contextmanager(lambda *_: iter([mock.Mock()]))
         with (
             mock.patch.object(proving, "_host", host),

@@ -30,7 +30,10 @@ STATE = "backup-state.json"
 @pytest.mark.live
 class KilledTests(BackupCase):
     def backup(self, *, secrets: bool, kind: str) -> Path:
-        """Return an unencrypted backup of this kind; a PostgreSQL dump in it is a dummy file."""
+        """Return an unencrypted backup of a database of this kind.
+
+        If the kind is PostgreSQL, a dummy file takes the place of the dump.
+        """
         self.stack_env(f"BACKUP_PASSPHRASE={WORDS}", f"BACKUP_SECRETS={int(secrets)}")
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         parts = nowhere(self)

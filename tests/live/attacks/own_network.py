@@ -67,7 +67,10 @@ class OwnNetwork:
 
 @lru_cache(maxsize=1)
 def unshared() -> list[str]:
-    """Return the prefix that runs a command in a new network namespace; skip if that fails."""
+    """Return the command prefix that runs a command in a new network namespace.
+
+    Skip the test if this machine does not allow one.
+    """
     for enter in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
         with suppress(FileNotFoundError):
             done = subprocess.run([*enter, "true"], capture_output=True, check=False)
@@ -138,7 +141,10 @@ def in_own_network(
 
 
 def main() -> None:
-    """Run the requested attacks, one per line; print each error, or null for success."""
+    """Run the attacks that the standard input names, one per line.
+
+    After each attack, print its error, or null if it succeeded.
+    """
     use_every_address()
     request, reply = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     # processes that attacks start must not use these pipes

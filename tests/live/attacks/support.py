@@ -80,10 +80,10 @@ def at_the_same_time(*attacks: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def until_over(*attacks: Callable[[threading.Event], object]) -> Iterator[None]:
-    """Run each attack in its own thread until the block ends, however fast the machine is.
+    """Run each attack in its own thread until the ``with`` block ends.
 
-    The end of the block sets the event that each attack receives. Each attack also has its own time
-    limit.
+    The end of the block sets the event that each attack receives, so the attacks last as long as
+    the block on any machine. Each attack also has its own time limit.
     """
     over = threading.Event()
     with at_the_same_time(*[partial(attack, over) for attack in attacks]):

@@ -22,7 +22,7 @@ MOST = 40  # sockets that the chat takes at once
 
 @define
 class Chat:
-    """A metagame with chat; the test connects as the gateway does, and names any client address."""
+    """A metagame with chat; the test connects as the gateway does, with any client address."""
 
     service: Service
     port: int

@@ -1,4 +1,4 @@
-"""Empty lines before a request: one line is ignored, and several lines cannot hide a request.
+"""Empty lines before a request: a single one is ignored, and several of them hide no request.
 
 Real processes are needed because the tests send bytes to the sockets of each service.
 """

@@ -82,7 +82,7 @@ def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
 
 
 def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
-    """Return all string values on the engine, by key."""
+    """Return a dict from each key on the engine to its value, for string values only."""
     names = [entry for entry in stranger.command("KEYS", "*") if b":news" not in entry]
     return {
         entry: stranger.command("GET", entry)
@@ -92,7 +92,7 @@ def entries(stranger: BlockingEngine) -> dict[bytes, bytes]:
 
 
 def kind_of(stranger: BlockingEngine, name: bytes) -> bytes:
-    """Return the engine's type of the value under a key."""
+    """Return the type that the engine reports for the value under a key."""
     result = stranger.command("TYPE", name)
     return result if isinstance(result, bytes) else str(result).encode()
 

@@ -107,7 +107,7 @@ class Silent:
 
 
 def floods_a_silent_helper(folder: Path) -> None:
-    """Make every report about one network hang; the next player's report must still be sent."""
+    """Leave all reports about one network unanswered; a report about another must still be sent."""
     silent = Silent()
     url = f"http://127.0.0.1:{silent.port}"
     with running(folder, **OPEN, ALLOWLIST_URL=url) as host, ExitStack() as held:

@@ -58,7 +58,7 @@ class Hoarder:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Run a metagame with an owner's default limits."""
+    """Run a metagame with the limits that apply if the owner sets none."""
     with metagame(tmp_path, LOG_LEVEL="error") as made:
         yield made
 

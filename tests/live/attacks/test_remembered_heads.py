@@ -31,7 +31,7 @@ def heads(fields: int) -> list[bytes]:
 
 
 def listing(names: int) -> list[bytes]:
-    """Return heads, each with a Connection field that names this many other fields."""
+    """Return heads whose Connection field names ``names`` other fields."""
     many = b",".join(b"%x" % (number + 256) for number in range(names))
     start = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: localhost\r\nB: %05d\r\n"
     return [start % number + b"Connection: " + many + b"\r\n\r\n" for number in range(HEADS)]

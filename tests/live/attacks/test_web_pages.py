@@ -25,7 +25,7 @@ TEXT = {"Content-Type": "text/plain;charset=UTF-8"}
 
 
 def pages(port: int) -> dict[str, dict[str, str]]:
-    """Return the headers that browsers send for pages of other origins, by kind of page."""
+    """Return a dict from kinds of foreign pages to the headers that a browser sends for them."""
     return {
         "another site": {**TEXT, "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"},
         "an old browser": {**TEXT, "Origin": "http://evil.example"},

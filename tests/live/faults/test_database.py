@@ -99,7 +99,7 @@ def savers_of(service: Service, count: int, **more: Any) -> list[Saver]:
 
 
 def acknowledged(savers: list[Saver], more: int = 5) -> None:
-    """Wait until each saver has received this many further 200 replies."""
+    """Wait until each saver has received ``more`` further replies with status 200."""
     wanted = [saver.statuses.count(200) + more for saver in savers]
     eventually(
         lambda: all(saver.statuses.count(200) >= n for saver, n in zip(savers, wanted, strict=True))

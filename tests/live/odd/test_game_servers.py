@@ -1,4 +1,4 @@
-"""Game servers that misbehave: they cannot be executed, fork away or leave children behind.
+"""Game servers that misbehave: they cannot be executed, or leave processes of their own behind.
 
 Real processes are needed because the tests check the start and the end of child processes.
 """

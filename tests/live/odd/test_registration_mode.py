@@ -1,4 +1,4 @@
-"""The registration mode after a restart of the only metagame, or of one or both metagames.
+"""The registration mode after a restart of a single metagame, or of one or both of two metagames.
 
 Real processes are needed because only a new process shows what a restart forgets.
 """

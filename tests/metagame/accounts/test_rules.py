@@ -1,4 +1,7 @@
-"""Invite codes and keys, and which parts logs may show. Spec: 2 §4 Register rules, 1 §2."""
+"""Invite codes and keys, and the parts of them that logs may show.
+
+Spec: 2 §4 Register rules, 1 §2.
+"""
 
 from twisted.trial.unittest import SynchronousTestCase
 

@@ -171,7 +171,7 @@ class EndingTests(SessionCase):
 
 
 class ClockTests(SessionCase):
-    """The system clock was set back, so the metagame's clock is ahead for hours."""
+    """The system clock was set back, and the running metagame's own clock stays hours ahead."""
 
     BEHIND_S = 7_200
 

@@ -1,4 +1,4 @@
-"""A request's second attempt announces events again, but undoes no changes made in between."""
+"""A request's second attempt announces events again, but undoes no change made since the first."""
 
 from typing import Any
 

@@ -42,7 +42,7 @@ ENDED = {
 
 
 class FakeDeploy:
-    """A fake of treq: the deploy server's replies by path; other paths refuse the connection."""
+    """A fake of treq with replies of the deploy server for some paths; other paths are refused."""
 
     def __init__(self) -> None:
         usage = [{"id": "c1", "memoryBytes": 7_000_000, "cpuPercent": 12.5}]

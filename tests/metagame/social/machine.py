@@ -1,4 +1,4 @@
-"""The base of the social state machines, with a ledger that finishes before it returns."""
+"""The base of the social state machines, whose ledger completes each call before it returns."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +12,7 @@ from tests.support.people import add_accounts
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """The base machine: accounts, and a ledger that rolls rejected requests back.
+    """The base machine: accounts, and a ledger that undoes the changes of rejected requests.
 
     ``at`` is a time in milliseconds.
     """

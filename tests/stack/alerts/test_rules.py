@@ -196,7 +196,10 @@ class FormTests(SynchronousTestCase):
 
 
 def refusal(test: SynchronousTestCase, channel: Channel) -> NotDelivered:
-    """Return why an alert to the channel is refused; each name resolves to itself."""
+    """Return the reason for which an alert to the channel is refused.
+
+    The fake name server resolves each name to the name itself, so a channel can name any address.
+    """
 
     async def itself(name: str, port: int) -> list[str]:
         return [name]

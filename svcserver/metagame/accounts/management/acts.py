@@ -82,7 +82,7 @@ class AccountActs:
         return None
 
     async def invite_state(self, code: str, network: str) -> InviteState:
-        """Return whether an invite code can be used; raises if registration is closed.
+        """Return whether an invite code can be used; raises an error if registration is closed.
 
         A code that cannot be used counts towards the limit of wrong codes, as in ``_check_wish``.
         """
@@ -135,7 +135,10 @@ class AccountActs:
                 raise
 
     async def _mode_for(self, network: str) -> str:
-        """Return the registration mode; raises an error if it is closed to that network."""
+        """Return the registration mode; raises an error if registration is closed.
+
+        Registration is closed to a network to which a ban extends.
+        """
         mode = rules.open_for(await self.registration.mode())
         if await self.networks.keeps_out(network):
             raise rules.closed()

@@ -175,7 +175,7 @@ def in_groups(key: str) -> str:
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden for an untrusted host, and Conflict for a passport imported before."""
+    """Raise Forbidden for an untrusted host, and Conflict if the player was imported before."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "

@@ -82,7 +82,7 @@ class FriendActs:
             self.blocked.send(Blocked(me, target))
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
-        """Return the account's friends; if ``pending``, also the sent and received requests."""
+        """Return the account's friends and, if ``pending``, the requests it sent and received."""
         friendships = await self.data.read(me, lambda tx: SqlFriends(tx).friendships_of(me))
         return [
             friendship for friendship in friendships if pending or friendship.status == ACCEPTED

@@ -1,4 +1,4 @@
-"""Each route of encountered content. Spec: 1 §4 encountered content."""
+"""Each route for encountered content. Spec: 1 §4 encountered content."""
 
 from typing import Any
 

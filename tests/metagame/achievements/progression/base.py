@@ -12,7 +12,7 @@ from tests.support.game import GAME_SERVER_KEY, Game
 
 
 class Achieving(SynchronousTestCase):
-    """The base case: ``server(...)`` sends requests as a game server, ``asks`` as Ann."""
+    """The base case: ``server`` sends requests as a game server, ``asks`` sends Ann's requests."""
 
     environ: dict[str, str] = {}  # noqa: RUF012 - overridden per case
 
@@ -37,7 +37,7 @@ class Achieving(SynchronousTestCase):
         return [tuple(row) for row in self.game.ledger.run(lambda tx: tx.execute(wanted).all())]
 
     def run_twice(self) -> None:
-        """Run every write twice, with the first run rolled back, as ledgers may do."""
+        """Run every write twice and roll back the first run, as a ledger sometimes does."""
         ledger, write = self.game.ledger, self.game.ledger.write
 
         def again(work: Any, scope: Any = ACROSS) -> Any:
@@ -49,10 +49,10 @@ class Achieving(SynchronousTestCase):
         self.patch(ledger, "write", again)
 
     def check_marks(self, method: str, path: str, *, own: bool = False, **sent: Any) -> None:
-        """Check that a request without a token gets 401, and a request without permission 403.
+        """Check that a request without a token gets 401, and one without permission gets 403.
 
-        With ``own``, a player has permission only for the player's own data; otherwise no player
-        has permission.
+        If ``own`` is true, a player has permission only for the player's own data; otherwise no
+        player has permission.
         """
         self.assertEqual(self.game.browse(method, path, **sent).status, 401)
         token = self.ben.token if own else self.ann.token

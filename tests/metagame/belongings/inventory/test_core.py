@@ -47,7 +47,7 @@ DEALS = st.fixed_dictionaries(
 
 
 class Model:
-    """The inventory as a client knows it from all acknowledged replies."""
+    """The inventory as a client knows it from the replies that it has received."""
 
     def __init__(self) -> None:
         self.stacks: dict[str, int] = {}

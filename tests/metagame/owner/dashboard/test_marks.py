@@ -44,7 +44,7 @@ class MarkTests(SynchronousTestCase):
         }
 
     def changed(self) -> set[str]:
-        """Return the pages whose marks have changed since the last call."""
+        """Return the pages whose change marks differ from those at the last call."""
         before, self.marks = self.marks, self.read()
         return {page for page in PAGES if self.marks[page] != before[page]}
 

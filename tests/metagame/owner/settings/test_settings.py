@@ -36,7 +36,11 @@ class SettingsTests(SynchronousTestCase):
         return self.game.browse("POST", PATH, json=sent, key=key or self.olga.key)
 
     def rows(self) -> dict[str, Any]:
-        """Return each setting's row by component and name."""
+        """Return the row of each setting.
+
+        The result is a dict whose keys are a component and a setting's name, such as "gateway
+        PORT".
+        """
         page = self.game.browse("GET", "/svc/api/DashboardSettings", key=self.olga.key)
         return {
             f"{section['component']} {row['name']}": row

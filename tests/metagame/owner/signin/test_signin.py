@@ -32,7 +32,7 @@ OURS = {"x-svc-dashboard": "1"}
 
 
 def code_of(secret: str, now: float) -> str:
-    """Return the second factor's code at this time."""
+    """Return the code that the second factor shows at the time ``now``."""
     totp = TOTP(base64.b32decode(secret), 6, SHA1(), 30)  # noqa: S303 - RFC 6238
     return totp.generate(int(now)).decode()
 

@@ -245,7 +245,7 @@ class PlainMatchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match, now: float) -> None:
-        """Keep the match MATCHING while capacity is missing; polls retry it for five minutes."""
+        """Keep the match MATCHING while capacity is missing; for five minutes, polls try again."""
         self._wait(match, now)
 
     def _wait(self, match: Match, now: float) -> None:
@@ -337,7 +337,7 @@ class PlainMatchmaker:
     # -- for others --------------------------------------------------------
 
     def of_party(self, party_id: str, now: float) -> PartyCandidate | None:
-        """Return the party's candidate, or None if its last player was sent over a minute ago."""
+        """Return the party's candidate; None if all players got the server over a minute ago."""
         match = self._parties.get(party_id)
         if match is None:
             return None

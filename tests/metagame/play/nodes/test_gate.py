@@ -140,7 +140,7 @@ class NodeGateTests(SynchronousTestCase):
         return self.browse("POST", path, game_server=key, **(sent or CALL)).status
 
     def is_down(self) -> bool:
-        """Poll for orders as the node's agent; return whether the reply reports the node lost."""
+        """Poll for orders as the node's agent; return whether the reply says the node is lost."""
         self.game.clock.advance(LIST_S)
         poll = {"json": {"done": [], "helper": False}}
         page = self.browse.ask("POST", "/svc/node/orders", **poll)

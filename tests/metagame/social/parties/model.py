@@ -89,7 +89,7 @@ class PlainParties:
         return party if account_id in party.members else None
 
     def _settle(self, party_id: str, now: float) -> Party:
-        """Remove members who were silent for over two minutes, the longest silent first."""
+        """Remove members who were silent for over two minutes; those silent longest go first."""
         party = self._parties[party_id]
         silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
         for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
