@@ -69,8 +69,8 @@ Noted = Annotated[Json, Opaque("A value of the recorded act.")]
 class AuditRow(TypedDict):
     """A row of the audit log; ``refused`` is the reason for a refusal, null if the action ran.
 
-    ``targetKind`` is account, invite, guild, setting, channel, game server, host or file; it is
-    empty if there is no target.
+    ``targetKind`` is account, invite, guild, setting, channel, game server, host, file or machine;
+    it is empty if there is no target.
     """
 
     id: int
