@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from attrs import define, field, frozen
@@ -12,6 +13,7 @@ from twisted.logger import Logger
 
 from svcserver.deploy.docker_api import ReplyBody
 from svcserver.edge import allowlist_client
+from svcserver.edge.allowlist_client import HelperRefused
 from svcserver.kernel import json
 from svcserver.kernel.networks import network_of
 from svcserver.kernel.secrets import Secret
@@ -30,6 +32,7 @@ LOOK_S = 10.0  # between two looks at the helper
 REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
 KEPT_S = 12 * 3600.0  # since the host's last order for an address
 MOST_KEPT = 4_096
+FULL = 503  # the helper's status for one address too many
 MAX_REPLY = 1024 * 1024  # bytes
 
 
@@ -45,26 +48,37 @@ class HelperState:
 class HelperClient:
     """The client for the allowlist helper beside the agent; ``http`` is a treq client.
 
-    ``works`` says whether the helper answered the last ``look`` and has changed the firewall.
+    ``is_full`` says whether the helper refused the last address because of their number.
     """
 
     http: Any
     clock: IReactorTime
     url: str
     secret: Secret
-    works: bool | None = field(default=None, init=False)
+    is_full: bool = field(default=False, init=False)
+    _answers: bool | None = field(default=None, init=False)  # and has changed the firewall
+
+    @property
+    def works(self) -> bool | None:
+        """True if the helper answers, has changed the firewall and is not full; None if unknown."""
+        return False if self.is_full else self._answers
 
     async def send(self, act: str, address: str) -> bool:
         """Make the helper open or close the ports for an address; return whether this succeeded."""
         field_name = "ip" if act == "allow" else "network"
+        status = 200
         try:
             await allowlist_client.post(
                 self.http, self.clock, f"{self.url}/{act}", self.secret, {field_name: address}
             )
         except Exception as error:  # refused, cut off or timed out
-            log.warn("the allowlist helper failed: {why}", why=repr(error))
-            return False
-        return True
+            status = error.status if isinstance(error, HelperRefused) else 0
+            why = "it is full" if status == FULL else repr(error)
+            log.warn("the allowlist helper failed: {why}", why=why)
+        if act == "allow":
+            self.is_full = status == FULL
+            return status == 200
+        return status in (200, 400)  # 400: not an address, so that nothing is open
 
     async def look(self) -> HelperState | None:
         """Return the state of the helper, or None if it does not answer."""
@@ -78,11 +92,11 @@ class HelperClient:
             addresses = [str(entry["ip"]) for entry in status["entries"]]
             is_changed = (status["lastApply"] or {}).get("ok") is True
             state = HelperState(addresses, is_changed and status["pending"] is False)
-            self.works = is_changed and status["dryRun"] is False
+            self._answers = is_changed and status["dryRun"] is False
         except Exception as error:  # refused, cut off, timed out, or no usable answer
-            if self.works is not False:
+            if self._answers is not False:
                 log.warn("the allowlist helper failed: {why}", why=repr(error))
-            self.works = False
+            self._answers = False
             return None
         return state
 
@@ -115,6 +129,7 @@ class HostLink:
     _is_read: bool = field(default=False, init=False)  # the helper's addresses are in ``_open``
     _done: list[str] = field(factory=list, init=False)
     _open: dict[str, float] = field(factory=dict, init=False)  # address: time of its last order
+    _closing: dict[str, None] = field(factory=dict, init=False)  # networks the helper has to close
     _warnings: Throttle = field(factory=Throttle, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -142,14 +157,22 @@ class HostLink:
                 await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
-        """Check the helper; read the addresses that the agent opened before its restart."""
+        """Check the helper; repeat failed withdrawals.
+
+        The first reading gives the addresses that the agent opened before its restart.
+        """
         if self.helper is None:
             return
         state = await self.helper.look()
-        if state is not None and not self._is_read:
+        if state is None:
+            return
+        if not self._is_read:
             self._is_read, now = True, self.clock.seconds()
             for address in state.addresses[-MOST_KEPT:]:
                 self._open.setdefault(address, now)
+        for network in list(self._closing):
+            if network in self._closing and not await self._close(self.helper, network):
+                break
 
     async def _poll(self) -> list[Any]:
         sent = {
@@ -208,9 +231,7 @@ class HostLink:
 
     async def _carry_out(self, act: str, address: str, deadline: float) -> bool:
         if act == "withdraw":
-            self._is_read = True  # a later reading could bring the address back
-            for known in [known for known in self._open if network_of(known) == address]:
-                del self._open[known]
+            self._forget(address)
         else:  # even if the helper fails or is late now: ``refresh`` repeats the call
             self._open.pop(address, None)
             self._open[address] = self.clock.seconds()
@@ -218,7 +239,40 @@ class HostLink:
                 del self._open[next(iter(self._open))]
         if self.helper is None or self.clock.seconds() >= deadline:
             return False
-        return await self.helper.send(act, address)
+        if act == "withdraw":
+            return await self._close(self.helper, address)
+        return await self._allow(self.helper, address, deadline)
+
+    async def _allow(self, helper: HelperClient, address: str, deadline: float) -> bool:
+        """Open an address; if the helper is full, close the addresses with the oldest orders."""
+        network = network_of(address)
+        if network in self._closing and not await self._close(helper, network):
+            return False  # the network is closed first, because that order came first
+        while address in self._open:  # else it was withdrawn meanwhile
+            if await helper.send("allow", address):
+                return True
+            oldest = network_of(next(iter(self._open), address))
+            may_close = address in self._open and oldest != network
+            if not helper.is_full or not may_close or self.clock.seconds() >= deadline:
+                break
+            self._forget(oldest)
+            await self._close(helper, oldest)
+        return False
+
+    def _forget(self, network: str) -> None:
+        """Stop reporting the addresses of a network, which the helper has to close."""
+        self._is_read = True  # a later reading could bring the addresses back
+        for known in [known for known in self._open if network_of(known) == network]:
+            del self._open[known]
+        self._closing[network] = None
+        while len(self._closing) > MOST_KEPT:
+            del self._closing[next(iter(self._closing))]
+
+    async def _close(self, helper: HelperClient, network: str) -> bool:
+        is_closed = await helper.send("withdraw", network)
+        if is_closed:
+            self._closing.pop(network, None)
+        return is_closed
 
     async def refresh(self) -> None:
         """Report the open addresses to the helper again, which would otherwise close them."""
@@ -230,7 +284,7 @@ class HostLink:
             if now - since > KEPT_S:
                 del self._open[address]
             elif self.helper is not None:
-                await self.helper.send("allow", address)
+                await self._allow(self.helper, address, inf)
 
     async def report_change(self) -> None:
         """Report to the host that a game server has started or ended; a failure is only logged."""

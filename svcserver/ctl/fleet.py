@@ -360,7 +360,7 @@ def helper_settings(host: Host) -> dict[str, str]:
         "ALLOWLIST_PORTS": str(settings.ports),
         "ALLOWLIST_TTL_SECONDS": str(settings.ttl_s),
         interval: host.variables("allowlist").get(interval) or "100",
-        "ALLOWLIST_MAX_ENTRIES": str(settings.max_entries),
+        "ALLOWLIST_MAX_ENTRIES": "1000",  # the maximum; an agent keeps addresses for hours
         "ALLOWLIST_ALLOW_PRIVATE": str(int(settings.allow_private)),
         "ALLOWLIST_AUDIT_LOG": f"{HELPER_FOLDER}/audit.log",
         "ALLOWLIST_STATE_FILE": f"{HELPER_FOLDER}/state.json",

@@ -114,6 +114,22 @@ class FirewallHelper:
         return succeed(Reply({}))
 
 
+@define
+class SmallHelper(FirewallHelper):
+    """A fake helper that keeps two addresses."""
+
+    def post(self, url: str, data: bytes, headers: Any) -> Deferred[Any]:
+        reply = super().post(url, data, headers)
+        act, body = self.orders[-1]
+        if act == "withdraw":
+            self.addresses.remove(body["network"])
+        elif body["ip"] not in self.addresses:
+            if len(self.addresses) == 2:
+                return succeed(Reply({"error": "allowlist_full"}, 503))
+            self.addresses.append(body["ip"])
+        return reply
+
+
 class LinkTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock, self.wire, self.firewall = Clock(), Wire(), FirewallHelper()
@@ -163,6 +179,80 @@ class LinkTests(SynchronousTestCase):
         self.wire.answer({}, 503)
         self.clock.advance(AGAIN_S)
         self.assertEqual(self.wire.sent[-1][1]["done"], ["1"])
+
+    def order(self, number: int) -> dict[str, str]:
+        return {**ALLOW, "id": str(number), "address": f"203.0.113.{number}"}
+
+    def with_small_helper(self) -> None:
+        self.work.cancel()
+        self.wire.waiting.clear()
+        self.firewall = SmallHelper()
+        self.start()
+
+    def test_oldest_address_makes_room_in_a_full_helper(self) -> None:
+        self.with_small_helper()
+        for number in (1, 2, 1, 3):
+            self.answer(self.order(number))
+        self.assertEqual(self.wire.sent[-1][1]["done"], ["3"])
+        self.assertEqual(self.firewall.addresses, ["203.0.113.1", "203.0.113.3"])
+        self.assertIs(self.link.helper.works, True)
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        self.assertEqual(self.firewall.addresses, ["203.0.113.1", "203.0.113.3"])
+
+    def test_helper_that_others_have_filled_does_not_work(self) -> None:
+        self.with_small_helper()
+        self.firewall.addresses += ["198.51.100.1", "198.51.100.2"]  # of another gateway
+        self.answer(self.order(1))
+        sent = self.wire.sent[-1][1]
+        self.assertEqual((sent["done"], sent["helper_works"]), ([], False))
+        self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
+        self.assertIs(self.link.helper.works, False)
+        self.firewall.addresses.pop()
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        self.assertIs(self.link.helper.works, True)
+
+    def test_failed_withdrawal_is_repeated_until_it_succeeds(self) -> None:
+        def looked() -> list[str]:
+            self.firewall.orders.clear()
+            self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
+            return [act for act, _ in self.firewall.orders]
+
+        self.answer(ALLOW)
+        self.firewall.is_down = True
+        self.answer(WITHDRAW)
+        self.assertEqual(looked(), [])
+        self.firewall.is_down = False
+        self.assertEqual(looked(), ["withdraw"])
+        self.assertEqual(looked(), [])
+
+    def test_withdrawal_after_the_deadline_is_repeated(self) -> None:
+        self.firewall.is_slow = True
+        self.answer(*({**ALLOW, "id": str(number)} for number in range(9)), WITHDRAW)
+        self.clock.pump([1.0] * int(CARRY_OUT_S + POLL_S))
+        self.firewall.is_slow = False
+        self.firewall.orders.clear()
+        self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
+        self.assertEqual([act for act, _ in self.firewall.orders], ["withdraw"])
+
+    def test_address_that_returns_is_opened_after_its_withdrawal(self) -> None:
+        self.firewall.is_down = True
+        self.answer(WITHDRAW)
+        self.firewall.is_down = False
+        self.answer(ALLOW)
+        self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
+        self.assertEqual([act for act, _ in self.firewall.orders], ["withdraw", "allow"])
+
+    def test_full_helper_does_not_reopen_a_withdrawn_address(self) -> None:
+        self.answer(self.order(1), ALLOW)
+        self.successResultOf(Deferred.fromCoroutine(self.link.refresh()))
+        self.firewall.is_slow = True
+        refresh = Deferred.fromCoroutine(self.link.refresh())
+        self.firewall.waiting.pop(0).callback(Reply({}))
+        self.answer(WITHDRAW)
+        self.firewall.waiting.pop(0).callback(Reply({}, 503))
+        self.firewall.waiting.pop(0).callback(Reply({}))
+        self.successResultOf(refresh)
+        self.assertEqual([act for act, _ in self.firewall.orders[-2:]], ["allow", "withdraw"])
 
     def test_open_addresses_are_reported_again_until_withdrawn(self) -> None:
         def refreshed() -> int:

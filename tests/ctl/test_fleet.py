@@ -254,6 +254,10 @@ class InstallTests(HostCase):
         change(self.folder / "allowlist.env", {"ALLOWLIST_MIN_INTERVAL_MS": "200"})
         self.assertEqual(self.expected()["ALLOWLIST_MIN_INTERVAL_MS"], "200")
 
+    def test_helper_keeps_the_largest_number_of_addresses(self) -> None:
+        change(self.folder / "allowlist.env", {"ALLOWLIST_MAX_ENTRIES": "10"})
+        self.assertEqual(self.expected()["ALLOWLIST_MAX_ENTRIES"], "1000")
+
     def test_agent_and_helper_share_a_secret_that_is_not_shown(self) -> None:
         self.invite()
         name, _, secret = self.secrets["svc-allowlist-other1"].strip().partition("=")
