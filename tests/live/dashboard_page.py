@@ -252,7 +252,7 @@ class Visit(Seen):
             self.menu.click()
 
     def press(self, name: str | re.Pattern[str]) -> None:
-        """Click a button, which may be in the menu of a phone."""
+        """Click a button; on a phone, the button can be in the menu."""
         if name in IN_MENU:
             self.open_menu()
         super().press(name)
@@ -305,7 +305,7 @@ class Visit(Seen):
         self.confirm(confirm)
 
     def fact(self, name: str) -> Locator:
-        """Return one fact from an account's page."""
+        """Return the value of one fact that an account's page shows."""
         return self.page.locator(f"dt:text-is('{name}') + dd")
 
     def picture(self, name: str) -> None:

@@ -36,7 +36,7 @@ wait $!
 class SwarmMachine:
     """A ``dockerd`` below ``folder``, on loopback addresses or in a network namespace.
 
-    ``networks`` lets containers have their own networks, for which the engine changes the
+    If ``networks`` is true, containers have their own networks, for which the engine changes the
     namespace's firewall.
     """
 
@@ -147,7 +147,10 @@ def check_requirements() -> None:
 
 @contextmanager
 def swarm_machine() -> Iterator[SwarmMachine]:
-    """Start an engine and its swarm, and remove both at the end; skip if this is impossible."""
+    """Start an engine and its swarm, and remove both at the end.
+
+    Skip the test if no engine can be started.
+    """
     check_requirements()
     # pytest's folders are too long for the paths of containerd's sockets
     with tempfile.TemporaryDirectory(prefix="svc-docker-") as folder:

@@ -109,7 +109,7 @@ class Storm:
                 self.enough.set()
 
     def check(self) -> None:
-        """Check that every acknowledged save is stored; a save in flight may be stored as well."""
+        """Check that every acknowledged save is stored; a save in flight can be stored, too."""
         _, body = self.service.ask("GET", "/character", headers=bearer(self.player))
         [held] = orjson.loads(body)
         assert self.version >= 1

@@ -42,7 +42,10 @@ def test_the_version_is_told_at_once_without_importing_a_command() -> None:
 
 
 def least_s(program: str) -> float:
-    """Run a program several times; return the least CPU time. No run may import a heavy module."""
+    """Run a program several times, and return the CPU time of the run that used the least.
+
+    Fail if a run imports a heavy module.
+    """
     took = []
     for _ in range(RUNS):
         ran = subprocess.run(

@@ -112,9 +112,10 @@ def test_a_worker_that_reads_no_missed_lines_loses_them(tmp_path: Path) -> None:
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:
-    """Restart the engine empty while a player's worker is cut off; return the lines received.
+    """Restart the engine without its data while a player's worker is cut off.
 
-    The lines are sent after the engine's restart and before the worker reconnects.
+    Send lines after the restart and before the worker reconnects. Return the lines that the player
+    receives.
     """
     with ExitStack() as stack:
         engine = Instance.make()

@@ -74,7 +74,7 @@ def run_printed(printed: str, first: SwarmMachine, second: SwarmMachine, folder:
 
 @contextmanager
 def engine_of_the_agent(machine: SwarmMachine) -> Iterator[None]:
-    """Link the machine's engine to the socket where agents look for their engine.
+    """Link to the machine's engine from the socket path where agents look for an engine.
 
     All machines of the test share one file system.
     """

@@ -36,7 +36,7 @@ class Instance:
 
     @classmethod
     def make(cls, password: str | None = None) -> Instance:
-        """Create an instance without starting it; skip if PostgreSQL is not installed.
+        """Create an instance without starting it; skip the test if PostgreSQL is not installed.
 
         With a ``password``, every connection must authenticate.
         """
@@ -54,7 +54,7 @@ class Instance:
 
     @classmethod
     def there(cls, folder: Path) -> Instance:
-        """Return an instance for existing database files; skip if PostgreSQL is not installed."""
+        """Return an instance for existing database files; skip the test without PostgreSQL."""
         programs = folder / COPY
         initdb = tools.find("initdb")
         if initdb is None:
@@ -131,12 +131,12 @@ class Instance:
 
 
 def fresh_database(options: str = "") -> str:
-    """Return the URL of a new empty database; skip if PostgreSQL is not installed."""
+    """Return the URL of a new empty database; skip the test if PostgreSQL is not installed."""
     return _shared().database(options)
 
 
 def own_database() -> tuple[str, str]:
-    """Yield the result of ``Instance.own``; skip if PostgreSQL is not installed."""
+    """Yield the result of ``Instance.own``; skip the test if PostgreSQL is not installed."""
     return _shared().own()
 
 
@@ -158,7 +158,7 @@ def end_shared(folder: str) -> None:
 
 
 def _copy_programs(folder: Path) -> None:
-    """Copy the programs for ``nobody``, who may lack permission to read this clone."""
+    """Copy the programs for the user ``nobody``, who perhaps cannot read this clone."""
     for name in PROGRAMS:
         if (tools.FOLDER / name).exists():
             shutil.copytree(tools.FOLDER / name, folder / "programs" / name)

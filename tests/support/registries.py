@@ -1,8 +1,8 @@
-"""Downloads from package registries in tests: retried, and skipped if no registry answers.
+"""Downloads from package registries in tests, repeated while no registry answers.
 
-An outage of a registry is no fault of the change under test, so the test is skipped. ``.ci/run``
-lists ``registries`` in SVC_TEST_REQUIRE, so that an outage fails a CI run, because a skipped test
-proves nothing.
+If no registry ever answers, the test is skipped, because an outage is no fault of the change under
+test. ``.ci/run`` lists ``registries`` in SVC_TEST_REQUIRE: there an outage fails the run, because a
+skipped test proves nothing.
 """
 
 import re

@@ -50,7 +50,7 @@ def explained(name: str) -> bool:
 
 
 def expected_s(source: str) -> int:
-    """Return about how many seconds the slow tests in a file's text take."""
+    """Return the approximate seconds that the slow tests in a file's text take together."""
     return sum(int(seconds or USUAL_S) for seconds in EXPECTED.findall(source))
 
 

@@ -49,7 +49,7 @@ class Instance:
 
     @classmethod
     def make(cls) -> Instance:
-        """Create an instance without starting it; skip if neither Valkey nor Redis is installed."""
+        """Create an instance without starting it; skip the test without Valkey and Redis."""
         binary = tools.find("redis-server")
         if binary is None:
             raise skip("valkey", tools.MISSING)
@@ -92,7 +92,7 @@ class Instance:
 
 @lru_cache(maxsize=1)
 def shared() -> Instance:
-    """Return the test run's instance; skip if neither Valkey nor Redis is installed."""
+    """Return the test run's instance; skip the test if neither Valkey nor Redis is installed."""
     made = Instance.make()
     made.start()
     atexit.register(made.end)

@@ -84,7 +84,7 @@ class Example:
 
 @frozen
 class Switched:
-    """A feature whose routes share marks, which one of the routes overrides."""
+    """A feature whose routes share marks; one of the routes overrides them."""
 
     routes: ClassVar[Routes] = Routes(
         coded, when=lambda settings: settings["on"], body_log=True, again=Again.NATURAL
@@ -299,7 +299,10 @@ class TableTests(SynchronousTestCase):
 
 
 class MarkTests(SynchronousTestCase):
-    """Routes with the marks ``own``, ``real only`` and ``game server``, read only by the gate."""
+    """Routes with the marks ``own``, ``real only`` and ``game server``.
+
+    Only the gate reads these marks.
+    """
 
     def game(self, **environ: str) -> Game:
         game = Game(self, **environ)

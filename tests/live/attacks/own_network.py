@@ -100,7 +100,7 @@ def use_every_address() -> None:
 
 @contextmanager
 def own_network() -> Iterator[OwnNetwork]:
-    """Create a private network; skip if this machine does not allow that."""
+    """Create a private network; skip the test if this machine does not allow one."""
     enter = unshared()
     pipe = subprocess.PIPE
     with (

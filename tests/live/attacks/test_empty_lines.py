@@ -27,7 +27,7 @@ EMPTY = b"\r\n"
 
 
 def statuses(connection: socket.socket, sent: bytes) -> list[int]:
-    """Return the status of every response until the connection ends."""
+    """Send ``sent``; return the status of each response until the connection ends."""
     with connection:
         connection.settimeout(DEADLINE_S)
         connection.sendall(sent)

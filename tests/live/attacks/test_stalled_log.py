@@ -100,7 +100,7 @@ def flood(connection: socket.socket) -> float:
 
 
 def survives(reader: Reader, connection: socket.socket, metrics: int) -> None:
-    """Assert that every request is answered and that the final log reports dropped lines."""
+    """Assert that every request is answered and that the last log lines report dropped lines."""
     assert flood(connection) < DEADLINE_S / 2
     assert reader.process.poll() is None
 

@@ -39,7 +39,7 @@ Reply = tuple[int, bytes]
 
 @define
 class Toured:
-    """A running host, reached directly or through the gateway from any address."""
+    """A running host; the test reaches it directly, or through the gateway from any address."""
 
     folder: Path
     metrics: int

@@ -1,4 +1,4 @@
-"""Large responses that clients do not read: all of them together may only use limited memory.
+"""Large responses that clients do not read: together they must not exceed a memory limit.
 
 Real processes are needed because the memory of the service is measured.
 """

@@ -25,9 +25,10 @@ _PROGRAMS = ("svcctl", "twistd", "svc-gameserver-sim")
 
 
 def programs(folder: Path) -> Path:
-    """Return a folder with copies of our programs that every user may run; skip without root.
+    """Return a folder with copies of our programs that every user can run.
 
-    The interpreter of this test run may be inside root's home, where other users cannot run it.
+    Skip the test without root. Copies are needed because the interpreter of this test run can be
+    inside root's home, where other users cannot run it.
     """
     python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     if not os.path.exists(python):

@@ -31,7 +31,7 @@ def _host(folder: Path) -> Path:
 def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) -> None:
     """Assert that several commands name this cause and suggest nothing destructive.
 
-    ``reads`` means that commands which only read the database still work.
+    If ``reads`` is true, commands that only read the database still work, so they are left out.
     """
     reading = [] if reads else [["db", "check"], ["backup", "now"]]
     for command in (["doctor"], ["account", "create", "Ann"], *reading):
@@ -46,7 +46,7 @@ def _says(svcctl: Path, host: Path, uid: int, *words: str, reads: bool = False) 
 
 @contextmanager
 def _disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    """Mount a small separate disk; skip if this machine does not allow mounts."""
+    """Mount a small separate disk; skip the test if this machine does not allow mounts."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k,mode=755", "tmpfs", str(folder)]
     if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:

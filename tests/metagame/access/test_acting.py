@@ -98,7 +98,7 @@ async def _nothing(*arguments: Any) -> Answer:
 
 @frozen
 class Known:
-    """A directory of existing accounts, by id and by name."""
+    """A directory that finds the existing accounts by id or by name."""
 
     names: dict[str, str]
 

@@ -55,7 +55,7 @@ class SessionCase(SynchronousTestCase):
     def end_beside(self, account_id: str, behind_s: float = 0) -> None:
         """End sessions in another process, as ``svcctl`` does.
 
-        The clock of that process may be ``behind_s`` seconds behind.
+        The clock of that process is ``behind_s`` seconds behind.
         """
         at = self.game.clock.seconds() - behind_s
         self.game.ledger.run(lambda tx: rules.end_sessions(SqlAccounts(tx), account_id, at))

@@ -1,4 +1,4 @@
-"""Random player requests, any of which may be repeated and must still count once."""
+"""Random player requests; any of them can be repeated and must still count once."""
 
 from typing import Any
 

@@ -45,7 +45,7 @@ class AnnouncingTests(Base):
         self.players = self.in_room(self.here, 1), self.in_room(self.there, 2)
 
     def look(self, town: Town, player: Announcement) -> None:
-        """Run the step that each process runs every second in ``Announcements._take``."""
+        """Do what each process does every second in ``Announcements._take``."""
         mark = self.marks.get(town)
         line, self.marks[town] = due(player, mark, self.clock.seconds())
         if line is not None:

@@ -397,7 +397,7 @@ class SharedTests(SynchronousTestCase):
 
 
 def here_of(game: Game) -> tuple[Any, Any, Any]:
-    """Return what a worker has: the deploy client, the online list and a stopped clock."""
+    """Return what a worker has: its deploy client, its online list and a stopped clock."""
     return game.parts.deploy, game.parts.online, lambda: START
 
 

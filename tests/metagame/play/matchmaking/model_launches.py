@@ -102,7 +102,7 @@ class Launches:
             self._on[server] = match
 
     def running(self, match: Match) -> list[Match]:
-        """Return the running servers that must end before this match can start."""
+        """Return the matches whose running servers must end before this match can start."""
         live = (launch for holder in _holders(match) for launch in self._live(holder))
         return [
             launch
@@ -156,7 +156,7 @@ class Launches:
         return self._newest(live, now)
 
     def _newest(self, live: list[Match], now: float) -> Match | None:
-        """Return the holder's newest launch if it prevents another launch."""
+        """Return the holder's newest launch if it prevents another launch, else None."""
         if not live:
             return None
         newest = live[-1]
