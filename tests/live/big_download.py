@@ -67,7 +67,7 @@ def download(folder: Path, count: int, size: int, kills: int, patience_s: float)
 
 
 def wait_for(served: Served, sent: float, patience_s: float) -> None:
-    """Wait until the host has sent this number of bytes."""
+    """Wait until the host has sent ``sent`` bytes; fail after ``patience_s`` seconds."""
     until = time.monotonic() + patience_s
     while served.sent.total() < sent:
         assert time.monotonic() < until, "the download stands still"

@@ -194,7 +194,7 @@ def evening(browser: Browser, owner: Owner, friends: Path, tour: Tour) -> None:
 
 
 def taken(folder: Path, owner: Owner | None = None) -> Tour:
-    """Take the tour on this machine or on that of ``owner``; save its pictures in ``folder``."""
+    """Take the tour on this machine or on that of ``owner``; save the pictures in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work, chromium() as browser:
         tour = Tour(folder)

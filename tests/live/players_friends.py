@@ -60,7 +60,7 @@ class Friend:
         second.send(*requests.befriend(second.id, self.id))
 
     def beat(self, state: str) -> None:
-        """Send a heartbeat that reports this place."""
+        """Send a heartbeat that reports ``state`` as the player's place."""
         self.send("POST", "/heartbeat", {"state": state, "session_id": "1"})
 
     def hunt(self, hunt_id: str) -> None:
@@ -84,6 +84,6 @@ class Friend:
         self.hunt(hunt_id)
 
     def earn(self, method: str, path: str, reply: Any) -> None:
-        """Report a friend's progress as their game server does."""
+        """Report a friend's progress as the friend's game server does."""
         key = value(self.host, "deploy", "METAGAME_API_KEY")
         self._ask(method, path, reply, {"x-svc-gameserver-apikey": key})

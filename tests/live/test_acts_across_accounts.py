@@ -98,7 +98,10 @@ async def joined(both: Both, leader: Player, second: Player) -> None:
 
 
 async def ranks(both: Both, player: Player) -> dict[str, str]:
-    """Return each member's rank in the player's guild, if any; both processes must agree."""
+    """Return a dict from each member of the player's guild, if any, to the member's rank.
+
+    Fail unless both processes give the same ranks.
+    """
     replies = [await both.call("GET", "/guild", player, at=at) for at in range(2)]
     result = [
         {entry["phx_account_id"]: str(entry["rank"]) for entry in (body or {}).get("members", ())}

@@ -96,7 +96,7 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
 
 
 def say(speakers: list[Talker], lines: int) -> None:
-    """Send this many long lines from each speaker."""
+    """Let each speaker send ``lines`` long lines."""
     for _ in range(lines):
         for speaker in speakers:
             speaker.say("City-1", LINE)

@@ -86,7 +86,7 @@ def within(machine: SwarmMachine | str) -> list[str]:
 
 
 def add_players_network(machine: SwarmMachine) -> None:
-    """Give the machine its public address, and its network the addresses of players' PCs."""
+    """Add a public address to the machine, and two players' addresses to the machine's network."""
     for space, address, device in (
         (machine.namespace, "203.0.113.1", "eth0"),
         (WIRE, ANNOUNCED, "wire"),

@@ -26,7 +26,7 @@ Come = Callable[[str], tuple[Any, str]]
 
 
 def pasted(word: str) -> str:
-    """Return the last code block in this language on the first-call page."""
+    """Return the last code block in the language ``word`` on the first-call page."""
     return [block.text for block in blocks(PAGE) if block.word == word][-1]
 
 

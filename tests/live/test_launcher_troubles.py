@@ -177,7 +177,7 @@ def test_a_full_host_a_restart_and_another_version_of_the_game(
 
 
 def _has_another_version(host: Path, tab: Visit) -> None:
-    """Change one file of the game; the launcher must report it and download only that file."""
+    """Change one file of the game; the launcher must report this and download only that file."""
     part = host / "game" / "data" / "part 3.bin"
     part.write_bytes(os.urandom(30_000))
     make_manifest(host, "1.4.5")

@@ -100,7 +100,7 @@ def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
             talker.send(f'<message type="chat" to="{to}" id="w"><body>{text}</body></message>')
 
         def until(counts: Callable[[str], bool]) -> None:
-            """Say lines in the room until a line has this outcome, which must happen soon."""
+            """Say lines until the outcome of one satisfies ``counts``; fail if that takes long."""
             with Watch() as watch:
                 eventually(lambda: counts(tried(talker)))
             assert watch.seconds < AT_MOST_S

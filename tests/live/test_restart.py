@@ -68,7 +68,7 @@ class Traffic:
         return {item: n for item, n in self.answers.items() if not item.endswith(" 200")}
 
     def goes_on(self, answers: int = 100) -> None:
-        """Wait until this many further replies have arrived."""
+        """Wait until ``answers`` further replies have arrived."""
         enough = self.answers.total() + answers
         eventually(lambda: self.answers.total() >= enough, PATIENCE_S)
 

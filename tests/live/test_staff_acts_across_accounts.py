@@ -20,7 +20,10 @@ on_two_metagames_for_codes = partial(on_two_metagames, REGISTRATION_MODE="INVITE
 
 
 async def code_uses(both: Both, code: str) -> int | None:
-    """Return how often a code can still be used, or None if it is used up."""
+    """Return how often a code can still be used, or None if the host does not list the code.
+
+    Fail unless both processes list the same codes.
+    """
     replies = [
         {invite["inviteCode"]: int(invite["usesRemaining"]) for invite in body["InviteCodes"]}
         for body in [await both.good("GET", f"{API}/InviteCodes", at=at) for at in range(2)]

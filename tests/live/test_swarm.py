@@ -53,7 +53,7 @@ def kinds(service: Service) -> list[str]:
 
 
 def launched(service: Service, body: dict[str, Any], headers: dict[str, str]) -> Any:
-    """Return the address of a game server; repeat the request, which may be refused at first."""
+    """Return the address of a game server; repeat the request if it is refused at first."""
 
     def launch() -> Any:
         status, reply = hand_out(service, body, **headers)

@@ -158,9 +158,9 @@ def hunters(namespace: str, count: int) -> Iterator[list[Hunter]]:
 class HuntCounter:
     """A counter of the hunts on the machines; a thread updates it twice a second.
 
-    ``starts`` are the containers that were seen for each match, each with its machine and the time
-    at which it was first seen. ``excess`` are machines whose containers reserve more memory than
-    the machine has.
+    ``starts`` maps each match to the ids of its containers, and each id to the container's machine
+    and the time at which it was first seen. ``excess`` lists each machine that ran more hunts than
+    fit into its memory, with the kinds of its containers.
     """
 
     machines: list[SwarmMachine]
@@ -195,7 +195,7 @@ class HuntCounter:
 
     @property
     def restarted(self) -> dict[str, list[str]]:
-        """The matches whose hunt was started more than once, and where."""
+        """The matches whose hunt was started more than once, with the machine of each start."""
         return {match: list(ids.values()) for match, ids in self.starts.items() if len(ids) > 1}
 
 

@@ -206,7 +206,7 @@ def metagame(folder: Path, **environ: str) -> Iterator[Service]:
 
 
 def env_file(folder: Path, environ: dict[str, str]) -> Path:
-    """Write an environment file that leads svcctl to the metagame and its database."""
+    """Write an environment file that tells svcctl where the metagame and its database are."""
     file = folder / "staff.env"
     names = ("DATABASE_URL", "PORT", "AUTH_SIGNING_PRIVKEY_B64")
     file.write_text("".join(f"{name}={environ[name]}\n" for name in names))

@@ -60,7 +60,7 @@ def once(name: str, make: Callable[[], str]) -> str:
 
 
 def _watch() -> str:
-    """Start the process that ends shared resources if the run is killed; return the process id.
+    """Start the process that ends the shared resources if the run is killed; return its id.
 
     No process waits for the watcher, because the watcher ends after the process that started it.
     """

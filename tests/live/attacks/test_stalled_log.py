@@ -36,7 +36,7 @@ DROPPED = re.compile(rb"(\d+) log lines were dropped")
 
 @contextmanager
 def unread(command: list[str], environ: dict[str, str], folder: Path) -> Iterator[Reader]:
-    """Run a service whose output is read until it is ready, and again only after it has ended."""
+    """Run a service; read its output until it is ready, and again only after it has ended."""
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE)
     whole = {"PATH": os.environ["PATH"], "HOME": str(folder), **environ}

@@ -34,7 +34,7 @@ MODES = [
 
 @contextmanager
 def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
-    """Return the URL of the same database through pgbouncer in this pooling mode."""
+    """Run pgbouncer; yield the URL of the same database through it, in this pooling mode."""
     pgbouncer = tools.find("pgbouncer")
     if pgbouncer is None:
         raise requirements.skip("pgbouncer", tools.MISSING)

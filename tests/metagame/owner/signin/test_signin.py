@@ -378,7 +378,7 @@ class WaysTests(StaffCase):
             )
 
     def refused(self, action: str, why: str) -> None:
-        """Check that the newest audit row records that Olga was rejected for this reason."""
+        """Check that the newest audit row records Olga's action as rejected for this reason."""
         [newest] = self.game.ledger.run(lambda tx: rows(tx, AuditQuery(count=1)))
         row = (newest["actor"], newest["action"], newest["refused"])
         self.assertEqual(row, ("Olga", action, why))
