@@ -290,7 +290,10 @@ def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> N
         tab.answer("Add", Key=key, Current=used)
         tab.told("From now on, signing in requires a code")
         tab.press("Sign out")
-        for offered, replies in ((player["key"], "separate dashboard key"), (key, "Enter the code")):
+        for offered, replies in (
+            (player["key"], "separate dashboard key"),
+            (key, "Enter the code"),
+        ):
             tab.page.get_by_label("Account key").fill(offered)
             tab.press("Sign in")
             expect(tab.page.get_by_role("alert")).to_contain_text(replies)
