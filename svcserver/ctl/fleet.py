@@ -42,6 +42,8 @@ from svcserver.stack.alerts.watching import installed_version
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
 POLL_S = 1.0
+START_S = 30.0  # an agent or helper runs within this time,
+SETTLED_S = 5.0  # and then for this time without a restart
 FLEET_PORT = 61040  # a port that svcctl init does not use
 IMAGE = "svc-game"
 GAME_FOLDER = "/srv/game"
@@ -50,17 +52,20 @@ AGENT, HELPER = "svc-agent-", "svc-allowlist-"  # the services of a machine, and
 NODE_LABEL = "svc.agent"  # of both services and secrets, with the machine's id
 AGENT_IMAGE = "localhost/svcserver"
 TWISTD = "/usr/lib/svcserver/bin/twistd"  # in this image, whose entry point starts a whole host
+ENGINE = "/var/run/docker.sock"  # of each machine
+NO_IMAGE = re.compile(r"No such image: (\w[\w.:/@-]*)")  # the error of a task
 HELPER_DATA = "svc-allowlist"  # the volume that a new helper reads
 HELPER_FOLDER = f"/var/lib/{HELPER_DATA}"
 HELPER_FILE = "/run/secrets/svc-allowlist"
 SECRET = "ALLOWLIST_SECRET"  # noqa: S105 - the name of the variable
-# A helper that ends has closed the ports for everybody. Where the swarm stops it, as on a machine
-# that leaves, they must not stay closed for what else the machine is used for.
+AGENT_COMMAND = ["--nodaemon", "--pidfile=", "svc-agent"]
+# A helper that ends has closed the ports for everybody. Where the swarm stops its service, they
+# must not stay closed for what else the machine is used for.
+TABLE = "table inet svc_gameports"
 GUARD = (
-    "trap 'kill $!; wait $!; exec /usr/sbin/nft delete table inet svc_gameports' TERM; "
+    f"trap 'kill $!; wait $!; exec /usr/sbin/nft delete {TABLE}' TERM; "
     f"{TWISTD} --nodaemon --pidfile= svc-allowlist --env-file {HELPER_FILE} & wait $!"
 )
-LEAVE = f"Run there: docker swarm leave; docker volume rm -f {HELPER_DATA}"
 ALLOW_FROM = "GAMESERVER_ALLOW_FROM"
 OLDEST_DOCKER = (20, 10)
 ATTEMPTS = 5  # to read all services while hunts end
@@ -268,19 +273,19 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 @click.option("--wait/--no-wait", default=True, show_default=True,
               help="Wait until the machine has joined, and install its agent.")  # fmt: skip
 @click.option("--agent-image", default="", metavar="IMAGE",
-              help=f"The agent's image. Default: {AGENT_IMAGE} of this version.")  # fmt: skip
+              help="All agents' image. Default: this version's, for new agents.")  # fmt: skip
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
     svcctl then waits until the machine has joined, unless you give --no-wait. The machines that
-    joined earlier get the host's allowlist settings, too.
+    joined earlier get the host's allowlist settings, too, and the image of --agent-image.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
     if not image:
         fail("GAMESERVER_IMAGE is not set in deploy.env. Run svcctl fleet init first.")
-    agent_image = agent_image or f"{AGENT_IMAGE}:{installed_version()}"
+    image_of_all, agent_image = agent_image, agent_image or _agent_image()
     _check_images(docker, image, agent_image)
     token = docker.run("swarm", "join-token", "--quiet", "worker").strip()
     command = f"docker swarm join --token {token} {_manager(swarm)}"
@@ -297,10 +302,17 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     )
     with noted(host, "fleet invite", reason=reason) as trace:
         changed = unguarded(host, docker)
-        earlier = [machine for machine in _workers(docker, swarm) if machine.id in changed]
+        if image_of_all:
+            changed |= _with_other_image(docker, image_of_all)
+        for machine in machines(docker):
+            lacks = machine.id in changed or not machine.has_agent
+            if lacks and machine.status != "ready" and machine.id != swarm["NodeID"]:
+                out.text(f"{machine.name} is {machine.status}. Run this again when it is ready.")
+        workers = _workers(docker, swarm)
+        earlier = [machine for machine in workers if machine.id in changed and machine.has_agent]
         for machine in earlier:
-            install_agent(host, docker, machine, agent_image)
-            out.text(f"{machine.name} ({machine.address}) has this host's allowlist settings now.")
+            update_agent(host, docker, machine, image_of_all)
+            out.text(f"{machine.name} ({machine.address}) is updated.")
         deadline = time.monotonic() + (INVITE_S if wait else 0)
         new = _without_agent(docker, swarm)
         while not new and time.monotonic() < deadline:
@@ -310,6 +322,10 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
             install_agent(host, docker, machine, agent_image)
             out.text(f"{machine.name} ({machine.address}) has joined.")
         trace.after = {"machines": [machine.id for machine in (*earlier, *new)]}
+
+
+def _agent_image() -> str:
+    return f"{AGENT_IMAGE}:{installed_version()}"
 
 
 def _copying(*images: str) -> str:
@@ -335,11 +351,11 @@ def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachin
 
 
 def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
-    """Return the machines that are ready, without the host's own, which needs no agent."""
+    """Return the machines that start tasks, without the host's own, which needs no agent."""
     return [
         machine
         for machine in machines(docker)
-        if machine.state == "ready" and machine.id != swarm["NodeID"]
+        if machine.status == "ready" and machine.id != swarm["NodeID"]
     ]
 
 
@@ -373,28 +389,38 @@ def unguarded(host: Host, docker: Docker) -> set[str]:
     The host's own settings say what is right. A machine is left out if the owner has given its
     agent an ``ALLOWLIST_SECRET``: the helper there is the owner's own.
     """
-    expected, services = helper_settings(host), _environments(docker)
+    expected, services = helper_settings(host), _containers(docker)
 
     def is_right(node: str) -> bool:
-        helper = services.get(f"{HELPER}{node}", {})
+        helper = _environ(services.get(f"{HELPER}{node}", {}))
         return expected.items() <= helper.items() if expected else not helper
 
     return {
         node
-        for name, environ in services.items()
-        if name.startswith(AGENT) and SECRET not in environ
+        for name, container in services.items()
+        if name.startswith(AGENT) and SECRET not in _environ(container)
         if not is_right(node := name.removeprefix(AGENT))
     }
 
 
-def _environments(docker: Docker) -> dict[str, dict[str, str]]:
-    """Map each service's name to its environment."""
-    environments = {}
-    for service in _services(docker):
-        lines = service["Spec"]["TaskTemplate"]["ContainerSpec"].get("Env") or []
-        pairs = (line.partition("=") for line in lines)
-        environments[str(service["Spec"]["Name"])] = {name: value for name, _, value in pairs}
-    return environments
+def _with_other_image(docker: Docker, image: str) -> set[str]:
+    """Return the ids of machines whose agent or helper has another image."""
+    return {
+        name.removeprefix(AGENT).removeprefix(HELPER)
+        for name, container in _containers(docker).items()
+        if name.startswith((AGENT, HELPER)) and container["Image"] != image
+    }
+
+
+def _containers(docker: Docker) -> dict[str, Any]:
+    """Map each service's name to Docker's specification of its containers."""
+    specifications = [service["Spec"] for service in _services(docker)]
+    return {str(spec["Name"]): spec["TaskTemplate"]["ContainerSpec"] for spec in specifications}
+
+
+def _environ(container: Mapping[str, Any]) -> dict[str, str]:
+    pairs = (line.partition("=") for line in container.get("Env") or [])
+    return {name: value for name, _, value in pairs}
 
 
 def _manager(swarm: Mapping[str, Any]) -> str:
@@ -405,11 +431,10 @@ def _manager(swarm: Mapping[str, Any]) -> str:
 
 
 def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Start an agent on a machine, so that game servers there can reach the metagame.
+    """Start an agent on a new machine, so that game servers there can reach the metagame.
 
-    The agent has a new certificate. If the host's firewall is changed by an allowlist helper, the
-    machine gets a helper, too. Settings that the owner has added to earlier services of the machine
-    are kept.
+    If the host's firewall is changed by an allowlist helper, the machine gets a helper, too. Raises
+    Failed if they do not run within ``START_S``.
     """
     home = host.need_folder("metagame.env")
     settings = host.settings("metagame", MetagameSettings)
@@ -419,7 +444,6 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         fail(f"{machine.name} has Docker {machine.version}. Install Docker 20.10 or later there.")
     helper = helper_settings(host)
     address = str(docker.swarm()["NodeAddr"])
-    earlier = _environments(docker)
     try:
         folder = FleetFolder(home / FOLDER)
         credential = folder.issue(
@@ -427,28 +451,119 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         )
     except BadFleet as error:
         fail(str(error))
-    _remove_agent(docker, machine.id)
-    name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
-    words, command = [], ["--nodaemon", "--pidfile=", "svc-agent"]
+    _remove_agent(docker, machine.id)  # an interrupted installation
+    name, words, command = f"{AGENT}{machine.id}", [], AGENT_COMMAND
     _create_secret(docker, name, machine, credential)
     if helper:
-        shared = f"{SECRET}={secrets.token_urlsafe(32)}\n"
-        _create_secret(docker, helper_name, machine, shared.encode())
-        words = ["--secret", f"source={helper_name},target=svc-allowlist,mode=0400"]
-        command += ["--env-file", HELPER_FILE]
-        _create_service(
-            docker, helper_name, machine, earlier.get(helper_name, {}) | helper, *words,
-            "--entrypoint", "/bin/sh", "--cap-add", "NET_ADMIN", "--read-only",
-            "--mount", f"type=volume,source={HELPER_DATA},target={HELPER_FOLDER}",
-            image, "-c", GUARD,
-        )  # fmt: skip
+        _create_helper_secret(docker, machine)
+        _create_helper(docker, machine, helper, image)
+        words, command = ["--secret", _mounted(machine)], [*command, "--env-file", HELPER_FILE]
     _create_service(
-        docker, name, machine, earlier.get(name, {}), *words,
+        docker, name, machine, *words,
         "--entrypoint", TWISTD, "--secret", f"source={name},target=svc-node",
-        "--mount", "type=bind,source=/var/run/docker.sock,target=/var/run/docker.sock",
+        "--mount", f"type=bind,source={ENGINE},target=/var/run/docker.sock",
         image, *command,
     )  # fmt: skip
     allow(host, machine.engine_address, allowed=True)
+    _wait_until_running(docker, machine, name, *([f"{HELPER}{machine.id}"] if helper else []))
+
+
+def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
+    """Give a machine's agent and helper the host's allowlist settings, and ``image`` unless empty.
+
+    What the owner has added to the services is kept, and a service that needs no change does not
+    restart. The agent comes first: a helper whose secret it lacks would admit nobody. Raises Failed
+    if a service does not run afterwards; it then gets its earlier state again.
+    """
+    name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
+    containers = _containers(docker)
+    agent, helper = containers[name], containers.get(helper_name)
+    settings = {} if SECRET in _environ(agent) else helper_settings(host)
+    image = image or str(agent["Image"])
+    has_secret = helper_name in [entry["SecretName"] for entry in agent.get("Secrets") or []]
+    secret_exists = ("secret", helper_name) in _agent_parts(docker, machine.id)
+    words = _image_change(agent, image)
+    if settings and not has_secret:
+        if not secret_exists:
+            _create_helper_secret(docker, machine)
+        command = " ".join([*AGENT_COMMAND, "--env-file", HELPER_FILE])
+        words += ["--secret-add", _mounted(machine), "--args", command]
+    elif has_secret and not settings:
+        words += ["--secret-rm", helper_name, "--args", " ".join(AGENT_COMMAND)]
+    _update_service(docker, machine, name, words)
+    if not settings:
+        if helper is not None:
+            docker.run("service", "rm", helper_name)
+        if secret_exists:
+            docker.run("secret", "rm", helper_name)
+    elif helper is None:
+        _create_helper(docker, machine, settings, image)
+        _wait_until_running(docker, machine, helper_name)
+    else:
+        changed = settings.items() - _environ(helper).items()
+        added = [word for pair in sorted(changed) for word in ("--env-add", "=".join(pair))]
+        _update_service(docker, machine, helper_name, _image_change(helper, image) + added)
+
+
+def _image_change(container: Mapping[str, Any], image: str) -> list[str]:
+    return [] if container["Image"] == image else ["--no-resolve-image", "--image", image]
+
+
+def _update_service(docker: Docker, machine: FleetMachine, name: str, words: list[str]) -> None:
+    if not words:
+        return
+    docker.run("service", "update", "--detach", "--quiet", *words, name)
+    try:
+        _wait_until_running(docker, machine, name)
+    except Failed:
+        docker.run("service", "rollback", "--detach", "--quiet", name)
+        raise
+
+
+def _wait_until_running(docker: Docker, machine: FleetMachine, *names: str) -> None:
+    """Wait until each service has run for ``SETTLED_S`` without a restart; raises Failed if not."""
+    begin = since = time.monotonic()
+    running: list[str] = []
+    earlier: set[str] | None = None  # tasks that had failed before
+    error, missing = "", None
+    while (now := time.monotonic()) < begin + START_S and not missing:
+        tasks = _tasks(docker, "service", "ps", *names)
+        current = [task.id for task in tasks if task.runs]
+        if current != running or len(current) < len(names):
+            running, since = current, now
+        elif now - since >= SETTLED_S:
+            return
+        failed = {task.id: f"{task.name}: {task.error}" for task in tasks if task.error}
+        earlier = {*failed} if earlier is None else earlier
+        error = next((line for id, line in failed.items() if id not in earlier), "")
+        missing = NO_IMAGE.search(error)
+        error = error or next(iter(failed.values()), f"{names[0]} does not start")
+        time.sleep(POLL_S)
+    cure = f"See docker service logs {names[0]}"
+    if missing:
+        cure = f"Copy the image there: {_copying(missing[1])}"
+    fail(f"{machine.name}: {error}. {cure}")
+
+
+@frozen
+class SwarmTask:
+    """A task of a service, which is its container on a machine."""
+
+    id: str
+    name: str
+    runs: bool
+    error: str
+
+
+def _tasks(docker: Docker, *words: str) -> list[SwarmTask]:
+    """Return the tasks that a ``docker`` command lists; the latest of a service comes first."""
+    columns = "{{.ID}}\t{{.Name}}\t{{.DesiredState}} {{.CurrentState}}\t{{.Error}}"
+    lines = docker.run(*words, "--no-trunc", "--format", columns).splitlines()
+    rows = [line.split("\t", 3) for line in lines]
+    return [
+        SwarmTask(id, name, state.startswith("Running Running"), error.strip('"'))
+        for id, name, state, error in (row for row in rows if len(row) == 4)
+    ]
 
 
 def _create_secret(docker: Docker, name: str, machine: FleetMachine, content: bytes) -> None:
@@ -456,18 +571,37 @@ def _create_secret(docker: Docker, name: str, machine: FleetMachine, content: by
     docker.run("secret", "create", "--label", label, name, "-", sent=content)
 
 
-def _create_service(
-    docker: Docker, name: str, machine: FleetMachine, environ: Mapping[str, str], *words: str
+def _create_helper_secret(docker: Docker, machine: FleetMachine) -> None:
+    shared = f"{SECRET}={secrets.token_urlsafe(32)}\n"
+    _create_secret(docker, f"{HELPER}{machine.id}", machine, shared.encode())
+
+
+def _mounted(machine: FleetMachine) -> str:
+    """Return docker's option that mounts the secret of the machine's helper."""
+    return f"source={HELPER}{machine.id},target=svc-allowlist,mode=0400"
+
+
+def _create_helper(
+    docker: Docker, machine: FleetMachine, environ: Mapping[str, str], image: str
 ) -> None:
-    """Create a Docker service that runs on one machine, in the network of that machine."""
     settings = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
+    _create_service(
+        docker, f"{HELPER}{machine.id}", machine, *settings, "--secret", _mounted(machine),
+        "--entrypoint", "/bin/sh", "--cap-add", "NET_ADMIN", "--read-only",
+        "--mount", f"type=volume,source={HELPER_DATA},target={HELPER_FOLDER}",
+        image, "-c", GUARD,
+    )  # fmt: skip
+
+
+def _create_service(docker: Docker, name: str, machine: FleetMachine, *words: str) -> None:
+    """Create a Docker service that runs on one machine, in the network of that machine."""
     docker.run(
         "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
         "--label", f"{NODE_LABEL}={machine.id}", "--constraint", f"node.id=={machine.id}",
         "--network", "host", "--restart-condition", "any", "--user", "root",
         "--cap-drop", "ALL", "--no-healthcheck", "--workdir", "/",
         "--log-driver", "json-file", "--log-opt", "max-size=10m", "--log-opt", "max-file=2",
-        *settings, *words,
+        "--reserve-memory", "64M", "--limit-memory", "256M", *words,
     )  # fmt: skip
 
 
@@ -640,10 +774,12 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
     )
 
 
-def missing_image(docker: Docker, node: str) -> bool:
-    """Return whether a game server failed to start because the machine lacks the image."""
-    errors = docker.run("node", "ps", node, "--no-trunc", "--format", "{{.Error}}")
-    return "No such image" in errors
+def missing_images(docker: Docker, node: str) -> set[str]:
+    """Return the images whose lack has kept a service from running on a machine."""
+    tasks = _tasks(docker, "node", "ps", node)
+    running = {task.name for task in tasks if task.runs}
+    matches = [NO_IMAGE.search(task.error) for task in tasks if task.name not in running]
+    return {match[1] for match in matches if match}
 
 
 def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
@@ -702,17 +838,19 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     # an earlier run that failed after the revocation has left the agent
     if has_left or (node not in ids and _agent_parts(docker, node)):
         gone = next((entry for entry in folder.nodes() if entry.id == node), None)
+        advice = _leaving(docker, node)
         with noted(host, "fleet remove", node, reason=reason):
             folder.revoke(node)
             if gone is not None:
                 _disallow_departed(host, gone.engine_address, listed)
             _remove_agent(docker, node)
         out.data({"id": node})
-        out.text(f"The certificate of {node} is revoked. {LEAVE}")
+        out.text(f"The certificate of {node} is revoked. {advice}")
         if gone is not None and not gone.engine_address:  # lists of older versions lack the address
             out.text(f"Remove its address from {ALLOW_FROM} in the dashboard's settings.")
         return
     machine = _named(listed, node)
+    advice = _leaving(docker, machine.id)
     if swarm["NodeID"] == machine.id:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
@@ -723,4 +861,18 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
         _disallow(host, machine.engine_address, [each for each in listed if each is not machine])
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})
-    out.text(f"{machine.name} is removed. {LEAVE}")
+    out.text(f"{machine.name} is removed. {advice}")
+
+
+def _leaving(docker: Docker, node: str) -> str:
+    """Return what to run on a machine that is removed.
+
+    If the machine leaves first, or is away, its engine kills the helper, whose table stays. The
+    commands also work without a table.
+    """
+    image = _containers(docker).get(f"{AGENT}{node}", {}).get("Image", _agent_image())
+    return (
+        "Run there: docker swarm leave; docker run --rm --network host --cap-drop ALL --cap-add "
+        f"NET_ADMIN --user root --entrypoint /usr/sbin/nft {image} 'add {TABLE}; delete {TABLE}'; "
+        f"docker volume rm -f {HELPER_DATA}"
+    )

@@ -38,7 +38,7 @@ class SwarmTests(HostCase):
         error: str = "",
         reachable: bool = True,
         swarm_of: Any = lambda docker: {"NodeID": "own1"},
-        unguarded: frozenset[str] = frozenset(),
+        unguarded: frozenset[str] | None = frozenset(),
         **report: Any,
     ) -> list[str]:
         change(
@@ -54,7 +54,11 @@ class SwarmTests(HostCase):
             mock.patch.object(Docker, "swarm", swarm_of),
             mock.patch.object(Docker, "run", run),
             mock.patch.object(swarm, "machines_of", lambda docker: [OWN, *machines]),
-            mock.patch.object(swarm, "unguarded", lambda host, docker: unguarded),
+            mock.patch.object(
+                swarm,
+                "unguarded",
+                fleet.unguarded if unguarded is None else lambda host, docker: unguarded,
+            ),
             mock.patch.object(Machine, "connects", lambda _, host, port: reachable or port == 2377),
             mock.patch.object(Owner, "get", lambda *_: {"machines": [{**REPORT, **report}]}),
         )
@@ -93,8 +97,20 @@ class SwarmTests(HostCase):
         self.assertEqual(finding, "second has Docker 28.0.0, and this machine 20.10.24")
 
     def test_missing_image_is_findings(self) -> None:
-        findings = self.findings(second(), error="No such image: game:1")
-        self.assertEqual(findings[-1], "second has no image game:1")
+        gone = 'a\tsvc-city.1\tShutdown Rejected 1 second ago\t"No such image: game:1"\n'
+        agent = "b\tsvc-agent-other1.1\tShutdown Rejected 1 second ago\tNo such image: agent:2"
+        findings = self.findings(second(), error=gone + agent)
+        expected = [f"second has no image {image}" for image in ("agent:2", "game:1")]
+        self.assertEqual(findings[-2:], expected)
+
+    def test_image_that_came_later_is_no_findings(self) -> None:
+        error = "b\tsvc-city.1\tRunning Running 1 second ago\t\n"
+        error += "a\tsvc-city.1\tShutdown Rejected 9 seconds ago\tNo such image: game:1"
+        self.assertEqual(self.findings(second(), error=error), [])
+
+    def test_bad_allowlist_file_does_not_hide_other_findings(self) -> None:
+        (self.folder / "allowlist.env").write_text("ALLOWLIST_DRY_RUN=0\n")
+        self.assertEqual(self.findings(second(state="down"), unguarded=None), ["second is down"])
 
     def test_what_an_agent_reports_is_findings(self) -> None:
         report = {"clockSeconds": -3.21, "hasImage": False, "gamePorts": "not reachable"}

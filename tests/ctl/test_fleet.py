@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from attrs import asdict
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.ctl import as_owner, fleet
@@ -96,6 +98,7 @@ class RemoveTests(HostCase):
     def with_machines(self, *machines: FleetMachine) -> None:
         self.removed: list[str] = []
         self.agents: list[tuple[str, str]] = []  # service and secret of each agent
+        self.services: list[Any] = []
         self.is_broken = False
         self.folder_of_fleet = FleetFolder(self.folder / "fleet")
 
@@ -115,6 +118,7 @@ class RemoveTests(HostCase):
             mock.patch.object(Docker, "swarm", lambda docker: {"NodeID": "own1"}),
             mock.patch.object(Docker, "run", run),
             mock.patch.object(fleet, "machines", lambda docker: [*machines]),
+            mock.patch.object(fleet, "_services", lambda docker: self.services),
         )
         for patch in patches:
             self.enterContext(patch)
@@ -166,6 +170,14 @@ class RemoveTests(HostCase):
         self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
         self.assertEqual(self.agents, [])
 
+    def test_owner_of_a_removed_machine_also_deletes_the_table(self) -> None:
+        self.with_machines(second(id="own1"), second())
+        self.services = [service_of("svc-agent-other1", "agent:1")]
+        for node, image in (("other1", "agent:1"), ("other2", "localhost/svcserver:")):
+            ran = self.ctl("fleet", "remove", node)
+            self.assertIn(f"--entrypoint /usr/sbin/nft {image}", ran.out)
+            self.assertIn("delete table inet svc_gameports'; docker volume rm -f", ran.out)
+
     def test_machines_are_listed_without_the_metagame_s_settings(self) -> None:
         self.with_machines(second(id="own1"))
         (self.folder / "metagame.env").unlink()
@@ -190,12 +202,24 @@ class RemoveTests(HostCase):
         self.assertIn("Run svcctl fleet init first", self.ctl("fleet", "invite").err)
 
 
+def service_of(name: str, image: str, environ: Iterable[str] = (), *mounted: str) -> Any:
+    """Return a service as Docker describes it."""
+    entries = [{"SecretName": secret} for secret in mounted]
+    container = {"Image": image, "Env": [*environ], "Secrets": entries}
+    return {"Spec": {"Name": name, "TaskTemplate": {"ContainerSpec": container}}}
+
+
+AGENT, HELPER = "svc-agent-other1", "svc-allowlist-other1"
+
+
 class InstallTests(HostCase):
     """A machine gets an agent, and an allowlist helper if the host has one."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.services: dict[str, list[str]] = {}  # environments by name
+        self.services: dict[str, Any] = {}
+        self.errors: list[str] = []  # of the tasks that do not run
+        self.clock = Clock()
         self.created: dict[str, tuple[str, ...]] = {}
         self.secrets: dict[str, str] = {}
         self.commands: list[str] = []
@@ -206,15 +230,11 @@ class InstallTests(HostCase):
                 self.created[words[words.index("--name") + 1]] = words
             if words[:2] == ("secret", "create"):
                 self.secrets[words[-2]] = (sent or b"").decode()
-            if words[:2] == ("service", "ls") and "--filter" in words:
-                return "\n".join(self.services)
+            if words[1] == "ls" and "--filter" in words:
+                return "\n".join([*self.services] if words[0] == "service" else self.mounted)
+            if words[:2] == ("service", "ps"):
+                return self.tasks(words[2:-3])
             return "image1"
-
-        def services(docker: Docker) -> Any:
-            return [
-                {"Spec": {"Name": name, "TaskTemplate": {"ContainerSpec": {"Env": lines}}}}
-                for name, lines in self.services.items()
-            ]
 
         patches: tuple[Any, ...] = (
             mock.patch.object(fleet.shutil, "which", lambda name: "/bin/docker"),
@@ -222,7 +242,9 @@ class InstallTests(HostCase):
                 Docker, "swarm", lambda docker: {"NodeID": "own1", "NodeAddr": "10.0.0.1"}
             ),
             mock.patch.object(Docker, "run", run),
-            mock.patch.object(fleet, "_services", services),
+            mock.patch.object(fleet, "_services", lambda docker: [*self.services.values()]),
+            mock.patch.object(fleet.time, "monotonic", self.clock.seconds),
+            mock.patch.object(fleet.time, "sleep", self.clock.advance),
             mock.patch.object(fleet, "machines", lambda docker: [second(id="own1"), self.machine]),
         )
         for patch in patches:
@@ -230,7 +252,7 @@ class InstallTests(HostCase):
         change(self.folder / "metagame.env", {"FLEET_PORT": "61040"})
         change(self.folder / "deploy.env", {"GAMESERVER_IMAGE": "game:1"})
         change(self.folder / "allowlist.env", {"ALLOWLIST_DRY_RUN": "0"})
-        self.machine = second(has_agent=False)
+        self.machine, self.mounted = second(has_agent=False), list[str]()
 
     def invite(self) -> Any:
         return self.ctl("fleet", "invite", "--no-wait")
@@ -243,6 +265,7 @@ class InstallTests(HostCase):
             "--cap-drop ALL --",
             "--cap-add NET_ADMIN --read-only",
             "--constraint node.id==other1",
+            "--reserve-memory 64M --limit-memory 256M",
             "--restart-condition any",
             "--env ALLOWLIST_PORTS=8770-8777",
         ):
@@ -280,38 +303,101 @@ class InstallTests(HostCase):
         self.assertEqual({*self.created}, {*self.secrets}, {"svc-agent-other1"})
         self.assertNotIn("svc-allowlist", " ".join(self.created["svc-agent-other1"]))
 
-    def test_changed_settings_are_applied_and_the_owner_s_are_kept(self) -> None:
+    def tasks(self, names: tuple[str, ...]) -> str:
+        """Return the lines of tasks that run, or that fail after a second."""
+        if not self.errors:
+            return "\n".join(f"{name}\t{name}.1\tRunning Running 1 second ago\t" for name in names)
+        number = int(self.clock.seconds() // 5)  # the swarm starts another one
+        failed = [("Shutdown Rejected", error) for error in self.errors if number]
+        tasks = [("Running Preparing", ""), *failed]
+        return "\n".join(f"{number}\t{names[0]}.1\t{state}\t{error}" for state, error in tasks)
+
+    def with_services(self, agent: Iterable[str] = (), helper: Iterable[str] | None = None) -> None:
+        """Let the machine have an agent and a helper with these environments."""
         self.machine = second()
-        self.services = {
-            "svc-agent-other1": ["LOG_LEVEL=debug"],
-            "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2", "LOG_LEVEL=debug"],
-        }
-        self.assertIn("has this host's allowlist settings now", self.invite().out)
-        removed = [words for words in self.commands if words.startswith("service rm")]
-        self.assertEqual(removed, [f"service rm {name}" for name in self.services])
-        self.assertIn("LOG_LEVEL=debug", self.created["svc-agent-other1"])
-        helper = self.created["svc-allowlist-other1"]
-        self.assertIn("LOG_LEVEL=debug", helper)
-        self.assertNotIn("ALLOWLIST_PORTS=1-2", helper)
+        self.mounted = [] if helper is None else [HELPER]
+        self.services = {AGENT: service_of(AGENT, "agent:1", agent, AGENT, *self.mounted)}
+        if helper is not None:
+            self.services[HELPER] = service_of(HELPER, "agent:1", helper, HELPER)
+
+    def changes(self) -> list[str]:
+        words = "service rm", "service create", "service update", "service rollback", "secret"
+        commands = [line for line in self.commands if line.startswith(words) and " ls " not in line]
+        self.commands.clear()
+        return commands
+
+    def test_only_the_helper_restarts_for_a_changed_setting(self) -> None:
+        settings = self.expected() | {"ALLOWLIST_PORTS": "1-2", "LOG_LEVEL": "debug"}
+        self.with_services([], [f"{name}={value}" for name, value in settings.items()])
+        self.assertIn("second (10.0.0.1) is updated.", self.invite().out)
+        added = "--env-add ALLOWLIST_PORTS=8770-8777"
+        self.assertEqual(self.changes(), [f"service update --detach --quiet {added} {HELPER}"])
+        self.assertGreaterEqual(self.clock.seconds(), fleet.SETTLED_S)
+
+    def test_machine_that_starts_no_task_is_named_and_left_alone(self) -> None:
+        for has_agent in (True, False):
+            for changes in ({"availability": "pause"}, {"state": "down"}):
+                self.with_services([], ["ALLOWLIST_PORTS=1-2"])
+                self.machine = second(has_agent=has_agent, **changes)
+                self.assertIn(f"second is {self.machine.status}. Run", self.invite().out)
+                self.assertEqual(self.changes(), [])
+
+    def test_agent_gets_a_new_image_if_the_owner_names_one(self) -> None:
+        self.with_services([], [f"{name}={value}" for name, value in self.expected().items()])
+        self.assertEqual((self.invite().status, self.changes()), (0, []))
+        self.ctl("fleet", "invite", "--no-wait", "--agent-image", "agent:2")
+        update = "service update --detach --quiet --no-resolve-image --image agent:2"
+        self.assertEqual(self.changes(), [f"{update} {AGENT}", f"{update} {HELPER}"])
+
+    def test_missing_image_is_named_and_the_service_rolled_back(self) -> None:
+        self.with_services([], ["ALLOWLIST_PORTS=1-2"])
+        self.errors = ['"No such image: agent:2"']
+        ran = self.ctl("fleet", "invite", "--no-wait", "--agent-image", "agent:2")
+        self.assertEqual(ran.status, 1)
+        self.assertIn("Copy the image there: docker save agent:2 | ssh", ran.err)
+        self.assertLess(self.clock.seconds(), fleet.START_S / 2)
+        [update, rollback] = self.changes()
+        self.assertTrue(update.endswith(AGENT))
+        self.assertEqual(rollback, f"service rollback --detach --quiet {AGENT}")
+
+    def test_new_agent_that_does_not_run_fails(self) -> None:
+        self.errors = ["task: non-zero exit (1)"]
+        ran = self.invite()
+        self.assertEqual(ran.status, 1)
+        self.assertIn("second: svc-agent-other1.1: task: non-zero exit (1). See docker", ran.err)
+
+    def test_first_helper_starts_when_the_agent_has_its_secret(self) -> None:
+        self.with_services(["LOG_LEVEL=debug"])
+        self.assertEqual(self.invite().status, 0)
+        secret, update, create = self.changes()
+        self.assertEqual(secret, f"secret create --label svc.agent=other1 {HELPER} -")
+        mounted = f"--secret-add source={HELPER},target=svc-allowlist,mode=0400"
+        command = "--nodaemon --pidfile= svc-agent --env-file /run/secrets/svc-allowlist"
+        expected = f"service update --detach --quiet {mounted} --args {command} {AGENT}"
+        self.assertEqual(update, expected)
+        self.assertIn(f"--name {HELPER} ", create)
+        self.assertIn(" agent:1 -c ", create)
 
     def test_machine_with_the_settings_of_the_host_is_left_alone(self) -> None:
-        self.machine = second()
         settings = [f"{name}={value}" for name, value in self.expected().items()]
-        for helper in (["X=1", *settings], None):
-            agent = [] if helper else ["ALLOWLIST_SECRET=of-the-owner"]
-            self.services = {"svc-agent-other1": agent}
-            if helper:
-                self.services["svc-allowlist-other1"] = helper
-            self.assertEqual(self.invite().status, 0)
-        self.assertEqual(self.created, {})
+        self.with_services([], ["X=1", *settings])
+        self.assertEqual((self.invite().status, self.changes()), (0, []))
+        self.with_services(["ALLOWLIST_SECRET=of-the-owner"])
+        self.assertEqual((self.invite().status, self.changes()), (0, []))
 
     def test_helper_that_the_host_no_longer_uses_is_removed(self) -> None:
-        self.machine = second()
-        self.services = {"svc-agent-other1": [], "svc-allowlist-other1": ["ALLOWLIST_PORTS=1-2"]}
+        self.with_services([], ["ALLOWLIST_PORTS=1-2"])
         change(self.folder / "allowlist.env", {"ALLOWLIST_DRY_RUN": "1"})
         self.invite()
-        self.assertIn("service rm svc-allowlist-other1", self.commands)
-        self.assertEqual([*self.created], ["svc-agent-other1"])
+        update = f"--secret-rm {HELPER} --args --nodaemon --pidfile= svc-agent {AGENT}"
+        self.assertEqual(
+            self.changes(),
+            [
+                f"service update --detach --quiet {update}",
+                f"service rm {HELPER}",
+                f"secret rm {HELPER}",
+            ],
+        )
 
     def test_machine_with_an_old_docker_is_named(self) -> None:
         self.machine = second(has_agent=False, version="19.03.15")

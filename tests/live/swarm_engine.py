@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from attrs import define, field
 
+from svcserver.ctl.fleet import TWISTD
 from tests.support.processes import eventually
 from tests.support.requirements import skip
 
@@ -125,8 +126,11 @@ class SwarmMachine:
             (root / "bin" / name).symlink_to("busybox")
         shutil.copy(ENTRYPOINT, root / "entrypoint")
         (root / "game").write_text(game)
-        for name in ("entrypoint", "game"):
-            (root / name).chmod(0o755)
+        agent = root / TWISTD.removeprefix("/")
+        agent.parent.mkdir(parents=True)
+        agent.write_text("#!/bin/sh\nexec /bin/sleep 600\n")
+        for path in (root / "entrypoint", root / "game", agent):
+            path.chmod(0o755)
         archive = self.folder / "image.tar"
         with tarfile.open(archive, "w") as tar:
             tar.add(root, ".")

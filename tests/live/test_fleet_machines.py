@@ -1,5 +1,7 @@
 """A hunt on a second machine, which has its own network, engine and agent."""
 
+import os
+import shlex
 import subprocess
 import sys
 import time
@@ -10,12 +12,15 @@ import orjson
 import pytest
 
 from svcserver.agent.service import LOST_S
-from svcserver.ctl.fleet import HELPER_FILE, TWISTD, Docker
+from svcserver.ctl import fleet as ctl_fleet
+from svcserver.ctl.fleet import AGENT_IMAGE, HELPER_FILE, TWISTD, Docker
 from svcserver.kernel.envfile import change
+from svcserver.stack.alerts.watching import installed_version
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.fleet_network import GATEWAY, METAGAME, NetworkedHost, networked_host
 from tests.live.swarm_engine import IMAGE, WIRE, SwarmMachine, fleet
+from tests.live.swarm_engine import join as join_swarm
 from tests.live.test_allowlist import crosses, ruleset
 from tests.support.processes import Service, bearer, eventually, free_port, register
 
@@ -24,6 +29,7 @@ pytestmark = pytest.mark.live
 ANNOUNCED, STRANGER, FRIEND = "203.0.113.7", "203.0.113.8", "203.0.113.9"  # addresses of PCs
 PORT = 8770  # a game port that is free
 TABLE = "svc_gameports"
+NEW_IMAGE = "game:2"  # which only the host has
 
 
 def sent_to(metagame: Service, player: dict[str, str], address_of_pc: str = "") -> str:
@@ -146,7 +152,7 @@ def mounts(folder: Path) -> list[str]:
     ]
 
 
-# slow: 60 s: the engines of two machines start
+# slow: 150 s: the engines of two machines start
 def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
     with fleet(2, joined=2) as (first, second):
         add_players_network(second)
@@ -157,25 +163,29 @@ def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
 
             def run_in_test(docker: Docker, *words: str, sent: bytes | None = None) -> str:
                 if words[:2] == ("service", "create"):
-                    socket = f"source={second.socket},"
-                    words = tuple(
-                        word.replace("source=/var/run/docker.sock,", socket) for word in words
-                    )
                     words = (*words[:2], *mounted, *words[2:])
                 return run(docker, *words, sent=sent)
 
-            def ctl(*words: str) -> None:
-                with mock.patch.object(Docker, "run", run_in_test):
+            def ctl(*words: str) -> str:
+                # other tests may run beside this one
+                late = mock.patch.object(ctl_fleet, "START_S", 120.0)
+                engine = mock.patch.object(ctl_fleet, "ENGINE", second.socket)
+                with mock.patch.object(Docker, "run", run_in_test), late, engine:
                     ran = svcctl("fleet", *words, "--config", folder)
                 assert ran.status == 0, ran.err
+                return ran.out
+
+            def containers_of(program: str) -> str:
+                words = ("ps", "--quiet", "--filter", f"name={program}-")
+                return second.docker(*words).stdout.strip()
 
             def helper() -> str:
-                words = ("ps", "--quiet", "--filter", "name=svc-allowlist-")
-                return str(eventually(lambda: second.docker(*words).stdout.strip(), pause_s=0.5))
+                return str(eventually(lambda: containers_of("svc-allowlist"), pause_s=0.5))
 
             assert is_open(second, STRANGER)
+            for image in (NEW_IMAGE, f"{AGENT_IMAGE}:{installed_version()}"):
+                first.docker("tag", IMAGE, image)
             ctl("invite", "--no-wait", "--agent-image", IMAGE)
-            eventually(lambda: TABLE in ruleset(within(second)), pause_s=0.5)
             assert not is_open(second, ANNOUNCED)
             ann, bob = (register(host.metagame, name) for name in ("Ann_1", "Bob_1"))
             for player in (ann, bob):
@@ -204,16 +214,43 @@ def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
 
             # the host's settings change
             name = f"svc-allowlist-{second.node}"
-            added = "LOG_LEVEL=debug"
+            added, agent = "LOG_LEVEL=debug", containers_of("svc-agent")
             first.docker("service", "update", "--detach", "--env-add", added, name)
             change(folder / "allowlist.env", {"ALLOWLIST_PORTS": f"{PORT - 1}-8777"})
-            ctl("invite", "--no-wait", "--agent-image", IMAGE)
+            ctl("invite", "--no-wait")
             assert added in first.docker("service", "inspect", name).stdout
-            eventually(lambda: f"dport {PORT - 1}-8777 drop" in ruleset(within(second)), 60, 0.5)
+            assert f"dport {PORT - 1}-8777 drop" in ruleset(within(second))
+            assert containers_of("svc-agent") == agent
             eventually(lambda: ANNOUNCED in ruleset(within(second)), pause_s=0.5)
             assert not is_open(second, STRANGER)
+
+            # a machine that drains keeps its helper, and so does one without the new image
+            change(folder / "allowlist.env", {"ALLOWLIST_PORTS": f"{PORT - 2}-8777"})
+            first.docker("node", "update", "--availability", "pause", second.node)
+            assert "is draining. Run this again" in ctl("invite", "--no-wait")
+            first.docker("node", "update", "--availability", "active", second.node)
+            with pytest.raises(AssertionError, match=f"No such image: {NEW_IMAGE}. Copy the image"):
+                ctl("invite", "--no-wait", "--agent-image", NEW_IMAGE)
+            eventually(lambda: containers_of("svc-agent"), pause_s=0.5)
+            assert TABLE in ruleset(within(second))
+            ctl("invite", "--no-wait")
+            assert f"dport {PORT - 2}-8777 drop" in ruleset(within(second))
 
             ctl("remove", second.node, "--force")
             eventually(lambda: TABLE not in ruleset(within(second)), pause_s=0.5)
             assert is_open(second, STRANGER)
             assert first.names("secret") == [] == first.names("service")
+
+            # it leaves without being removed
+            second.docker("swarm", "leave")
+            join_swarm(second, first)
+            ctl("invite", "--no-wait", "--agent-image", IMAGE)
+            node = second.node
+            second.docker("swarm", "leave")
+            assert not is_open(second, STRANGER)
+            commands = ctl("remove", node, "--force").partition("Run there: ")[2]
+            commands = commands.replace("docker run", f"docker run {shlex.join(mounted)}")
+            environ = {**os.environ, "DOCKER_HOST": f"unix://{second.socket}"}
+            for _ in range(2):
+                subprocess.run(commands, shell=True, check=True, env=environ)  # noqa: S602
+            assert is_open(second, STRANGER)

@@ -154,8 +154,11 @@ def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
         assert settings["GAMESERVER_IMAGE"] == image
         assert settings["GAMESERVER_BINARY_PATH"] == "/srv/game/bin/server"
 
-        program = str(Path(sys.executable).parent / "svcctl")
-        words = [program, "fleet", "invite", "--agent-image", IMAGE, "--config", host, "--json"]
+        program = (
+            f"from svcserver.ctl import fleet, main; fleet.ENGINE={second.socket!r}; main.main()"
+        )
+        words = [sys.executable, "-c", program, "fleet", "invite", "--agent-image", IMAGE]
+        words += ["--config", str(host), "--json"]
         with subprocess.Popen(words, stdout=subprocess.PIPE) as invite:
             assert invite.stdout is not None
             command = orjson.loads(invite.stdout.readline())["command"].split()

@@ -5,7 +5,7 @@ from typing import Any
 
 from svcserver.ctl.as_owner import owner_of
 from svcserver.ctl.doctor.case import Case, Finding
-from svcserver.ctl.fleet import Docker, FleetMachine, missing_image, unguarded
+from svcserver.ctl.fleet import Docker, FleetMachine, missing_images, unguarded
 from svcserver.ctl.fleet import machines as machines_of
 from svcserver.ctl.output import Failed
 from svcserver.deploy.settings import Settings
@@ -28,8 +28,8 @@ def fleet(case: Case) -> Iterator[Finding]:
         own = str(swarm["NodeID"])
         machines = machines_of(docker)
         docker.run("image", "inspect", "--format", "{{.Id}}", case.deploy.image)
-        changed = unguarded(case.host, docker)
-        without_image = {machine.id for machine in machines if missing_image(docker, machine.id)}
+        changed = _unguarded(case, docker)
+        missing = {machine.id: missing_images(docker, machine.id) for machine in machines}
     except Failed as error:
         yield Finding.of("fleet", error.message, "run svcctl fleet init")
         return
@@ -60,11 +60,25 @@ def fleet(case: Case) -> Iterator[Finding]:
         if machine.id in changed and machine.state == "ready":
             what = f"the allowlist helper of {machine.name} is missing, or not set as this host's"
             yield Finding("fleet", what, "run svcctl fleet invite --no-wait")
-        if machine.id in without_image or report.get("hasImage") is False:
-            image = case.deploy.image
-            what = f"{machine.name} has no image {image}"
-            cure = f"docker save {image} | ssh {machine.engine_address} docker load"
-            yield Finding("fleet", what, cure)
+        if report.get("hasImage") is False:
+            missing[machine.id].add(case.deploy.image)
+        yield from _images(machine, missing[machine.id])
+
+
+def _unguarded(case: Case, docker: Docker) -> set[str]:
+    """Return the machines whose helper must change; empty if ``allowlist.env`` has a bad value.
+
+    The check of the settings reports a bad value.
+    """
+    is_bad = case.allowlist is None and case.file("allowlist").is_file()
+    return set() if is_bad else unguarded(case.host, docker)
+
+
+def _images(machine: FleetMachine, missing: set[str]) -> Iterator[Finding]:
+    for image in sorted(missing):
+        what = f"{machine.name} has no image {image}"
+        cure = f"docker save {image} | ssh {machine.engine_address} docker load"
+        yield Finding("fleet", what, cure)
 
 
 def _untried(deploy: Settings, machines: list[FleetMachine]) -> Finding:
