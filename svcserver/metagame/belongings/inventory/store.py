@@ -81,9 +81,18 @@ _HOLDER_AND_ANSWER = (
     )
     .where(_C.id == sa.bindparam("character"))
 )
-_STACK = sa.select(_S.catalog_id, _S.quantity, _S.extra).where(
-    _S.character_id == sa.bindparam("character"), _S.catalog_id == sa.bindparam("catalog")
-)
+_FEW = ("id1", "id2", "id3", "id4")  # a transaction seldom changes more stacks
+_FEW_STACKS = {  # for SQLite, which copies the ids of _STACKS to a temporary table first
+    count: sa.union_all(
+        *(
+            sa.select(_S.catalog_id, _S.quantity, _S.extra).where(
+                _S.character_id == sa.bindparam("character"), _S.catalog_id == sa.bindparam(name)
+            )
+            for name in _FEW[:count]
+        )
+    )
+    for count in range(1, len(_FEW) + 1)
+}
 _STACKS = sa.select(_S.catalog_id, _S.quantity, _S.extra).where(
     _S.character_id == sa.bindparam("character"),
     _S.catalog_id.in_(sa.bindparam("ids", expanding=True)),
@@ -241,10 +250,10 @@ class SqlInventory:
 
     def stacks(self, character_id: CharacterId, ids: list[str]) -> dict[str, Stacked]:
         """Return the held stacks that have one of these ids."""
-        if len(ids) == 1:
-            values = {"character": character_id, "catalog": ids[0]}
-            row = self.tx.execute(_STACK, values).first()
-            return {} if row is None else {ids[0]: Stacked(*row)}
+        if 0 < len(ids) <= len(_FEW):
+            values = {"character": character_id, **dict(zip(_FEW, ids, strict=False))}
+            rows = self.tx.execute(_FEW_STACKS[len(ids)], values)
+            return {row[0]: Stacked(*row) for row in rows}
         return {
             row[0]: Stacked(*row)
             for chunk in chunks(ids)
