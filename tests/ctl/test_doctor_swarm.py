@@ -103,6 +103,11 @@ class SwarmTests(HostCase):
         expected = [f"second has no image {image}" for image in ("agent:2", "game:1")]
         self.assertEqual(findings[-2:], expected)
 
+    def test_error_of_another_machine_enters_no_command(self) -> None:
+        line = "a\tsvc-city.1\tShutdown Rejected 1 second ago\tNo such image: "
+        for image in ("$(id)", "--output=/etc/passwd", "`id`", ";id"):
+            self.assertEqual(self.findings(second(), error=line + image), [])
+
     def test_image_that_came_later_is_no_findings(self) -> None:
         error = "b\tsvc-city.1\tRunning Running 1 second ago\t\n"
         error += "a\tsvc-city.1\tShutdown Rejected 9 seconds ago\tNo such image: game:1"
