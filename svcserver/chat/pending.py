@@ -94,7 +94,7 @@ class Pending:
         return entry is not None
 
     def forget(self, number: int) -> None:
-        """Drop the pending entries and the line of a session that has ended."""
+        """Drop the pending room entries and the pending chat line of a session that has ended."""
         for at in [entry for entry in self.entering if entry[0] == number]:
             del self.entering[at]
         self._refuse(number)

@@ -96,7 +96,7 @@ def instance(entry: dict[str, Any]) -> list[str]:
 
 
 def health_lines(health: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the health as text for people, without ``bans``, which never changes."""
+    """Return the health as text for people, without ``bans``, whose value is always the same."""
     return flat({name: value for name, value in (health or {}).items() if name != "bans"})
 
 

@@ -80,7 +80,7 @@ class Inputs(Protocol):
 
 
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
-    """Return a transition to the stage ``after`` that clears the texts and calls ``do``."""
+    """Return a transition that clears the texts, calls ``do`` and leads to the stage ``after``."""
 
     def go(_: Inputs, host: Host, *args: Any) -> None:
         host.stage, host.trouble, host.note = after, "", ""

@@ -97,7 +97,7 @@ class OrderedServices(MultiService):
 
 
 class StartWarnings(Service):
-    """The service that logs warnings about settings (``kernel.settings.load``) when it starts."""
+    """The service that logs, at its start, what ``kernel.settings.load`` warned of."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines

@@ -172,7 +172,7 @@ class FakeLauncher(Launcher):
 
 
 class ClockWithHost(Clock):
-    """A clock that holds the fake host, so that a launcher's factories can find the host."""
+    """A clock that has the fake host, because a launcher's factories get nothing but a clock."""
 
     def __init__(self, host: FakeHost) -> None:
         super().__init__()

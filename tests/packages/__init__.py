@@ -1,1 +1,1 @@
-"""Tests of each way to install svcserver, from a clean system to a scripted session."""
+"""Tests of each way to install svcserver: from a clean system to a scripted session."""

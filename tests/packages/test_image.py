@@ -176,6 +176,9 @@ def ended(*words: str) -> int:
 
 
 def stop(container: str) -> None:
-    """Stop the container by SIGTERM; podman would kill it after 40 s, with another exit status."""
+    """Stop the container by SIGTERM.
+
+    If it does not end within 40 s, podman kills it, and the exit status is different.
+    """
     run("podman", "stop", "-t", "40", container)
     assert run("podman", "inspect", container, "--format", "{{.State.ExitCode}}") == "0\n"

@@ -1,4 +1,4 @@
-"""The folder that packaging/release.py writes, and messages that can be tested without a build."""
+"""The folder that packaging/release.py writes, and those of its messages that need no build."""
 
 import re
 import tempfile

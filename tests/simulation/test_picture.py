@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def made() -> Result:
-    """Return the result of three minutes with two players, three faults and one violation."""
+    """Return the result of a simulation with two players, three faults and one violation."""
     moments = [
         Moment(60.0, ("city", "away"), ()),
         Moment(120.0, ("city", "Hunt"), ("kill-metagame", "full <disk>")),

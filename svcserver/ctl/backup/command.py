@@ -407,7 +407,7 @@ def restore(
             into_place(file, wanted_of(host, identity).lock, host, out, stop=stop)
         return
     if stop:
-        fail("--stop applies only to this host's database. Leave out --into.")
+        fail("--stop cannot be used with --into, which needs no stop. Leave out one of them.")
     _there(file)
     folder = whole_path(into)
     target = Host(folder)  # the default host may no longer exist

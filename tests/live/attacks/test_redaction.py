@@ -1,4 +1,4 @@
-"""Rejected requests that are slow to redact: they must cost little CPU and few log lines.
+"""Attacks with texts whose redaction could be slow: they cost little CPU and few log lines.
 
 Real processes are needed because the CPU of the service is measured.
 """

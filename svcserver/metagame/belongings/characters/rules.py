@@ -67,7 +67,7 @@ def new_character(account_id: AccountId, name: str, now: float) -> Character:
 
 
 def check_save(before: Head | None, account_id: AccountId, version: int) -> Head:
-    """Return the stored character ``before`` if a save with this version may replace it.
+    """Return ``before``, the stored character, if a save with this version may replace it.
 
     Raises Missing if the account has no such character, and Conflict if the version is too high or
     not higher than the stored version. Gaps between versions are allowed. If the stored version has

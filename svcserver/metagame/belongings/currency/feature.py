@@ -45,7 +45,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
         or not isinstance(fixed, dict)
         or not fixed.keys() <= names
     ):
-        raise ValueError("notes and without_stack must name currencies")
+        raise ValueError("the fields notes and without_stack must contain names of currencies")
     if any(type(name) is not int or name < 0 for name in fixed.values()):
         raise ValueError("without_stack must hold whole numbers")
     spellings = {UPPER + name: (UPPER + name, LOWER + name.lower()) for name in names}

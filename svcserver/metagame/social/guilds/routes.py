@@ -103,7 +103,7 @@ class GuildRoutes:
 
     @routes.row("DELETE", "/guild/player/<account_id>")
     async def kick(self, call: Call, account_id: str) -> Answer:
-        """Remove a guild member; callers who name themselves leave the guild."""
+        """Remove a guild member; a caller who removes itself leaves the guild."""
         await self.acts.remove(call.player, account_id, attempt=call.attempt)
         return ACK
 

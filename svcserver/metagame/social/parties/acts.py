@@ -138,7 +138,7 @@ class PartyActs:
         await self.parties.act(lambda parties: parties.leave(me), near(me), attempt)
 
     async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Remove a member; callers who name themselves leave the party."""
+        """Remove a member; a caller who removes itself leaves the party."""
         await self._act(me, lambda parties: parties.kick(me, member), attempt)
 
     async def promote(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:

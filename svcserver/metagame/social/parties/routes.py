@@ -106,7 +106,7 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/member/<member_id>")
     async def kick(self, call: Call, member_id: str) -> Answer:
-        """Remove a party member; callers who name themselves leave the party."""
+        """Remove a party member; a caller who removes itself leaves the party."""
         await self.acts.kick(call.player, member_id, attempt=call.attempt)
         return OK
 

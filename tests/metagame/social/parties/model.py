@@ -193,7 +193,7 @@ class PlainParties:
             self._remove(account_id)
 
     def kick(self, leader: AccountId, member: AccountId, now: float) -> None:
-        """Remove a member from the party; callers who name themselves leave the party."""
+        """Remove a member from the party; a caller who removes itself leaves the party."""
         if leader == member:
             self.leave(leader, now)
             return
