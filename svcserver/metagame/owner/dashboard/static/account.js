@@ -85,7 +85,7 @@ function none(why) {
 
 async function rename(account) {
   await ask({
-    title: `Rename ${account.name}`, text: "The account is renamed now, and all its characters take the same name.",
+    title: `Rename ${account.name}`, text: "This renames the account and all its characters at once.",
     fields: [{ name: "name", label: "New name (3 to 16 letters, digits or _)", value: account.name }, REASON], confirm: "Rename",
     run: async ({ name, reason }) => {
       const reply = await send("RenameUser", { UserId: account.id, NewUsername: name, Reason: reason });
