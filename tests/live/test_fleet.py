@@ -108,6 +108,7 @@ def helper(folder: Path) -> Iterator[Service]:
         "ALLOWLIST_PORT": str(port),
         "ALLOWLIST_DRY_RUN": "1",
         "ALLOWLIST_BACKEND": "none",
+        "ALLOWLIST_MIN_INTERVAL_MS": "100",  # as on the machines of a fleet
     }
     service = Service("svc-allowlist", folder, settings, port)
     service.start()
