@@ -440,8 +440,11 @@ PLANTS = (
     on_swarm(
         "a launch on a lost machine is tried again",
         "second start",
-        'self.failure or OSError(reason or "it ended while it started")',
-        'self.failure or NoCapacity("memory")',
+        "        if isinstance(service.failure, NoCapacity) and any(",
+        "        is_lost = any(self._machines.has_lost(task.node) for task in tasks)\n"
+        "        if service.launching and is_lost:\n"
+        '            service.fail(NoCapacity("memory"))\n'
+        "        elif isinstance(service.failure, NoCapacity) and any(",
     ),
     on_swarm(
         "a launch that starts during its removal is tried again",
