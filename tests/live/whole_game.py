@@ -48,6 +48,7 @@ async def play(clock: Any, server: str, chat: str, key: str) -> dict[str, Any]:
     while not lines:
         await task.deferLater(clock, 0.1)
     await player.save()
+    await task.deferLater(clock, 3)  # a player stays longer than the launcher's terminal looks away
     client.close()
     await ping.close()
     await wire.close()
