@@ -329,7 +329,7 @@ class Supervisor:
         self.fleet.add(server)
         self._processes[server_id] = process
         if process.over:
-            self._forget(server, "ended while it was started")
+            self._forget(server, process.how or "ended while it was started")
         elif self.saved is not None:
             self.saved.save(server)
         return _Started(server, process, proof, reservation)

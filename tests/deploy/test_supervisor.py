@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 from svcserver.deploy import process as processes
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
 from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import VARIABLE, Readiness
 from svcserver.deploy.service import HandOver, Watch
@@ -121,6 +122,21 @@ class LaunchTests(SupervisorCase):
                 self.spawner.children[-1].end(code)
             [event] = events
             self.assertEqual((event["log_level"].name, event["how"]), (level, f"code {code}"))
+
+    def test_exit_code_of_a_server_that_ends_during_its_start_is_recorded(self) -> None:
+        supervisor = self.make()
+        start = self.spawner.start
+
+        def start_and_end(process: GameProcess, order: Order) -> int:
+            pid = start(process, order)
+            self.spawner.children[-1].end(3)
+            return pid
+
+        self.patch(self.spawner, "start", start_and_end)
+        with capturedLogs() as events:
+            self.successResultOf(self.ask(supervisor, HUNT))
+        self.assertEqual([event["how"] for event in events if "how" in event], ["code 3"])
+        self.assertEqual(supervisor.records(), [])
 
     @proves("ports: city last, dojo before it, hunts highest first")
     def test_a_hunts_exit_frees_its_port_at_once(self) -> None:
