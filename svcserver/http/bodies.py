@@ -14,7 +14,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """Return ``data`` as one chunk; ``data`` must not be empty, because that would end the body."""
+    """Return ``data`` as one chunk; ``data`` must not be empty, because an empty chunk ends it."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -48,13 +48,13 @@ class Endless:
 
 @define
 class Chunked:
-    """A reader for a chunked body, which checks and drops trailers. Raises Fault."""
+    """A reader for a chunked body; it checks and drops trailers. Raises Fault."""
 
     done: bool = field(default=False, init=False)
     _rest: bytes = field(default=b"", init=False)
     _left: int = field(default=0, init=False)  # missing bytes of the current chunk
     _ending: bool = field(default=False, init=False)  # True if the CRLF after a chunk comes next
-    _trailer: int = field(default=-1, init=False)  # bytes of trailers so far, -1 before them
+    _trailer: int = field(default=-1, init=False)  # bytes of trailers so far; -1: none has begun
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """Split ``data`` into the decoded bytes of the body and the bytes after the body."""

@@ -5,8 +5,8 @@ turn. Bytes of later requests are buffered, up to ``MAX_BACKLOG``. A client that
 no further answer; a half-closed client still gets the answers to its earlier requests. Every wait
 for the client has a deadline; the deadlines of all connections are checked once a second.
 
-``Connection`` calls ``start_request`` once for each request. While its ``stage`` is ``RECEIVING``,
-it calls ``take_body`` for the bytes that arrive. The subclass changes the stage with ``receive``,
+``Connection`` calls ``start_request`` once for each request. While ``stage`` is ``RECEIVING``, it
+calls ``take_body`` whenever bytes arrive. The subclass changes the stage with ``receive``,
 ``await_answer`` and, once the answer is written, ``next_request`` or ``end``. ``web/channel.py``
 answers requests, ``edge/channel.py`` forwards them.
 """
@@ -30,7 +30,7 @@ from svcserver.kernel.every import Every
 log = Logger()
 
 LINGER_S = 3.0  # how long a refused client may keep sending before it is cut
-MAX_LINGER = 1024 * 1024  # how many bytes it may send in that time
+MAX_LINGER = 1024 * 1024  # how many bytes a refused client may send in that time
 MAX_BACKLOG = 64 * 1024  # maximum buffered bytes of later requests
 IN_A_ROW = 16  # requests handled in a row before other connections get their turn
 SWEEP_S = 1
@@ -73,7 +73,7 @@ class Connection(protocol.Protocol, ABC):
         self.peer = peer
         self.stage = IDLE
         self.waiting = b""  # bytes that could not be handled yet
-        self._skipped = False  # the empty line before the next request
+        self._skipped = False  # True if an empty line before the next request was dropped
         self._searched = 0  # bytes of ``waiting`` already searched for the end of the head
         self.since = 0.0  # when the current wait began
         self.began = 0.0  # when the first bytes of the current request arrived
@@ -81,8 +81,8 @@ class Connection(protocol.Protocol, ABC):
         self.unread = False  # the client has not read what was written
         self.resting = False  # no byte of a further request has arrived
         self._advancing = False
-        self._later = False  # requests wait: for the client to read, or for their turn
-        self._turn: Any = None  # the scheduled call that ends the other connections' turn
+        self._later = False  # requests wait until the client reads, or for their turn
+        self._turn: Any = None  # the scheduled call after the other connections' turn
         self._holds: set[str] = set()
         self._discarded = 0
         self._deadline, self._due = inf, self.cut
@@ -130,7 +130,7 @@ class Connection(protocol.Protocol, ABC):
         self.advance()
 
     def await_answer(self) -> None:
-        """Set no deadline while the client waits for its answer."""
+        """Remove the deadline, because the client now waits for the server."""
         self.stage, self._deadline = ANSWERING, inf
 
     def next_request(self) -> None:
@@ -261,8 +261,8 @@ class Connection(protocol.Protocol, ABC):
     def end(self, *, linger: bool = False) -> None:
         """Close the connection after everything is written.
 
-        With ``linger``, the client's bytes are read and discarded, because a reset could lose the
-        answer.
+        If ``linger`` is true, bytes that the client still sends are read and discarded. Unread
+        bytes could cause a reset, and the client could lose the answer.
         """
         if self.closing:
             return
@@ -305,7 +305,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class Connections(protocol.Factory, Generic[C]):
-    """All connections of a listener; while any is open, deadlines are checked each second.
+    """All connections of a listener; while a connection is open, deadlines are checked each second.
 
     ``sweeps`` are further functions that are called every second, for example to check the
     deadlines of a connection pool. Each function returns whether it must be called again.

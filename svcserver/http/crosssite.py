@@ -34,8 +34,8 @@ def foreign(
     """Return the field that shows a foreign page (``host``, ``origin``, ``sec_fetch``), or "".
 
     The arguments are the values of Host, Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest
-    as sent. Programs other than browsers send none of the last four. If a user follows a link from
-    a foreign page, the request is allowed: the user reads the answer, and the page cannot.
+    as sent; programs other than browsers send only Host. If a user follows a link from a foreign
+    page, the request is allowed: the user reads the answer, and the page cannot.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"

@@ -1,7 +1,7 @@
 """The heads of HTTP/1.1 messages, parsed so strictly that all servers understand them alike.
 
-We check the raw bytes first. Then llhttp parses the head, and both results must agree. Some rules
-are stricter than RFC 9112, because the bytes are forwarded to another server, which must never see
+We check and parse the raw bytes. Then llhttp parses them, too, and must get the same result. Some
+rules are stricter than RFC 9112, because the server that gets the forwarded bytes must never see
 a different message than we did. Spec: 2 §7 Gateway.
 
 Clients repeat their header fields and their request lines. So the request line and the fields are
@@ -21,12 +21,12 @@ from svcserver.kernel.cache import BoundedCache
 MAX_HEAD = 16 * 1024  # bytes of a request head
 MAX_RESPONSE_HEAD = 64 * 1024
 METHODS = frozenset([b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"])
-_METHOD = {method: method for method in METHODS}  # one object for all cached lines
+_METHOD = {method: method for method in METHODS}  # so that cached lines share these objects
 
 Header = tuple[bytes, bytes, bytes]  # name as sent, name in lower case, value
 Fields = dict[bytes, list[bytes]]  # values by lower-case name
 Lines = dict[frozenset[bytes], bytes]  # forwarded fields, by the set of dropped fields
-Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # the same, with framing and close
+Answers = dict[tuple[frozenset[bytes], bool, bool], bytes]  # by dropped fields, chunked, close
 T = TypeVar("T")
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -40,15 +40,15 @@ _FIELD = re.compile(rb"(?<![^\n])(" + _TOKEN + rb"+):([\t\x20-\x7e\x80-\xff]*+)\
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
-_SHORT = 64  # bytes; longer ones are rare, and would make caching costly
+_SHORT = 64  # bytes of a Connection field that is cached; longer ones are rare
 _NOTHING: frozenset[bytes] = frozenset()
 _LENGTH = re.compile(rb"[0-9]{1,15}")
 MOST_BLOCK_BYTES = 32 * 1024 * 1024  # half of the cache holds the fields of 2,700 players
 EACH_LINE = 300  # bytes of memory that a cached line takes, in addition to its text
 MOST_LINE_BYTES = 32 * 1024 * 1024  # half of the cache holds eight lines each for 2,000 players
-MOST_BYTES = 16 * 1024 * 1024  # of memory, about
+MOST_BYTES = 16 * 1024 * 1024  # of memory, approximately
 LONGEST = 2_048  # bytes of a head that is cached; longer ones are rare
-# bytes of memory a head takes: measured, and rounded up; each name in a Connection field is kept
+# bytes of memory that a head, a field, a name in a Connection field and a byte take; rounded up
 _EACH, _PER_FIELD, _PER_NAME, _PER_BYTE = 800, 300, 130, 4
 
 
@@ -84,8 +84,8 @@ class Fault(Exception):
 class FieldBlock:
     """The header fields of a request, and the facts derived from them.
 
-    Two blocks with equal bytes have equal fields, and are often the same object. ``noted`` stores
-    facts that the gateway or the relay computes from the fields.
+    Requests with equal header bytes often share one block. ``noted`` stores facts that the gateway
+    or the relay computes from the fields.
     """
 
     headers: tuple[Header, ...]
@@ -96,7 +96,7 @@ class FieldBlock:
     expects: bool
     upgrade: bytes
     named: frozenset[bytes]
-    noted: Any = None  # a policy's facts about the fields, computed once for equal fields
+    noted: Any = None  # see above; computed once for all requests that share the block
 
     def __repr__(self) -> str:
         """Return a representation without the values, which may be keys and tokens."""
@@ -117,7 +117,7 @@ class RequestLine:
 
 
 class RequestHead:
-    """A request up to and including the empty line. ``length`` is None for a chunked body."""
+    """The head of a request, with the empty line. ``length`` is None for a chunked body."""
 
     __slots__ = (
         *("block", "expects", "fields", "headers", "keep_alive", "length", "line", "method"),
@@ -125,13 +125,13 @@ class RequestHead:
     )
 
     def __init__(self, line: RequestLine, minor: int, block: FieldBlock, raw: bytes = b"") -> None:
-        """Store the head; ``raw`` is its bytes, but empty if the request line is unusual."""
+        """Store the head; ``raw`` is its bytes, or empty if the request line is unusual."""
         self.line, self.minor, self.block, self.raw = line, minor, block, raw
         self.method, self.target = line.method, line.target
         self.headers, self.fields, self.length = block.headers, block.fields, block.length
         self.keep_alive, self.expects = block.keep_alive, block.expects
         self.upgrade = block.upgrade  # the Upgrade field, lower case
-        self.named = block.named  # what the Connection field names
+        self.named = block.named  # the names in the Connection field
 
     def __repr__(self) -> str:
         """Return a representation without fields and target, which may contain secrets."""
@@ -161,7 +161,7 @@ class ResponseHead(NamedTuple):
     reason: bytes
     headers: tuple[Header, ...]
     length: int | None
-    declared: bytes | None  # the Content-Length field itself, which HEAD answers keep
+    declared: bytes | None  # Content-Length as sent; an answer to HEAD has it without a body
     keep_alive: bool
     named: frozenset[bytes]
     lines: Answers
@@ -194,8 +194,8 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
     """Parse a request head; ``raw`` is its bytes with the empty line. Raises Fault.
 
-    ``passed_on`` is False in a service that forwards nothing. Then an HTTP/1.0 request needs
-    no Host field (RFC 9112 section 3.2), which health checks of load balancers leave out.
+    ``passed_on`` is False in a service that forwards nothing. Such a service accepts HTTP/1.0
+    requests without Host (RFC 9112 section 3.2), as some load balancers send for health checks.
     """
     end = raw.find(b"\r\n") + 2
     first, rest = raw[:end], raw[end:]
@@ -234,7 +234,7 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
 
 
 def _require_agreement(agrees: bool) -> None:
-    """Raise Fault if llhttp parses the head differently."""
+    """Raise Fault if ``agrees`` is false: llhttp has parsed the head differently."""
     if not agrees:
         raise Fault("second opinion")
 

@@ -30,7 +30,7 @@ def forwarded_for(peer: str, forwarded: Sequence[str]) -> str:
 def vouched_address(
     peer: str, forwarded: Sequence[str], *, secret: Secret | None, offered: str | None
 ) -> str:
-    """Return the forwarded address if the request carries our proxy's ``secret``, else ""."""
+    """Return the forwarded address if ``offered`` is the secret of our local proxy, else ""."""
     if secret is None or offered is None or not is_loopback(peer) or not secret.matches(offered):
         return ""
     return forwarded_for(peer, forwarded)

@@ -13,7 +13,7 @@ SMALL = 8 * 1024  # bytes; the transport buffers larger writes better
 
 
 def send(transport: Any, data: bytes, at_most: int = SMALL) -> None:
-    """Write to the transport, immediately if possible; never call back into the caller."""
+    """Write to the transport; send ``data`` of up to ``at_most`` bytes immediately if possible."""
     if (
         len(data) <= at_most
         and isinstance(transport, Connection)

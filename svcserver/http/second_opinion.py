@@ -41,9 +41,9 @@ def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
 
 
 class _LineReader:
-    """A parser that reads request lines with llhttp; it is replaced after a line that it rejects.
+    """A reader of request lines, which passes each line to llhttp as a message without fields.
 
-    Each line is parsed as a whole message without fields, so no state of the previous line is left.
+    No state of a previous line is left: after a line that does not agree, llhttp starts anew.
     """
 
     __slots__ = ("_events", "_parser", "on_message_complete", "on_url")

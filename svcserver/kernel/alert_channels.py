@@ -41,11 +41,10 @@ class Delivery:
 
 @frozen
 class AlertChannel:
-    """A way to notify somebody, and the alerts that it has delivered.
+    """A way to notify somebody, and its last deliveries, newest first.
 
-    If ``about`` is empty, the channel gets every alert. ``quiet`` has the daily period without
-    alerts, and is empty if there is no such period. ``deliveries`` are the newest alerts, newest
-    first.
+    If ``about`` is empty, the channel gets every alert. ``quiet`` is the daily period without
+    alerts; it is empty if there is no such period.
     """
 
     name: str
@@ -88,7 +87,7 @@ def read(folder: Path, now: float) -> AlertChannels | None:
 
 
 def stored(folder: Path) -> AlertChannels | None:
-    """Return the last alert channels, even if no program sends alerts any more."""
+    """Return the last alert channels, even if no program sends alerts now; None if unreadable."""
     try:
         return _read(json.parse((folder / STATE_FILE).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
@@ -124,7 +123,7 @@ def asked(folder: Path, now: float) -> list[str]:
         if not is_name(name):
             continue
         fresh = abs(now - path.stat().st_mtime) <= ASKED_S
-        path.unlink()  # a file that cannot be deleted would be acted on repeatedly
+        path.unlink()  # a request that stays would be carried out repeatedly
         if fresh:
             names.append(name)
     return names

@@ -189,7 +189,7 @@ class Channel:
 
     @property
     def lacks_signature(self) -> bool:
-        """True if nobody set ``UNSIGNED``, but the channel's webhooks are unsigned."""
+        """True if the channel's webhooks are unsigned although ``UNSIGNED`` is not set."""
         return self.form != MAIL and self.signing_secret is None and not self.unsigned
 
     def wants(self, what: AlertKind) -> bool:
@@ -229,7 +229,7 @@ def parse_channel(text: str) -> Channel:
 
 @frozen
 class ChannelFault:
-    """A fault in a channel's file; if ``usable``, alerts are sent nevertheless."""
+    """A fault in a channel's file; if ``usable`` is true, the channel is used nevertheless."""
 
     name: str  # of the channel, safe to show
     text: str
@@ -244,8 +244,8 @@ def name_of(path: Path) -> str:
 def read_channels(folder: Path) -> tuple[list[NamedChannel], list[ChannelFault]]:
     """Return the channels of a host, and the faults in its channel files.
 
-    A webhook channel without a signing secret counts as a fault, but is still used. Otherwise, a
-    host whose channel files are older than signatures would get no alerts after an update.
+    A webhook channel without a signing secret counts as a fault. It is still used, because channel
+    files of versions without signatures have no signing secret.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:

@@ -89,7 +89,7 @@ class Backups:
         return None if self.cut_off else self.begun
 
     def wrong(self, now: float) -> str | None:
-        """Return the fault of the backups that the owner must fix, or None if there is no fault."""
+        """Return a text for the owner about a fault of the backups; None if there is no fault."""
         if self.fault is not None:
             return self.fault
         if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
@@ -170,7 +170,7 @@ def request(folder: Path, now: float) -> None:
 
 
 def requested_at(folder: Path) -> float | None:
-    """Return the time of the request for a backup that waits for the stack; None if none waits."""
+    """Return when a backup was requested, or None if no request waits for the stack."""
     try:
         return (folder / REQUEST_FILE).stat().st_mtime
     except OSError:
@@ -186,7 +186,7 @@ def is_requested(folder: Path, now: float) -> bool:
 def take_request(folder: Path, now: float) -> bool:
     """Delete the request for a backup; return whether it was recent. Raises OSError."""
     is_fresh = is_requested(folder, now)
-    (folder / REQUEST_FILE).unlink(missing_ok=True)  # else it would be acted on repeatedly
+    (folder / REQUEST_FILE).unlink(missing_ok=True)  # a request that stays would run repeatedly
     return is_fresh
 
 
@@ -195,7 +195,7 @@ def take_request(folder: Path, now: float) -> bool:
 
 @contextmanager
 def running(folder: Path) -> Iterator[bool]:
-    """Hold the lock of backup runs during the block; yield whether the lock was free.
+    """Hold the lock of backup runs during the block, if it is free; yield whether it was free.
 
     Raises OSError.
     """
@@ -228,7 +228,7 @@ def _lock(handle: int, *, alone: bool) -> bool:
     """
     try:
         import fcntl
-    except ImportError:  # Windows: there the age of a run shows that it was killed
+    except ImportError:  # Windows: a run counts as killed when it is old
         return alone
     how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
     try:

@@ -1,8 +1,7 @@
 """A bounded cache for values that every request needs.
 
-If speed does not matter, use ``cachetools.LRUCache``. One look-up and one write together take 0.15
-us with this cache, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 us with a plain
-dict.
+If speed does not matter, use ``cachetools.LRUCache``. The time of one look-up and one write is 0.15
+us with this cache, 0.65 us with LRUCache, 0.21 us with an OrderedDict and 0.06 us with a dict.
 """
 
 from collections.abc import Hashable
@@ -18,17 +17,16 @@ V = TypeVar("V")
 class BoundedCache(Generic[K, V]):
     """A cache of recently used entries, at most ``most`` of them.
 
-    The entries are in two generations. An entry that is used moves to the younger generation. When
-    this generation has half of ``most`` entries, the older generation is dropped, the younger
-    generation becomes the older, and a new younger generation begins. So a cache that has been full
-    keeps at least half as many entries as ``most``. A subclass may give entries other weights than
-    1; ``most`` then limits the sum of the weights. A value must not be None.
+    The entries are in two halves. An entry that is used moves to the younger half. When this half
+    is full, the older half is dropped, and the younger half takes its place. So a cache that has
+    been full keeps at least half of ``most`` entries. If a subclass gives entries other weights
+    than 1, ``most`` limits the sum of the weights. A value must not be None.
     """
 
     most: int
     _young: dict[K, V] = field(factory=dict, init=False, repr=False)
     _old: dict[K, V] = field(factory=dict, init=False, repr=False)
-    _room: int = field(init=False, repr=False)  # left for the young
+    _room: int = field(init=False, repr=False)  # weight that still fits into the younger half
 
     def __attrs_post_init__(self) -> None:
         self._room = max(1, self.most // 2)

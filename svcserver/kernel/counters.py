@@ -10,7 +10,7 @@ from enum import StrEnum
 from attrs import define, field, frozen
 
 MOST_REASONS = 64  # reasons per kind; a reason never comes from a client
-OTHER = "other"  # the name under which further reasons are counted
+OTHER = "other"  # counts all reasons beyond MOST_REASONS
 
 
 class Counted(StrEnum):

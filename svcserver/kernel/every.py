@@ -36,7 +36,7 @@ class Every(Service):
     _failures: Throttle = field(factory=Throttle, init=False)
     _timer: Any = field(default=None, init=False)
     _due: float = field(default=0.0, init=False)
-    _waits: bool = field(default=False, init=False)  # for the Deferred of a round
+    _waits: bool = field(default=False, init=False)  # for the Deferred that ``work`` returned
 
     def startService(self) -> None:
         if self.running:
@@ -44,7 +44,7 @@ class Every(Service):
         Service.startService(self)
         self._due = self.clock.seconds()
         if self._waits:
-            return  # a round from before the last stop is still running
+            return  # a call from before the last stop is still running
         if self.at_once:
             self._round()
         else:

@@ -37,9 +37,9 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
     """Switch permanently from root to the user who owns ``folder``.
 
     ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
-    Returns None, and changes nothing, if the process is not root's or the folder is root's own.
-    Raises ForeignFolder if the owner cannot run this program, or if another user's link leads to
-    the folder.
+    Returns None, and changes nothing, if the process does not run as root, if root owns the folder,
+    or if the folder is unreadable. Raises ForeignFolder if the owner cannot run this program, or if
+    another user's link leads to the folder.
     """
     if os.name != "posix" or os.geteuid() != 0:
         return None
@@ -48,7 +48,7 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
         owner = folder.stat()
         _refuse_links(folder, owner.st_uid)
     except OSError:
-        return None  # the command itself reports that it cannot be read
+        return None  # the command itself reports an unreadable folder
     if owner.st_uid == 0:
         return None
     try:

@@ -22,7 +22,7 @@ _DEVICE = re.compile(  # "nul .txt" also means the device
     r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|\Z)", re.IGNORECASE
 )
 _LONGER_IN_LOWER_CASE = "\u0130\u023a\u023e"  # the only letters whose UTF-8 grows
-_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short name for a longer one
+_SHORT = re.compile(r"[^.]{1,6}~\d+(?:\..{0,3})?\Z")  # Windows' short form of a longer name
 
 
 def is_safe(path: str) -> bool:
@@ -49,9 +49,9 @@ def _place(path: str) -> bytes:
 def same_place(paths: Iterable[str]) -> str:
     """Return a path, in lower case, that is used twice: by two files, or by a file and a folder.
 
-    Returns "" if there is no such path. The paths are sorted with the separator before all other
-    characters: if a file and a folder have the same name, the folder's content directly follows the
-    file. A set of all folders could take gigabytes, because paths may be deep.
+    Returns "" if there is no such path. The sort key puts the separator before all other
+    characters, so a folder's content directly follows a file with the folder's name. A set of all
+    folders could take gigabytes, because paths may be deep.
     """
     places = sorted(_place(path) for path in paths)
     for before, after in pairwise(places):

@@ -37,7 +37,7 @@ class HostHistory:
     services: dict[str, Column] = field(factory=dict)
 
     def add(self, at: int, load: Mapping[str, float], services: Mapping[str, float]) -> None:
-        """Add the averages for ``at``; drop those that are too old, or for ``at`` or later."""
+        """Add the averages for ``at``; drop old ones, and those stored for ``at`` or later."""
         known = [index for index, time in enumerate(self.at) if at - KEPT_S < time < at]
         self.at = [self.at[index] for index in known] + [at]
         for columns, values in ((self.load, load), (self.services, services)):

@@ -62,9 +62,9 @@ class Incident:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
-    about one service, the one that is closest to its limit of open files: ``files`` is the number
-    of files that it has open, and ``most_files`` is the limit.
+    Sizes are in bytes, and None means that a figure is unknown. ``files`` is the number of files
+    that a service has open, and ``most_files`` is its limit. Of all services, this service is the
+    closest to its limit.
     """
 
     at: float

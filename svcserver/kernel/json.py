@@ -19,9 +19,8 @@ class BadJson(ValueError):
 def parse(text: bytes | str) -> Json:
     """Parse the JSON object or list in ``text``; empty text means ``{}``.
 
-    Raises ``BadJson`` for NaN, for lone surrogates, for nesting that is too deep to be written
-    again, and for a bare scalar, which the original server rejects, too. Spec: 1 §4 convention 3,
-    convention 4.
+    Raises ``BadJson`` for NaN, lone surrogates, a bare scalar, and nesting deeper than
+    ``MAX_DEPTH``. Spec: 1 §4 convention 3, convention 4.
     """
     value = read(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):
@@ -30,7 +29,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Parse JSON without a limit on its depth; a value that is too deep cannot be written again."""
+    """Parse JSON like ``parse``, but without a limit on its depth; ``dump`` may then fail."""
     if not text.strip():
         return {}
     try:

@@ -36,7 +36,7 @@ class LaunchRequest:
 
     @property
     def names_a_map(self) -> bool:
-        """True if the arguments name a map; this is so only for tutorials."""
+        """True if the arguments name a map; only the arguments of tutorials do."""
         return self.game_mode == ISLAND and bool(self.game_args.strip())
 
     @property

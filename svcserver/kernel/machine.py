@@ -6,7 +6,7 @@ ticket is an HMAC with a key derived from the signing key. It permits one reques
 target) for two minutes. The metagame accepts a ticket only in a request that comes from the same
 machine. Tickets are not stored. A ticket looks like this:
 
-    1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of both and the request
+    1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of time, actor and request
 """
 
 import hmac
@@ -24,7 +24,7 @@ _PURPOSE = b"svc machine ticket 1"
 def machine_headers(
     secret: str, actor: str, method: str, target: str, now: float
 ) -> dict[str, str]:
-    """Return the header that permits ``actor`` this request; empty without a signing key."""
+    """Return the header that permits ``actor`` this request; no header if ``secret`` is empty."""
     if not secret.strip():
         return {}
     claim = f"{int(now)}:{quote(actor, safe='')}"

@@ -1,7 +1,7 @@
 """Clocks that never jump: one for stored times, in epoch seconds, and one for timers.
 
-If somebody or NTP sets the machine's clock, invites, queues and limits must neither all expire at
-once nor stop for an hour.
+If somebody or NTP sets the machine's clock, invites, queues and limits must not all expire at once,
+and must not stop for an hour.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The network that a limit counts: an IPv6 address's /64 network, or an IPv4 address itself."""
+"""The network to which a limit applies: an IPv6 address's /64, or an IPv4 address itself."""
 
 import ipaddress
 from functools import lru_cache

@@ -177,7 +177,7 @@ def _object(shape: type[Any]) -> Read:
     parts = []
     for at, (key, read_one, default) in enumerate(attributes):
         optional = _plain_of_optional(by_name[key].type)
-        if optional is not None and default is None:  # saves the most common union a call
+        if optional is not None and default is None:  # saves a call for the most common union
             names |= {f"key{at}": key, f"read{at}": optional}
             sent = f"(sent := get(key{at}))"
             parts.append(f"None if {sent} is None else read{at}(sent, None)")
@@ -227,7 +227,7 @@ def _member(key: str, attribute: Attribute[Any]) -> Read:
         if len(rest) < len(marks):
             strict = Annotated[(plain, *rest)] if rest else plain
             default = _default(attribute)
-            if default is None or default is NOTHING:  # then null needs no check
+            if default is None or default is NOTHING:  # null gives None in any case
                 return LenientMark.otherwise(_plain_of_optional(strict) or _hook(strict), None)
             return LenientMark.otherwise(_hook(strict), default)
     return _hook(attribute.type)

@@ -15,7 +15,7 @@ from svcserver.kernel.redaction import redact
 RECENT = "recent.log"
 MOST = 1024 * 1024  # bytes; then the file becomes ``recent.log.1`` and a new one begins
 LONGEST = 2_000  # characters of a line
-FIRST = 128 * 1024  # bytes at the end with which a reader begins
+FIRST = 128 * 1024  # a new reader begins this many bytes before the end
 PIECE = 256 * 1024  # bytes read at once
 
 
@@ -44,7 +44,7 @@ class Bounded:
             finally:
                 os.close(handle)
         except OSError:
-            self._size = None  # a full disk or a foreign folder is no reason to stop
+            self._size = None  # losing log lines is better than stopping
 
 
 @define
@@ -67,7 +67,7 @@ class Follower:
     """A reader of the file's new lines; it also notices when a new file replaces the old one."""
 
     file: Path
-    since: float = 0.0  # a file last written earlier (epoch seconds) has no running stack
+    since: float = 0.0  # epoch seconds; if the file is older, no stack is running
     _at: int = field(default=-1, init=False)
     _of: int = field(default=0, init=False)  # the inode
     _rest: bytes = field(default=b"", init=False)

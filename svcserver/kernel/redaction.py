@@ -1,8 +1,8 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is truncated before it is searched, and each pattern takes time linear in the length of the
-truncated text. The time is linear because a pattern matches only a whole run of characters (with a
-possessive quantifier), from the start of the run (with a lookbehind).
+Text is truncated before it is searched. The time of each pattern is linear in the length of the
+truncated text, because a pattern matches a run of characters only from the run's start (by a
+lookbehind) and only as a whole (by a possessive quantifier).
 ``tests/contract/test_patterns.py`` measures the time. A group never has a possessive quantifier:
 Python before 3.11.5, which Debian 12 has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
@@ -27,7 +27,7 @@ _HEX = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}+")
 _INVITE = re.compile(r"(?<![0-9A-Za-z-])[0-9A-Za-z]{4}(?:-[0-9A-Za-z]{4}){2}(?![0-9A-Za-z-])")
 _RUN = re.compile(r"(?<![0-9A-Za-z_=~+-])[0-9A-Za-z_=~+-]{40,}+")
 _ACCOUNT = re.compile(r"(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_HARMLESS = re.compile(  # only account ids and words shorter than a secret; nearly all match
+_HARMLESS = re.compile(  # only account ids and words shorter than a secret: most paths
     rb"(?:/(?:(?:UID-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     rb"|(?![^/]{32})[0-9A-Za-z_.]*+(?:-[0-9A-Za-z_.]*+)?)(?![^/]))*"
 )
@@ -148,7 +148,7 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Mask a long run of characters that mixes digits, small and capital letters.
+    """Mask a long run with at least two of digits, small letters and capital letters.
 
     Account ids, and runs with only one of these three kinds, are returned unchanged."""
     text = match[0]

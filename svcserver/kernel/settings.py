@@ -51,9 +51,9 @@ def env(
 ) -> Any:
     """Return a field of a settings class; its value is read from the variable ``name``.
 
-    Without ``default`` the variable is required. An empty or blank value counts as unset unless
-    ``empty_is_a_value``. A ``live`` field may be assigned while the service runs, so code must read
-    it at each use.
+    Without ``default`` the variable is required. If ``empty_is_a_value`` is false, an empty or
+    blank value counts as unset. If ``live`` is true, the field may be assigned while the service
+    runs, so code must read it at each use.
     """
     return field(
         default=default,
@@ -99,7 +99,7 @@ def variables(shape: type[Any]) -> Sequence[str]:
 
 
 def with_env_file(path: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` and the variables of a file; those in ``environ`` take precedence."""
+    """Return ``environ`` and the variables of a file; ``environ`` takes precedence."""
     if path is None:
         return dict(environ)
     try:

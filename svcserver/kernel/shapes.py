@@ -11,7 +11,7 @@
 
 ``kernel.readers`` compiles such a class into a function that validates a body. ``web.openapi``
 generates the OpenAPI document from the same class. Types are strict unless their name says
-otherwise: ``1`` is not a string, ``true`` is not a number, and null is accepted only if the type
+otherwise. ``1`` is not a string, ``true`` is not a number, and null is accepted only if the type
 includes ``None``.
 """
 
@@ -364,7 +364,7 @@ class Opaque(Mark):
 Lenient = Annotated[T, LenientMark()]
 """A value that does not fit counts as missing: the member's default, or None without one.
 
-Without a default the member is documented as required, because a rule refuses None.
+If a member has no default, OpenAPI shows it as required, because a rule refuses None.
 """
 Skipping = Annotated[tuple[T, ...], SkippingMark()]
 """A list; entries that do not fit are left out."""
@@ -378,9 +378,9 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 """The object as sent, with all its keys; allowed only as the last member of a shape."""
 
 
-@define  # not frozen: one is created for every request of its routes
+@define  # not frozen, for speed: one is created for every request of its routes
 class Late(Generic[T]):
-    """A body or member that is not checked before ``read`` is called.
+    """A body or member that is checked only when ``read`` is called.
 
     A route uses this type if another rule must be applied before the check.
     """

@@ -105,8 +105,8 @@ class Renamed:
 class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
-    The signal is sent before the account gets a newer token. So all sessions that exist at that
-    time used an old token. The listeners end the account's chat sessions and its places in parties
+    The signal is sent before the account gets a newer token, so all its current sessions use old
+    tokens. The listeners end the account's chat sessions and its places in parties
     and hunts. The signal may be sent more than once.
     """
 
@@ -127,8 +127,8 @@ class Announced:
     """A request to show ``text`` in every chat room as a line from the server.
 
     ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line, and
-    is smaller for each later line of an announcement. If several processes send the same line, the
-    two fields are the same, so the chat publishes only the first.
+    is smaller for each later line of an announcement. If several processes send the same line, both
+    fields are equal, and the chat publishes the line once.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Requests of the metagame to the stack that runs it, in a file in the folder that both use.
+"""Requests of the metagame to the stack that runs it, in a file in the host's folder.
 
 The stack checks for the file every two seconds, and deletes the file before it carries out the
 request.
@@ -34,7 +34,7 @@ def take(folder: Path, now: float) -> str | None:
     """Delete the metagame's request and return it; None if there is no recent, known request."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
-        (folder / WISH_FILE).unlink()  # a file that cannot be deleted would be acted on repeatedly
+        (folder / WISH_FILE).unlink()  # a request that stays would be carried out repeatedly
     return request
 
 

@@ -1,7 +1,7 @@
 """The single source of the machine's time and randomness.
 
-Ids, random numbers, epoch seconds and timers' seconds come from here, so that a simulation of a
-whole host (``simulation``) can replace them and get the same run from the same seed. A contract
+Ids, random numbers, epoch seconds and timers' seconds come from here. So a simulation of a whole
+host (``simulation``) can replace them: the same seed then gives the same run. A contract
 test finds code that calls the operating system's sources directly.
 """
 
