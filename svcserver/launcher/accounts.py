@@ -1,4 +1,4 @@
-"""The player's account on a host: registration, log-in by key, and the error texts for both."""
+"""The player's account on a host: registration, log-in by key, and their error texts."""
 
 import re
 

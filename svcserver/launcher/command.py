@@ -14,7 +14,7 @@ DOCUMENTED = (
     "{folder}/{program} -server={server} -AUTH_TYPE=exchangecode -AUTH_LOGIN=unused "
     "-AUTH_PASSWORD={key} -chat={chat}"
 )
-USUAL_PROGRAM = "game.exe"  # if the owner of the host names none
+USUAL_PROGRAM = "game.exe"  # if the host's owner has not set a program
 PLACEHOLDERS = ("{folder}", "{program}", "{server}", "{key}", "{chat}")
 _PLACE = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 LONGEST = 4096  # characters

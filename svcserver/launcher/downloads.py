@@ -175,7 +175,7 @@ class _FileDownload:
         while (writing := self._writing) is not None or (self._waiting and self.failure is None):
             if writing is None:
                 self._write()
-            else:  # afterwards the next chunk may already be in progress
+            else:  # then check again: writing may have begun for the next chunk
                 await writing
         if self.failure is not None:
             raise self.failure

@@ -71,7 +71,7 @@ class GameFiles:
         return listing
 
     async def is_newest(self) -> bool:
-        """Return False if the host reports a newer list than the last one read, else True."""
+        """Return False if the host's list has changed since it was read, True if it is unknown."""
         known = {"If-None-Match": self._etag}
         if not self._etag:
             return True
@@ -121,8 +121,7 @@ class GameFiles:
 def damage(comparison: Comparison, listing: Listing) -> str:
     """Return a text for the player about missing or damaged files of the list.
 
-    If no listed file is intact, the text is empty, because there is usually no game in the folder
-    yet.
+    If no listed file is intact, the text is empty: usually, the folder contains no game yet.
     """
     if len(comparison.wrong) == len(listing.files):
         return ""

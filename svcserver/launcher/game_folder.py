@@ -74,7 +74,7 @@ FileMarks = dict[str, tuple[int, int, str]]  # path -> size, time of change, has
 
 
 def one_name(folder: Path) -> str:
-    """Return one name for the folder, whatever links and letter case the path uses."""
+    """Return the folder's canonical name: without links, and on Windows in lower case."""
     return os.path.normcase(os.path.realpath(folder))
 
 
@@ -107,7 +107,8 @@ class GameFolder:
     ) -> Comparison:
         """Compare the folder with the list.
 
-        Unless ``thorough``, files with an unchanged size and time are not read again.
+        If ``thorough`` is true, every file is read again; otherwise, only files whose size or time
+        has changed.
         """
         progress.bytes_total = sum(file.size for file in files)
         progress.files_total = len(files)
@@ -188,7 +189,7 @@ class GameFolder:
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
         """Move every verified file to its place and replace any older file there.
 
-        Raises OSError (ENOTEMPTY) if the place is a folder with content, which may be the player's.
+        Raises OSError (ENOTEMPTY) if a folder with content, maybe the player's, is in the place.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:
@@ -206,7 +207,7 @@ class GameFolder:
 
     def _move(self, source: Path, file: GameFile, moved: FileMarks) -> None:
         place = self.place(file.path)
-        # from the top: files behind a link do not belong to the game, and stay
+        # outer folders first: a link is removed, but no file behind it, which is not the game's
         for folder in reversed([*place.parents][: len(file.path.split("/")) - 1]):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 unlink(folder)

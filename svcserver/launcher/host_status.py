@@ -36,7 +36,7 @@ class HostNews:
     """The latest replies of one host: its status, the player's own data, news and branding."""
 
     reachable: bool | None = None  # None: not polled yet
-    wrong_certificate: bool = False  # true at the last poll, which therefore sent no request
+    wrong_certificate: bool = False  # the last poll found one, and sent no request
     why: str = ""  # the fault, as the player reads it
     known: bool | None = None  # whether the host knows the player's key
     status: dict[str, Any] = field(factory=dict)
@@ -120,7 +120,7 @@ def picture_kind(body: bytes) -> str:
 
 
 def announcement(banner: dict[str, Any]) -> str:
-    """Return the host's banner text, unless it is the default welcome."""
+    """Return the host's banner text, or "" if it is the default welcome."""
     text = _text(banner.get("en"), LONGEST)
     return "" if text == f"Welcome to {banner.get('name')}!" else text
 

@@ -206,7 +206,7 @@ def _run_alone(
     state, reactor = Path(places.state), monotonic_reactor()
     try:
         if program is not None and (newer := _newer_command(program)):
-            return [*newer, *line]  # before the log is opened, which Windows would lock
+            return [*newer, *line]  # the log is not open yet: Windows would lock it
         _begin_log(state)
         running_now = LauncherProgram.make(reactor, places, options, program, notice)
     except (json.BadJson, OSError) as error:
@@ -237,7 +237,7 @@ def _give_way(program: OwnProgram | None) -> None:
 
 
 def _newer_command(program: OwnProgram) -> list[str]:
-    """Return the command that starts a newer version instead of this version, or []."""
+    """Return the command of the version that must run instead of this program, or []."""
     try:
         return program.newer_command()
     except OSError as error:
@@ -278,7 +278,7 @@ def _install(program: OwnProgram) -> str:
 def _start(command: Sequence[str]) -> int:
     """Start another version instead of this version.
 
-    On Windows, if the other version has a console, wait until it ends.
+    On Windows, if the started version has a console, wait until that version ends.
     """
     if sys.platform != "win32":
         os.execv(command[0], list(command))  # noqa: S606 - it needs no shell
@@ -319,8 +319,8 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
     A running launcher is ended first. On Windows, the program's copy and the choice about links are
-    deleted, so a later start is like the first. On other systems, the choice is saved: later starts
-    do not register for links.
+    deleted, so a later start is like the first. On other systems, links are recorded as refused, so
+    that later starts do not register for them.
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
@@ -421,7 +421,7 @@ class LauncherProgram:
         # after the page has received its reply
         self.page.quit = lambda: self.reactor.callLater(LAST_WORDS_S, self._stop_reactor)
         if self.program is not None:
-            # in a Windows console, this program would still read the new one's first line
+            # in a Windows console, this program would take the first line typed for the new version
             stays = self.options.no_browser and sys.platform == "win32"
             restart = None if stays else self.restart
             self.updates = Updates(self.launcher, self.program, VERSION, restart, self.notice)
@@ -522,8 +522,8 @@ class LauncherProgram:
     def _register(self) -> None:
         """Register the launcher for ``svc:`` links, unless the player has refused links.
 
-        On Windows, the Start menu's entries are added in any case. Threads do both, because the
-        calls block.
+        On Windows, the Start menu's entries are added in any case. The blocking calls run in
+        threads.
         """
         choice, has_flag = LinkChoice(self.state), self.options.links
         try:

@@ -32,7 +32,7 @@ log = Logger()
 
 _PASSING = (words.UNREACHABLE, words.RESTARTING, words.FULL, words.WRONG_CERTIFICATE)
 WRONG_CERTIFICATE_S = 30.0  # between two polls of a host with a wrong certificate
-EARLY_S = 1.0  # how much too early a timer may be, so that no poll is skipped
+EARLY_S = 1.0  # a poll is not skipped if the timer is early by less than this
 
 
 LONGEST_PASSPORT = 64 * 1024 * 1024  # bytes
@@ -61,7 +61,7 @@ class LauncherServices(Protocol):
         """Run a blocking function in a thread and return its result."""
 
     def keep(self, record: HostRecord) -> None:
-        """Save a host's changed record."""
+        """Save the changed record of a host."""
 
     def open_way(self, record: HostRecord) -> tuple[str, str]:
         """Make the host reachable for the game, or raise CannotPlay or PortBusy.
@@ -94,7 +94,7 @@ def way_to(record: HostRecord, relay_port: int, relay_host: str = HOST) -> tuple
 
 
 def is_same_process(here: dict[str, Any], there: dict[str, Any]) -> bool:
-    """Return whether two status replies come from one metagame process."""
+    """Return whether two status replies come from the same metagame process."""
     alike = all(here.get(name) == there.get(name) for name in ("name", "version", "commit"))
     first, second = (reply.get("uptimeSeconds") for reply in (here, there))
     if not isinstance(first, int) or not isinstance(second, int):
@@ -112,7 +112,7 @@ class Membership:
 
     around: LauncherServices
     record: HostRecord
-    before: HostRecord | None = None  # the record until the player trusts a new certificate
+    before: HostRecord | None = None  # the old record, while a new certificate is not yet trusted
     host: Host = field(init=False)
     inputs: Inputs = field(init=False)
     news: HostNews = field(factory=HostNews, init=False)
@@ -180,7 +180,7 @@ class Membership:
 
     @property
     def _code(self) -> str:
-        """The invite's code, which the key store keeps until it is used."""
+        """The invite's code, which the key store keeps until the code is used."""
         code = self.around.keys.get(invite_name(self.record.id))
         return code.reveal() if code is not None else ""
 
@@ -258,9 +258,9 @@ class Membership:
         self._fetching = self._begin(self._fetch(self._fetching))
 
     async def _fetch(self, before: Deferred[Any] | None) -> None:
-        """Download the missing files, unless another host is downloading into the same folder.
+        """Download the missing files; report a failure if another host downloads into this folder.
 
-        Otherwise each download would delete the other's partial files as outdated.
+        Two downloads into one folder would delete each other's partial files as outdated.
         """
         if before is not None:
             await before  # a stopped download may still be ending
@@ -368,10 +368,9 @@ class Membership:
     async def _is_own_metagame(self, busy: PortBusy) -> bool:
         """Return whether the program on the busy port is this host's own metagame.
 
-        If so, the host runs on this PC, and the game connects to the metagame without a relay. The
-        metagame also accepts the game's connection to the chat. The metagame on this PC may belong
-        to another host, which must not get the player's key. So the status read on this PC is
-        compared with the status read at the host's address.
+        If so, the host runs on this PC, and the game needs no relay: it connects to the metagame,
+        also for the chat. But a metagame on this PC may belong to another host, which must not get
+        the player's key. So its status is compared with the status from the host's address.
         """
         if not _is_metagame(await self._program_on(busy)):
             return False
@@ -507,8 +506,8 @@ class Membership:
     def poll(self) -> None:
         """Poll the host's status and news.
 
-        After the host showed a wrong certificate, it is polled less often: a call does nothing
-        until about ``WRONG_CERTIFICATE_S`` have passed since the last poll.
+        If the host showed a wrong certificate, a call does nothing until about
+        ``WRONG_CERTIFICATE_S`` have passed since the last poll.
         """
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:
@@ -569,7 +568,7 @@ class Membership:
     async def _renew_key(self) -> bool:
         """Replace the key, and return whether the host has accepted the new key.
 
-        Both keys stay saved until the result is known.
+        The old and the new key stay saved until the result is known.
         """
         keys, record, old = self.around.keys, self.record, self.key
         if old is None or not record.username:
@@ -614,7 +613,7 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return a text that says why the player cannot reach or join the host; else ""."""
+        """Return why the player cannot reach or join the host, as a text; "" if the player can."""
         if self.news.reachable is False:
             return self.news.why
         return (self.invite_fault or "") if self.is_joining else ""

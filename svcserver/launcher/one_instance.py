@@ -67,7 +67,7 @@ def _is_held(descriptor: int) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # this file system has no locks: the file of the running launcher must do
+        except OSError:  # no locks on this file system: a second launcher may then run
             return False
     return False
 
@@ -79,7 +79,7 @@ def lock_or_hand_over(
 ) -> Lock | str:
     """Return the lock, or the link to the page of a launcher that already runs.
 
-    The running launcher is sent the invite; the link is empty if that launcher refuses the invite.
+    The invite is sent to the running launcher; if that launcher refuses it, the link is empty.
     Raises LauncherUnresponsive and OSError.
     """
     until = system().monotonic() + WAIT_S
@@ -176,7 +176,7 @@ def proof_of(secret: Secret, nonce: str) -> str:
 def find(state: Path) -> RunningLauncher | None:
     """Return the launcher that has announced itself in the file, or None.
 
-    Perhaps this launcher runs no more: if it was killed, its file is still there.
+    This launcher may no longer run, because a killed launcher leaves its file behind.
     """
     try:
         data = json.parse((state / FILE).read_bytes())

@@ -36,13 +36,13 @@ FOLDER = "svc-launcher"  # of the zip
 PACKED = "svc-launcher.pyz"
 # the files that name a version; svc-launcher.c reads them
 CURRENT = "current.txt"  # the version that works
-NEXT = "next.txt"  # a new version, which the next start tries
+NEXT = "next.txt"  # a new version, for which the next start begins a trial
 TRIED = "tried.txt"  # a new version on trial, or one that has failed
 NEXT_FILE, TRIED_FILE = "-next.pyz", "-tried.pyz"  # the same for a single-file launcher: suffixes
 MOST_UNPACKED = 256 * 1024 * 1024  # bytes
 TRIAL_S = 60.0  # how long a new version may take to print its version
 STAGING = ".new"  # suffix of an incomplete version
-_FOLDER = "SVC_LAUNCHER_FOLDER"  # the variable with the folder that the shell deletes
+_FOLDER = "SVC_LAUNCHER_FOLDER"  # the environment variable with the folder that the shell deletes
 STALE_S = 3600.0  # after this time, nobody completes an incomplete version
 _NO_WINDOW = 0x08000000  # a console program of Windows opens no window
 _METADATA = re.compile(r"(?:.*/)?svc_launcher-([^-/]+)\.dist-info/METADATA")
@@ -73,13 +73,13 @@ class OwnProgram(Protocol):
         """Copy the running program for this user, or repair its copy; raises OSError."""
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version instead of this version, or []."""
+        """Return the command of the version that must run instead of this program, or []."""
 
     def confirm(self) -> None:
         """End the trial of this version, which has served its page; raises OSError."""
 
     def give_way(self) -> None:
-        """Let the next start try this version again, because this start ends before its trial.
+        """Let the next start try this version again, because this start ends without a trial.
 
         Raises OSError.
         """
@@ -109,7 +109,7 @@ def first_line(command: Sequence[str]) -> str:
 
 
 def try_version(command: Sequence[str], version: str, run: Run) -> None:
-    """Raise UpdateFailed unless the program starts and is this version."""
+    """Raise UpdateFailed if the program does not start, or if it is not this ``version``."""
     line = run([*command, "--version"])
     if line != f"svc-launcher {version}":
         raise UpdateFailed("the new version does not start on this PC")
@@ -137,7 +137,7 @@ class WindowsProgram:
     def install(self) -> None:
         """Copy the running program for this user, or repair its copy; raises OSError.
 
-        If this program is newer than the current version, it is first started once as a test.
+        If this program is newer than the current version, its copy is first on trial.
         """
         current = self._named(CURRENT)
         if self.installed or not is_version(self.version):
@@ -238,9 +238,9 @@ class WindowsProgram:
         return sorted(usable, key=lambda folder: order(folder.name), reverse=True)
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version instead of this version, or [].
+        """Return the command of the version that must run instead of this program, or [].
 
-        If the newer version was never started, this call begins its trial.
+        If that version was never started, this call begins its trial.
         """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
@@ -412,7 +412,7 @@ class PackedProgram:
     def install(self) -> None:
         """Copy this file for the user, unless the copy is newer; raises OSError.
 
-        If this file is newer than the copy, it is first started once as a test.
+        A copy that replaces another copy is first on trial.
         """
         if self._is_copy:
             return
@@ -434,9 +434,9 @@ class PackedProgram:
         replace(fresh, target)
 
     def newer_command(self) -> list[str]:
-        """Return the command that starts a newer version instead of this version, or [].
+        """Return the command of the version that must run instead of this program, or [].
 
-        If the newer version was never started, this call begins its trial.
+        If that version was never started, this call begins its trial.
         """
         if self.is_trial:
             return []
@@ -455,7 +455,7 @@ class PackedProgram:
         if self.is_trial and self._tried.exists():
             replace(self._tried, self._base)
         for folder in self._unpacked():
-            if folder != self.unpacked and _is_stale(folder):  # else another start may need it
+            if folder != self.unpacked and _is_stale(folder):  # another start may need it
                 _remove_folder(folder)
 
     def _unpacked(self) -> list[Path]:

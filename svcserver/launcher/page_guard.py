@@ -22,7 +22,7 @@ _SITES = (b"same-origin", b"none")
 
 @define
 class PageSessions:
-    """The one-time tokens in links, and the sessions that browsers exchanged them for."""
+    """The one-time tokens in links, and the sessions that browsers got for such tokens."""
 
     _tokens: list[Secret] = field(factory=list)
     _sessions: list[Secret] = field(factory=list)
@@ -34,7 +34,7 @@ class PageSessions:
         return token
 
     def enter(self, offered: str) -> str | None:
-        """Exchange a link's token for a session's secret; return None for a wrong token."""
+        """Use up a link's token; return a new session's secret, or None for a wrong token."""
         for token in self._tokens:
             if token.matches(offered):
                 self._tokens.remove(token)

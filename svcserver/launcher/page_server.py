@@ -61,7 +61,7 @@ log = Logger()
 IDLE_S, RECEIVE_S = 120.0, 20.0
 MAX_BODY = 64 * 1024
 MOST_CONNECTIONS = 64
-ENTER = "/api/enter"  # where a link's token is exchanged for a session
+ENTER = "/api/enter"  # where a browser gets a session for a link's token
 _REASONS = {
     200: "OK",
     400: "Bad Request",

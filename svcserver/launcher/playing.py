@@ -21,7 +21,7 @@ log = Logger()
 
 LOOK_S = 0.5  # between checks of the process
 PATIENCE_S = 10.0  # how long the game may take to end before it is killed
-GIVE_UP_S = 15.0  # for a process that cannot be killed; a second launcher waits longer (WAIT_S)
+GIVE_UP_S = 15.0  # stop waiting for a process that cannot be killed; must be less than WAIT_S
 
 
 class NoProgram(Exception):

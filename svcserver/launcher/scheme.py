@@ -160,8 +160,8 @@ class UserRegistry:
 class WindowsScheme:
     """A registration by keys below HKEY_CURRENT_USER.
 
-    A registration by another program is kept, unless the player wants it replaced. To recognise our
-    own registration later, even if this program has been moved, its command is saved with it.
+    A registration by another program is kept, unless the player wants it replaced. The launcher
+    also saves the command that it registers, to recognise it later, even if the program has moved.
     """
 
     registry: UserRegistry

@@ -1,7 +1,7 @@
 """The state machine of one host: what the player can do now, and what each input starts. No I/O.
 
-The page and the terminal show ``Host``. The machine calls ``Actions``, which report their results
-through its inputs. An input that the current stage does not expect, such as a second click, is
+The page and the terminal show ``Host``. The machine calls ``Actions``; an action's result is an
+input of the machine. An input that the current stage does not expect, such as a second click, is
 ignored.
 """
 
@@ -30,7 +30,7 @@ class Stage(Enum):
     PLAYING = "the game runs"
 
 
-# work in progress, which the end of the launcher would break off
+# stages with work in progress, which the end of the launcher would interrupt
 BUSY = (Stage.REGISTERING, Stage.CHECKING, Stage.FETCHING, Stage.STARTING, Stage.PLAYING)
 
 
@@ -68,7 +68,7 @@ class Inputs(Protocol):
     def known(self) -> None: ...  # the host knows the account
     def refused(self, why: str) -> None: ...  # the host made no account, or rejects the key
     def check(self, thorough: bool) -> None: ...  # ``thorough`` reads every byte again
-    def whole(self, hands_out_files: bool) -> None: ...  # all files are right, or there are none
+    def whole(self, hands_out_files: bool) -> None: ...  # all files are right, or none are offered
     def lacking(self, missing: int, why: str) -> None: ...  # ``missing`` bytes to download
     def fetch(self) -> None: ...  # the player wants the download
     def stop(self) -> None: ...  # stop the running check, download or game

@@ -45,7 +45,7 @@ class Updates(MultiService):
     ready: bool = field(default=False, init=False)  # a new version is installed
     _failed: set[str] = field(factory=set, init=False)  # hashes of files that cannot be used
     _offer: tuple[LauncherOffer, Membership] | None = field(default=None, init=False)
-    question: Membership | None = field(default=None, init=False)  # whose updates may be taken?
+    question: Membership | None = field(default=None, init=False)  # the player is asked about it
     _played: bool = field(default=False, init=False)  # a game ran while an update was ready
     _job: Deferred[Any] | None = field(default=None, init=False)
     _looked_at: float = field(default=-LOOK_S, init=False)
@@ -105,7 +105,7 @@ class Updates(MultiService):
         self._job = None
 
     def _members(self) -> list[Membership]:
-        """Return the memberships of trusted hosts, unless the player refuses their updates."""
+        """Return the memberships of the trusted hosts whose updates the player has not refused."""
         return [
             member
             for member in self.launcher.members.values()

@@ -178,7 +178,7 @@ class WindowsJob:
         size = 8 + 8 * _MOST_PROCESSES
         ids = ctypes.create_string_buffer(size)
         query = self._kernel.QueryInformationJobObject
-        query(self._handle, _PROCESS_IDS, ids, size, None)  # an error may mean: not all have room
+        query(self._handle, _PROCESS_IDS, ids, size, None)  # may fail, with only the first ids
         _, count = struct.unpack_from("=II", ids)
         return list(struct.unpack_from(f"={count}Q", ids, 8))
 

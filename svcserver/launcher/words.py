@@ -165,7 +165,7 @@ OWN_FILES = "The launcher's own files in {folder} cannot be read: {why}. Repair 
 TOO_MANY_HOSTS = "You have joined as many hosts as the launcher can keep. Remove one first."
 
 
-# maps an online friend's place to how to join the friend there; the game offers no other ways
+# maps an online friend's place to a text on how to join the friend there
 MEET = {
     "city": "You meet them in the city.",
     "dojo": "Go to the dojo: you meet them there.",
