@@ -2,8 +2,8 @@
 
 A player always acts for its own account, whatever account a URL or body names. A game server or an
 admin acts for the account that the request names. If a game server names one account but forwards
-the token of another, the write is stored for the named account. Then a warning is logged, at most
-once a minute for each such pair of accounts.
+the token of another, the write is stored for the named account. For each such pair of accounts, a
+warning is logged at most once a minute.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def own_or_none(call: Call, named: AccountId | None) -> AccountId | None:
 
 
 def shown(call: Call, named: AccountId) -> AccountId:
-    """Return the account id to show in a reply: the caller's own account, else ``named``."""
+    """Return the account id for a reply: the caller's own or, if the caller has none, ``named``."""
     return call.caller.account or named
 
 
@@ -59,14 +59,17 @@ class Acting:
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """Return the account whose data is read when the request names ``named``."""
+        """Return the account whose data is read if a request names ``named``; raises Forbidden."""
         caller = call.caller
         if caller.acts_for is not None and named not in caller.acts_for:
             raise Forbidden("this player was not sent to this game server")
         return named if caller.game_server or caller.admin else call.player
 
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
-        """Return the account to write for: ``named``, or if that is None, the token's account."""
+        """Return the account to write for; raises Forbidden.
+
+        This is ``named`` or, if ``named`` is None, the account of the token.
+        """
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account
         if (

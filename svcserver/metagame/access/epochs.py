@@ -1,4 +1,4 @@
-"""The token epochs: an account's tokens are invalid if they were issued before its epoch.
+"""The token epochs: tokens that were issued before their account's epoch are invalid.
 
 Setting an account's epoch to a later time ends its sessions. Epochs are kept in memory, because
 every request needs them. ``accounts/sessions.py`` loads the epochs and keeps them up to date with
@@ -18,7 +18,7 @@ MAX_SIGNED = 16_384  # accounts whose last token is remembered
 
 @frozen
 class EpochMoved:
-    """The event that invalidates an account's tokens issued before ``not_before`` (epoch seconds).
+    """The event that invalidates an account's tokens issued before ``not_before`` (Unix seconds).
 
     Every process receives the event after the new epoch has been committed to the database. If a
     process misses an event, it reads the epoch from the database.
@@ -30,11 +30,11 @@ class EpochMoved:
 
 @define
 class Epochs:
-    """The token epoch (epoch seconds) of each account whose sessions were ended at least once.
+    """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
     If the clock of the process that ends sessions is behind, the new epoch is too early. So when
-    this process learns a new epoch, all tokens that it has signed until then become invalid, even
-    tokens whose ``iat`` is later than the epoch.
+    this process learns an account's new epoch, it refuses all tokens that it has signed for the
+    account until then, even if their ``iat`` is later than the epoch.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -53,7 +53,7 @@ class Epochs:
         return LRUCache(self.max_signed)
 
     def not_before(self, account_id: AccountId) -> int:
-        """Return the account's epoch (epoch seconds); tokens issued earlier are refused."""
+        """Return the account's epoch (Unix seconds); tokens issued earlier are refused."""
         return self._beyond.get(account_id) or self._stored.get(account_id, 0)
 
     def signed(self, account_id: AccountId, issued_at: int) -> None:
@@ -71,8 +71,8 @@ class Epochs:
         """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
 
         False means that the transaction read old data. If this process itself is storing the epoch
-        as a correction (see ``correcting``), no session ends: this process already refuses the
-        tokens from before that epoch, and the tokens that it has signed since then are valid.
+        (see ``correcting``), no session ends. This process already refuses all tokens from before
+        that epoch, and the tokens that it has signed since then are valid.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -90,8 +90,8 @@ class Epochs:
         """Store the epochs that were read from the database; keep local epochs that are later.
 
         ``learned`` is the value that ``self.learned`` had before the database was read. If
-        ``self.learned`` has changed since then, no local epoch is dropped, because some of them may
-        be newer than ``epochs``.
+        ``self.learned`` has changed since then, no local epoch is dropped, because a local epoch
+        may be newer than ``epochs``.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():

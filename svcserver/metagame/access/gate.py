@@ -68,9 +68,8 @@ class TryLog(Protocol):
 class RefusedRequests:
     """Records refused requests to staff routes in the audit log.
 
-    Requests that game servers send are not recorded here. GET requests are not recorded if they are
-    no attempt to gain access: if they have no credential, or if permitted staff ask for something
-    that does not exist.
+    Requests that game servers send are not recorded here. A GET request is not recorded if it has
+    no credential, or if staff who may use the route ask for something that does not exist.
     """
 
     keys: KeyRing
@@ -80,7 +79,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record the refusal, unless it is recorded already or is no attempt to gain access."""
+        """Record the refusal, unless it is recorded already or the class docstring excludes it."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -88,19 +87,19 @@ class RefusedRequests:
         if row.access is Access.ADMIN_OR_GAME_SERVER and not with_key:
             return  # from a game server; the event log records it
         try:
-            # a proxied request cannot use staff routes, and any player could fill the log with it
+            # proxied requests cannot use staff routes, and any player could fill the log with names
             name = caller.name or (await self._name(request) if request.direct else "")
         except Unavailable:
             self.log.miss()
             return
         if row.method == "GET":
-            let_in = caller.name and status not in NOT_ALLOWED  # permitted: no such target
+            let_in = caller.name and status not in NOT_ALLOWED  # allowed, but no such target
             if let_in or not (name or with_key or request.has_header(MACHINE)):
-                return  # the second case: the dashboard asks before anybody has signed in
+                return  # without a credential: the dashboard's requests before sign-in
         await self.log.record(name, request.peer, row.name, _reason_of(why, status))
 
     async def _name(self, request: HttpRequest) -> str:
-        """Return the name of the account whose key was sent, or else of the signed-in account."""
+        """Return the name of the key's account or, if no key was sent, of the signed-in account."""
         key = request.header(ACCOUNT_KEY)
         if key is not None:
             opened = await self.keys.staff_of_key(key)
@@ -333,7 +332,7 @@ class Gate:
         return Caller(forwarded.account, game_server=True, bearer=forwarded.bearer)
 
     def _check_game_server_key_sent(self, request: HttpRequest) -> None:
-        """Raise an error unless the request has a game-server key and its address is allowed."""
+        """Raise an error if a request has no game-server key or comes from a forbidden address."""
         if not request.has_header(GAME_SERVER_KEY):
             if request.has_header(b"authorization"):
                 raise Forbidden("only a game server may do this")
@@ -463,7 +462,7 @@ class Gate:
         return NOBODY
 
 
-# the header that a route needs: the request id, or only the attempt number
+# the header that the gateway must send: the request id, or only the attempt number
 _NAMED = {Again.STORED: REQUEST_ID, Again.NATURAL: ATTEMPT, Again.NEVER: ATTEMPT}
 _BY_TOKEN = (Access.TOKEN, Access.PLAYER)
 

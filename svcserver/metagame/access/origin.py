@@ -24,7 +24,7 @@ class Origin:
 
         This machine's addresses and those in GAMESERVER_ALLOW_FROM count as local. Spec: 1 §5.5.
         """
-        # any Host is fine: the key proves a game server, whatever name its owner gave this machine
+        # any Host is accepted, because game servers prove themselves with a key
         if request.proxied or request.foreign() not in ("", "host"):
             return False
         if self.settings.fleet_port is None or request.node:  # else a node could avoid its limits

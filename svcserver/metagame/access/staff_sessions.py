@@ -6,8 +6,8 @@ of another origin send that header only if this server permits it, and this serv
 session needs both secrets. The cookie's name is made from the page's secret, so that two hosts on
 one machine do not overwrite each other's cookie.
 
-Sessions are in the database, not on the board (the store of live state): anybody who can write to
-the board's Valkey server could otherwise sign in as the owner.
+Sessions are in the database, not on the board (the store of live state). Otherwise, anybody who can
+write to the board's Valkey server could sign in as the owner.
 """
 
 from collections.abc import Callable
@@ -61,8 +61,8 @@ def end_all_sessions(tx: sa.Connection) -> None:
 class StaffSession:
     """The account that signed in, and its token epoch at that time; a later epoch ends the session.
 
-    ``ways`` identifies the account's key and second factor at sign-in. If the key or the second
-    factor changes, the session ends.
+    ``ways`` is a hash of the account's dashboard key and second factor at sign-in. If the key or
+    the second factor changes, the session ends.
     """
 
     account_id: AccountId
@@ -102,7 +102,7 @@ class StaffSessions:
     wall_clock: Callable[[], float]
 
     async def begin(self, account_id: AccountId, ways: str) -> Ticket:
-        """Start a session; the returned ticket is sent to the browser."""
+        """Start a session; return the ticket for the browser. See StaffSession for ``ways``."""
         ticket = Ticket(hex_token(64), hex_token(32))
 
         def work(tx: sa.Connection) -> None:
@@ -155,16 +155,15 @@ class StaffSessions:
         return self._valid(row) if used else None
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Keep the session of an account whose dashboard key or second factor has changed."""
+        """Keep a session after the dashboard key or factor changed; ``ways`` is the new hash."""
         values = {"ticket": ticket.key, "holder": account_id, "now": ways}
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """Return the session, unless it has ended or its account's tokens were invalidated.
+        """Return the session, or None if it has ended or its account's tokens were invalidated.
 
-        The gate also compares the session's ``ways`` with the account's current key and second
-        factor. Sessions are not cached, because the gate must read the account for each request of
-        the dashboard anyway.
+        The gate also compares ``ways`` with the account's current key and second factor. Sessions
+        are not cached, because the gate reads the account for each dashboard request anyway.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
@@ -183,7 +182,7 @@ class StaffSessions:
 
 
 def _link_key(word: str) -> str:
-    return fingerprint(f"link:{word}")  # a ticket's text has only digits before its blank
+    return fingerprint(f"link:{word}")  # the text of a stored ticket begins with hex digits
 
 
 def end_all(tx: sa.Connection, account_id: AccountId) -> None:

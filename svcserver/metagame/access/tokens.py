@@ -67,7 +67,7 @@ class Tokens:
     def _issued_at(self, account_id: AccountId, at: float) -> int:
         """Return ``at``, or the account's epoch if that is later.
 
-        So a new log-in is valid even if the clock of the process that ended the sessions is ahead.
+        If the clock of the process that ended the sessions is ahead, new log-ins are still valid.
         """
         return max(int(at), self.epochs.not_before(account_id))
 

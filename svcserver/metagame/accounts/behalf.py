@@ -76,9 +76,9 @@ class Behalf:
 async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
     """Return the account for which a management route acts.
 
-    Without ``named``, this is the holder of the key. Only an admin may name another account,
-    and only in a request that has not come through the gateway. The function ``named`` returns that
-    account's id or name; it raises an error if the id or name is malformed.
+    If ``named`` is None, this is the holder of the key. Otherwise, ``named()`` returns the id or
+    name of another account, or raises an error if it is malformed. Only an admin may name another
+    account, and only in a request that has not come through the gateway.
     """
     if named is None:
         own = await accounts.account_of_id(call.player)

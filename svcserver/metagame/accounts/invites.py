@@ -191,7 +191,7 @@ log = Logger()
 
 
 def put(invite: InviteCode) -> Act[None]:
-    """Return an audited action that adds a code, or sets how often an existing code can be used."""
+    """Return an audited action that adds a code, or sets the remaining uses of an existing code."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts = SqlAccounts(tx)

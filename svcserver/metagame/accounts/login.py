@@ -184,7 +184,7 @@ class LoginActs:
                 break  # clients know only one log-in error, whatever the reason
             if not await self.networks.admit(account, network):
                 break
-            # when a later epoch is known, this read may have seen a key replaced since: read again
+            # False: the account data is old, and the key may have been replaced since; read again
             if self.tokens.epochs.learn(account.id, account.tokens_not_before):
                 return self.tokens.sign(account.id, asked_at), account.id
         return None
@@ -194,9 +194,9 @@ class LoginActs:
 class ConcurrentLogins:
     """Runs at most ``AT_ONCE`` log-ins at once; further log-ins wait in a queue.
 
-    Between two log-ins of the queue, the event loop handles other requests. The database may return
-    the accounts of many log-ins at the same moment. Without this limit, the process would then sign
-    all their tokens in a row, and no other request would be handled until the last token is signed.
+    Between two log-ins of the queue, the event loop handles other requests. Without this limit, the
+    database could return the accounts of many log-ins at the same moment. The process would then
+    sign all their tokens before it handles another request.
     """
 
     clock: IReactorTime

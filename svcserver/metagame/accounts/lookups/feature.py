@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The same account at another log-in provider; this host gives it the same id there."""
+    """The account as another log-in provider knows it; on this host, its id is the same."""
 
     accountId: str | None
     accountType: str
