@@ -1,8 +1,7 @@
 """A cache of usernames, because every party poll shows the names of the members.
 
 Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
-name that was read during a rename is not cached. If a notification is not sent, or a process misses
-it, the old name stays in the cache for at most ``MAX_AGE_S``.
+process that gets no notification shows the old name for at most ``MAX_AGE_S`` seconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,10 +18,10 @@ MOST = 16_384  # accounts
 
 @define
 class KnownNames:
-    """Cached names of accounts, each for at most ``MAX_AGE_S`` seconds."""
+    """The cache; it holds an account's name for at most ``MAX_AGE_S`` seconds."""
 
     wall_clock: Callable[[], float]
-    changes: int = field(default=0, init=False)  # how often a cached name became invalid
+    changes: int = field(default=0, init=False)  # how often names were dropped
     _names: TTLCache[AccountId, str] = field(init=False, repr=False)
 
     @_names.default
@@ -30,7 +29,7 @@ class KnownNames:
         return TTLCache(MOST, MAX_AGE_S, self.wall_clock)
 
     def among(self, account_ids: Iterable[AccountId]) -> dict[AccountId, str]:
-        """Return a dict from account id to name with the names that are cached.
+        """Return a dict from account id to name for the accounts whose name is cached.
 
         The caller must read the missing names from the database.
         """
@@ -38,7 +37,7 @@ class KnownNames:
         return {account_id: name for account_id, name in names if name is not None}
 
     def keep(self, names: Mapping[AccountId, str], changes: int) -> None:
-        """Cache the names that were read, unless any name has changed since the read began.
+        """Cache names from the database; do nothing if any name was dropped during the read.
 
         ``changes`` is the value that ``self.changes`` had before the read.
         """

@@ -22,7 +22,7 @@ KEPT_S = 30 * 86_400
 MOST = 8  # networks per account
 AGAIN_S = 3_600  # seconds until a log-in from a known network is recorded again
 MAX_NOTED = 16_384
-MOST_NEAR = 200  # maximum number of accounts found by one ban of networks
+MOST_NEAR = 200  # maximum number of accounts that ``near`` returns
 
 ACCOUNT_NETWORKS = sa.Table(
     "account_networks",
@@ -52,7 +52,7 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks to which the bans (or the mutes) of accounts extend.
+    """The networks that the bans (or the mutes) of accounts cover.
 
     A network counts only while its sanction runs. Older versions of the metagame sometimes ended a
     sanction without deleting its networks; such rows are ignored. Every method takes the open
@@ -72,7 +72,7 @@ class HeldNetworks:
             sa.Index(f"ix_{name}_network", "network"),
         )
         held = networks.c
-        # an older metagame without this table changes a sanction, but not these rows
+        # an older version without this table may have changed the sanction, but not these rows
         still = networks.join(
             held_for,
             (held_for.c.account_id == held.account_id)
@@ -97,7 +97,7 @@ class HeldNetworks:
     def put(
         self, tx: sa.Connection, account_id: AccountId, networks: Iterable[str], ends_at: int
     ) -> None:
-        """Extend the account's sanction to these networks; this replaces earlier networks."""
+        """Make the account's sanction cover exactly these networks."""
         self.drop(tx, account_id)
         rows = [
             {"account_id": account_id, "network": network, "ends_at": ends_at}
@@ -107,20 +107,20 @@ class HeldNetworks:
             tx.execute(self._add, rows)
 
     def drop(self, tx: sa.Connection, account_id: AccountId) -> None:
-        """Stop extending the account's sanction to any network."""
+        """Make the account's sanction cover no networks."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(
         self, tx: sa.Connection, account_ids: Iterable[AccountId]
     ) -> dict[AccountId, tuple[str, ...]]:
-        """Return a dict from account id to the networks to which the account's sanction extends."""
+        """Return a dict from account id to the networks that the account's sanction covers."""
         by_account: dict[AccountId, tuple[str, ...]] = {}
         for row in tx.execute(self._of, {"holders": [*account_ids]}):
             by_account[row.account_id] = (*by_account.get(row.account_id, ()), row.network)
         return by_account
 
     def among(self, tx: sa.Connection, networks: Iterable[str], now: float) -> frozenset[str]:
-        """Return those of the given networks to which a current sanction extends."""
+        """Return the given networks that a current sanction covers."""
         values = {"wanted": [*networks], "at": int(now)}
         return frozenset(tx.execute(self._among, values).scalars())
 
@@ -136,7 +136,7 @@ class SqlNetworks:
     tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """Record a log-in from the network; delete the account's networks that need not be kept.
+        """Record a log-in from the network, and delete older networks of the account.
 
         The newest ``MOST`` networks are kept for a month after their last log-in.
         """
@@ -151,7 +151,7 @@ class SqlNetworks:
         return [row.network for row in rows[:MOST] if row.at > int(now) - KEPT_S]
 
     def near(self, networks: Iterable[str], since: float) -> list[AccountId]:
-        """Return the accounts that have logged in from these networks since that time."""
+        """Return up to MOST_NEAR accounts that logged in from these networks after ``since``."""
         values = {"among": [*networks], "since": int(since)}
         return list(self.tx.execute(_NEAR, values).scalars())
 
@@ -179,7 +179,7 @@ class Networks:
         return account.role > Role.PLAYER or not await self.keeps_out(network)
 
     async def keeps_out(self, network: str) -> bool:
-        """Return whether a current ban extends to the network."""
+        """Return whether a current ban covers the network."""
         if not network:
             return False
         return await self.ledger.read(

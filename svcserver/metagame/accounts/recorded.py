@@ -21,9 +21,10 @@ T = TypeVar("T")
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
 ) -> EventEntry[T]:
-    """Return the event-log entry of a write; ``show`` makes the reply from the write's result.
+    """Return the event-log entry of a write for the account ``named``.
 
-    ``action`` is the action's name in the audit log, for a route that staff may use.
+    ``show`` makes the reply from the write's result. ``action`` is the action's name in the audit
+    log, for a route that staff may use.
     """
     return EventEntry(
         acting.writes(call, named),

@@ -1,8 +1,8 @@
 """The current registration mode. Spec: 1 §4 Accounts.
 
 The database stores the mode together with a random mark. The mode is in force only while the board
-(the store of live state) has the same mark, and a restart of the host deletes the mark from the
-board. So an attacker who can write to the board can only reset the mode to REGISTRATION_MODE.
+(the store of live state) has the same mark. A restart of the host deletes the mark from the board.
+So an attacker who can write to the board can only reset the mode to REGISTRATION_MODE.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Registration:
         self.board.forget_at_start((MARK, ONLY))
 
     async def mode(self) -> str | None:
-        """Return the current mode: the mode set at run time, or else REGISTRATION_MODE."""
+        """Return the mode set at run time, or REGISTRATION_MODE if none was set."""
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
@@ -59,5 +59,5 @@ class Registration:
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
 
     def end(self, tx: Connection) -> None:
-        """Delete the stored mode, so that REGISTRATION_MODE is in force when ``tx`` commits."""
+        """Delete the stored mode: once ``tx`` commits, REGISTRATION_MODE is in force again."""
         _KEPT.put(tx, None)

@@ -37,8 +37,8 @@ class ServerFault(Refusal):
 class Account:
     """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` is in
-    epoch seconds. Only the queries for log-ins and for staff fill it in; elsewhere it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. Only the queries for
+    log-ins and for staff fill in ``banned_until`` (epoch seconds); elsewhere it is 0.
     """
 
     id: AccountId
@@ -90,7 +90,7 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account and its new epoch (epoch seconds); tokens from before the epoch are invalid."""
+    """An account whose tokens issued before ``not_before`` (epoch seconds) are now invalid."""
 
     account_id: AccountId
     not_before: int
@@ -151,7 +151,7 @@ def register(
     *,
     is_admin: bool = False,
 ) -> NewAccount:
-    """Register an account after checking the invite and the name; use up one use of the invite.
+    """Register an account after checking the invite and the name; spend one use of the invite.
 
     If the name is taken, the invite is not used up. ``at`` is in epoch seconds.
     """
@@ -175,7 +175,7 @@ def check_wish(
 
 
 def check_free(accounts: StoredAccounts, name: str) -> None:
-    """Raise Conflict (``username_taken``) if another account has the name."""
+    """Raise Conflict (``username_taken``) if an account has the name."""
     if accounts.name_is_taken(name):
         raise Conflict("another account has this name", code="username_taken")
 
@@ -185,7 +185,7 @@ def rename(
 ) -> tuple[Account, Account]:
     """Rename an account; return the account before and after.
 
-    The new name may differ from the old name in letter case alone.
+    The new name may differ from the old name in letter case alone. Raises Missing or Conflict.
     """
     before = None if account_id is None else accounts.find(account_id)
     if before is None:
@@ -197,11 +197,11 @@ def rename(
 
 
 def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> EndedSessions:
-    """Invalidate every token of the account issued until ``at``; return its new epoch.
+    """Invalidate every token of the account issued until ``at`` (epoch seconds); raises Missing.
 
-    The epoch is the next whole second. The times in tokens are whole seconds, so a token that was
-    issued in the same second as ``at`` may have been issued before ``at``. The epoch increases on
-    every call, even when ``at`` comes from a slow clock, so that other processes notice the change.
+    In the result, ``not_before`` is at least the next whole second, because the times in tokens are
+    whole seconds. To make other processes notice the change, ``not_before`` increases on every
+    call, even when ``at`` comes from a slow clock.
     """
     account = accounts.find(account_id)
     if account is None:
@@ -255,7 +255,7 @@ def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
 
 
 def _find_invite(accounts: StoredAccounts, code: str | None) -> InviteCode | None:
-    """Return the invite with this code, or None; letter case does not matter in generated codes."""
+    """Return the invite with this code, or None; the case of generated codes is ignored."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         return None

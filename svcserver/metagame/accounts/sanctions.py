@@ -16,7 +16,7 @@ MAX_REASON, MAX_NOTE = 256, 1_024  # characters
 
 
 class SanctionKind(StrEnum):
-    """The kind of a sanction, named after its effect on a player."""
+    """The kind of a sanction."""
 
     BAN = "ban"  # no log-in
     MUTE = "mute"  # no writing in chat
@@ -40,7 +40,7 @@ class Sanction:
     networks: tuple[str, ...] = ()
 
     def holds(self, now: float) -> bool:
-        """Return whether the sanction has not ended yet."""
+        """Return whether the sanction is still in force."""
         return now < self.ends_at
 
 
@@ -133,7 +133,7 @@ class SqlSanctions:
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
         """Return up to ``count`` current sanctions, newest first.
 
-        If ``after`` is given, the list begins with the sanction that follows it in this order.
+        If ``after`` is given, the list has only sanctions that follow ``after`` in this order.
         """
         values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:

@@ -1,5 +1,7 @@
 """Ends sessions of accounts, and detects sessions that another process ended. Spec: 1 §5.
 
+An account's epoch is a time: all tokens issued before it are invalid. Ending sessions increases it.
+
 ``svcctl`` and other metagames can end sessions in the same database. This metagame reads the
 database twice a second, so it refuses the tokens of such sessions within a second.
 """
@@ -33,7 +35,7 @@ CLOCKS_DIFFER_S = 30 * 86_400  # how far another process's clock may be behind o
 
 @frozen
 class Sessions:
-    """Ends sessions, and keeps ``Epochs`` up to date with the database."""
+    """Ends sessions, and keeps ``epochs`` up to date with the database."""
 
     ledger: Ledger
     board: Board
@@ -53,7 +55,7 @@ class Sessions:
         """Notify every process of a new epoch, after a transaction has stored it."""
         moved = EpochMoved(ended.account_id, ended.not_before)
         self.epochs.on_moved(moved)
-        # a process that misses the event reads the database
+        # a process that misses the event reads the epoch from the database
         await with_fallback(
             self.board.transact(lambda transaction: transaction.publish(moved)), None
         )
@@ -64,10 +66,7 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read epochs that other processes stored; correct epochs that are too early.
-
-        An epoch is too early if the clock of the process that ended the sessions is slow.
-        """
+        """Read epochs that other processes stored; raise epochs that a slow clock made too low."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

@@ -20,7 +20,7 @@ ACCOUNTS = sa.Table(
     METADATA,
     sa.Column("id", sa.String(64), primary_key=True),
     sa.Column("username", sa.String(64), nullable=False),
-    # lower case; NULL for old accounts whose names differ only in case: no look-up finds them
+    # lower case; NULL (never found) for old accounts whose names differ only in case
     sa.Column("username_folded", sa.String(64), nullable=True),
     sa.Column("is_admin", sa.Integer, nullable=False, server_default="0"),
     sa.Column("notes", sa.BigInteger, nullable=False, server_default="0"),
@@ -46,7 +46,7 @@ INVITE_CODES = sa.Table(
     sa.Column("infinite_uses", sa.Integer, nullable=False, server_default="0"),
     sa.Column("note", sa.String(64), nullable=False, server_default=""),
     sa.Column("made_by", sa.String(MAX_MADE_BY), nullable=False, server_default=""),
-    sa.Column("made_at", sa.BigInteger, nullable=True),  # epoch seconds, like the next
+    sa.Column("made_at", sa.BigInteger, nullable=True),  # epoch seconds, like ``expires_at``
     sa.Column("expires_at", sa.BigInteger, nullable=True),
 )
 INVITE_USES = sa.Table(  # the accounts that were registered with a code
@@ -234,7 +234,7 @@ class SqlAccounts:
         return accounts
 
     def named(self, username: str) -> Account | None:
-        """Return the account with this name, which is trimmed and compared ignoring ASCII case.
+        """Return the account with this name; outer spaces and ASCII case are ignored.
 
         In an old database, the names of two accounts may differ in letter case alone. Such accounts
         are not found if their ``username_folded`` is NULL.
@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch from ``before`` to ``after``; return False if ``before`` is outdated."""
+        """Change the epoch from ``before`` to ``after``; return False if it is not ``before``."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
@@ -317,7 +317,7 @@ class SqlAccounts:
         return [_known(row) for row in self.tx.execute(_ALL)]
 
     def page(self, skip: int, count: int) -> list[tuple[Account, str | None]]:
-        """Return ``count`` accounts in id order (after ``skip`` others) with their keys' hashes."""
+        """Return ``count`` accounts and their keys' hashes in id order; skip the first ``skip``."""
         rows = self.tx.execute(_PAGE, {"skip": skip, "count": count})
         return [(_known(row), row.key_hash) for row in rows]
 
@@ -329,19 +329,19 @@ class SqlAccounts:
         return [_invite(row) for row in self.tx.execute(_INVITES)]
 
     def spend(self, code: str) -> bool:
-        """Use up one use of an invite code; return False if no use is left."""
+        """Spend one use of an invite code; return False if no use is left."""
         return self.tx.execute(_SPEND, {"wanted": code}).rowcount == 1
 
     def newest_invites(self, now: float, count: int) -> list[InviteCode]:
         """Return up to ``count`` invite codes: first the usable codes, then the unusable codes.
 
-        Within both groups, the newest code comes first.
+        In each of these groups, the newest code comes first.
         """
         rows = self.tx.execute(_NEWEST_INVITES, {"now": int(now), "count": count})
         return [_invite(row) for row in rows]
 
     def invite_uses(self, codes: Iterable[str], most: int) -> dict[str, InviteUses]:
-        """Return the newest ``most`` uses of each of these codes: the accounts and the times."""
+        """Return the newest ``most`` uses (account and time) of each of these codes."""
         uses: dict[str, InviteUses] = {}
         for some in chunks(list(codes)):
             for row in self.tx.execute(_USES, {"codes": some, "most": most}):
@@ -432,7 +432,7 @@ def move_queued_keys(tx: sa.Connection) -> int:
     keys = list(tx.execute(sa.select(QUEUED_KEYS.c.key)).scalars())
     for key in keys:
         add_game_server_key(tx, key)
-        tx.execute(_UNQUEUE, {"wanted": key})  # not the whole queue: a further key may be new
+        tx.execute(_UNQUEUE, {"wanted": key})  # not the whole queue, which may have new keys
     return len(keys)
 
 

@@ -21,7 +21,7 @@ log = Logger()
 NAMED = Quota.named("refused_tries", 60, 60.0)  # rows per account
 NAMELESS = Quota.named("strangers_tries", 60, 3_600.0)  # rows of all unknown callers together
 EVERY_S = 60.0
-OURS = "the metagame"  # the actor of the row with the count
+OURS = "the metagame"  # the actor of the row that counts attempts
 
 
 @define(eq=False)
@@ -53,7 +53,7 @@ class RefusedTries:
         self._missed += 1
 
     def report_missed(self) -> Deferred[None]:
-        """Add one row with the number of attempts not recorded since the last such row."""
+        """Add one row with the number of attempts that were not recorded since the last report."""
         return Deferred.fromCoroutine(self._report_missed())
 
     async def _report_missed(self) -> None:

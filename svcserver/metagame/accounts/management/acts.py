@@ -24,9 +24,9 @@ from svcserver.metagame.accounts.store import SqlAccounts
 
 log = Logger()
 
-PAUSE_S = 600  # seconds to wait after too many guesses; places are freed one by one
+PAUSE_S = 600  # seconds that a client is asked to wait after too many guesses
 GUESSES = Quota.named("name_guesses", 15, 3600.0)
-"""The limit of name and invite checks per network; registering allows 17 an hour per address."""
+"""The limit of name and invite checks per network, near the gateway's limit of registrations."""
 
 Also = Callable[[Connection, AccountId, str], None]
 
@@ -60,9 +60,9 @@ class AccountActs:
         log.info("the registration mode is now {mode}", mode=mode)
 
     async def register(self, name: str, code: str | None, network: str = "") -> NewAccount:
-        """Return a new account with its key, if the registration mode allows it.
+        """Register an account, and return it with its key.
 
-        Raises an error if a ban covers ``network`` (see ``kernel.networks``).
+        Raises an error if registration is closed or a ban covers ``network``.
         """
         mode = await self._mode_for(network)
 
@@ -74,7 +74,7 @@ class AccountActs:
         return created
 
     async def why_not(self, username: str, code: str | None, network: str) -> Refusal | None:
-        """Return the error that registering with that name and code would raise, or None."""
+        """Return the error that a registration would raise, or None; raises TooMany."""
         try:
             await self._check_wish(rules.username(username), code, network)
         except (Malformed, Conflict, Unauthenticated) as why:
@@ -82,9 +82,9 @@ class AccountActs:
         return None
 
     async def invite_state(self, code: str, network: str) -> InviteState:
-        """Return whether an invite code can be used; raises an error if registration is closed.
+        """Return the state of an invite code; raises an error if registration is closed.
 
-        A code that cannot be used counts towards the limit of wrong codes, as in ``_check_wish``.
+        A check of an unusable code counts towards the quota GUESSES; raises TooMany above it.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -112,11 +112,10 @@ class AccountActs:
         The check stores nothing and uses up no invite. If the code is wrong and the name is taken,
         the error is about the name.
 
-        The quota GUESSES limits these checks per network, to a rate similar to the gateway's limit
-        for registrations. Without the quota, a stranger could guess codes and names faster with
-        checks than with registrations. A check counts towards the quota if its code is wrong; while
-        no code is required, every check counts. Above the quota, right and wrong codes get the same
-        answer.
+        The quota GUESSES limits these checks per network. Without the quota, a stranger could guess
+        codes and names faster with checks than with registrations. While codes are required, only
+        a check with a wrong code counts towards the quota; otherwise, every check counts. Above the
+        quota, every check raises TooMany.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -137,7 +136,7 @@ class AccountActs:
     async def _mode_for(self, network: str) -> str:
         """Return the registration mode; raises an error if registration is closed.
 
-        Registration is closed to a network to which a ban extends.
+        Registration is also closed to a banned network.
         """
         mode = rules.open_for(await self.registration.mode())
         if await self.networks.keeps_out(network):

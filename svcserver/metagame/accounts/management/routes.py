@@ -47,7 +47,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/RegistrationStatus", access=Access.NONE, reply=wire.ModeReply, public=True
     )
     async def registration_status(self, call: Call) -> Answer:
-        """Show the registration mode: OPEN, INVITECODE, or NONE; ``{}`` if no mode is set."""
+        """Show the registration mode: OPEN, INVITECODE, or NONE. If no mode is set, show ``{}``."""
         return Answer(200, wire.show_mode(await self.acts.registration.mode()))
 
     @routes.row(

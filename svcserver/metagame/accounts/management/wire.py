@@ -62,7 +62,7 @@ class RenameWish:
     reason: Reason = ""
 
     def checked(self) -> RenameWish:
-        """Return the request; raises Malformed if it names no account."""
+        """Return the request; raises Malformed if it has neither an id nor a name."""
         if self.user_id is None and self.username is None:
             raise Malformed("UserId or Username is required, and NewUsername", code="bad_request")
         return self
@@ -157,7 +157,7 @@ def show_users(accounts: Iterable[Account]) -> AllUsers:
 def show_page(page: Sequence[tuple[Account, str | None]], offset: int) -> AccountPage:
     """Return the reply with a page of accounts.
 
-    If ``page`` has one entry more than a page holds, another page follows.
+    ``page`` has up to PAGE + 1 entries; the extra entry shows that another page follows.
     """
     shown = [
         entry(account.id, account.username, account.is_admin, key) for account, key in page[:PAGE]
