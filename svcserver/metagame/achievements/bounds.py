@@ -9,9 +9,9 @@ MAX_HOURS = 1e9  # maximum duration of an entitlement
 
 
 def check_capacity(stored: Collection[str], wanted: Iterable[str], most: int) -> None:
-    """Raise Conflict if ``stored`` and ``wanted`` together contain more than ``most`` names.
+    """Raise Conflict if ``wanted`` has new names and the total would exceed ``most`` names.
 
-    If all ``wanted`` names are stored already, there is no conflict.
+    If ``stored`` contains all ``wanted`` names already, there is no conflict.
     """
     added = {name for name in wanted if name not in stored}
     if added and len(stored) + len(added) > most:

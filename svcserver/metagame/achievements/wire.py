@@ -31,6 +31,6 @@ def record(name: str, hours: float, activated_at: int) -> EntitlementRecord:
     """Return the record of an entitlement; ``activated_at`` is in epoch milliseconds."""
     return {
         "name": name,
-        "duration": int(hours) if hours == int(hours) else hours,  # omits the decimal point
+        "duration": int(hours) if hours == int(hours) else hours,  # 2, not 2.0, in the JSON
         "activatedDate": iso(activated_at / 1000),
     }

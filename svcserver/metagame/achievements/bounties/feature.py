@@ -51,7 +51,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 @frozen
 class BountyWish:
-    """A bounty to store with all the keys that were sent; a missing drafting date is added."""
+    """A bounty to store, with all sent keys; the server adds a missing drafting date."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None
@@ -70,7 +70,7 @@ class BountyWish:
 class BountyUpdate:
     """Bounties to add, and optionally a new draft.
 
-    A bounty replaces the bounty on the board that has the same id.
+    A bounty replaces bounties on the board that have the same id or slot.
     """
 
     bounties: Skipping[BountyWish] | None = ()
@@ -317,7 +317,7 @@ class BountyRoutes:
         again=Again.NATURAL,
     )
     async def update(self, call: Call[Late[BountyUpdate]], user_id: str) -> Answer:
-        """Add bounties to the board, or replace bounties with the same id; return the board."""
+        """Add bounties, replacing bounties that have the same id or slot; return the board."""
         if not self.settings.real_progression(user_id):
             return Answer(200, show_fixed())
         entry = recorded.entry(self.acting, call, user_id, show)

@@ -32,9 +32,8 @@ def updated(
 ) -> dict[str, Bounty]:
     """Return the board after the sent bounties were added to it.
 
-    A sent bounty replaces the stored bounty with the same id, and the stored bounty in the same
-    slot. If a sent bounty has an older version than the stored bounty with the same id, it is
-    skipped, and the reason is added to ``notes``.
+    A sent bounty replaces stored bounties that have the same id or slot. If the stored bounty with
+    the same id has a newer version, the sent bounty is skipped, and ``notes`` gets the reason.
     """
     board = dict(stored)
     for bounty in sent:

@@ -74,7 +74,7 @@ class BreadcrumbActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Replace the whole list; raises Conflict unless the version increases."""
+        """Replace the whole list; raises Conflict if the version does not increase."""
         rules.check_size(len(listed), self.most_bytes)
 
         def work(tx: sa.Connection) -> None:
@@ -135,7 +135,7 @@ class BreadcrumbRoutes:
         again=Again.STORED,
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
-        """Replace the character's breadcrumbs; the reply is 409 unless the version increases."""
+        """Replace the character's breadcrumbs; the reply is 409 if the version is not higher."""
         player, sent = call.player, call.body.read()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)

@@ -11,7 +11,7 @@ def check_size(size: int, most: int) -> None:
 
 
 def check(stored: int | None, version: int) -> None:
-    """Raise Conflict unless the version increases and is at most MAX_VERSION.
+    """Raise Conflict if the version does not increase or exceeds MAX_VERSION.
 
     The first save may have any version up to MAX_VERSION. Once the stored version is MAX_VERSION,
     the next save may again have any version.

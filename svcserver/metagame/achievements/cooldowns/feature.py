@@ -34,7 +34,7 @@ Date = Annotated[
     str, text_where(lambda date: len(date) <= MAX_DATE and date.isprintable(), "a date")
 ]
 LateDate = Late[Date] | None
-"""If a date is malformed, the batch is refused; an entry without a valid id is only skipped."""
+"""A malformed date makes the server refuse the whole batch; an invalid id is only skipped."""
 
 DateById = Annotated[LateDate, Shown({"type": "string"})]
 """Null is also accepted, but not documented: client generators make invalid Go code of it."""
@@ -55,7 +55,7 @@ class CooldownBatch:
     cooldowns: Skipping[CooldownStart] | dict[str, DateById]
 
     def started(self, now: str) -> dict[str, str]:
-        """Return the start date of each cooldown: as sent, or else ``now``.
+        """Return the start date of each cooldown: the date as sent, or ``now`` if none was sent.
 
         Raises Malformed for an invalid date.
         """

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-_ONE_TIME = re.compile(r"[0-9A-F]{32}\Z")  # game servers make these ids for one use
+_ONE_TIME = re.compile(r"[0-9A-F]{32}\Z")  # ids that game servers make for one use
 
 
 def expired(started: Mapping[str, str], yesterday: str) -> list[str]:

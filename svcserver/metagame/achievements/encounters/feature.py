@@ -41,7 +41,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """Up to 1,000 content types for the reply; types above 7 are allowed, but have no content."""
+    """The content types to return, up to 1,000; types above 7 are allowed, but have no content."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -70,7 +70,7 @@ def type_in_path(text: str) -> int:
 
 
 def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str, Any]:
-    """Return the reply with one entry for each of the types ``kinds``."""
+    """Return the reply with an entry for each type in ``kinds``."""
     listed = [{"content": content.get(kind, ()), "content_type": kind} for kind in kinds]
     return envelope({"content_types": listed, "success": True})
 
@@ -101,7 +101,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Record content, unless it is recorded already; count ``size`` bytes towards the quota."""
+        """Record content once; count ``size`` bytes towards the quota, even for a repetition."""
 
         def work(tx: sa.Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)

@@ -6,7 +6,7 @@ from svcserver.kernel.ids import AccountId
 from svcserver.kernel.refusals import Forbidden, Malformed
 
 MAX_TYPE = 7
-MAX_QUERY_TYPE = 9999  # in a query: four digits, as in a path
+MAX_QUERY_TYPE = 9999  # four digits in a query, as in a path
 MAX_QUERY_TYPES = 1000
 
 

@@ -57,7 +57,7 @@ class EntitlementList(TypedDict):
 
 
 Listed = EntitlementList | Envelope[list[EntitlementRecord]]
-"""The list of entitlements, or for an account with fixed progression an empty envelope."""
+"""The list of entitlements; for an account with fixed progression, an empty envelope."""
 
 
 def show(listed: Sequence[Entitlement]) -> EntitlementList:
@@ -91,7 +91,7 @@ class EntitlementActs:
         def first_use(tx: sa.Connection) -> Sequence[Entitlement]:
             if is_known(tx, account_id):
                 return listing(tx, account_id, self.defaults, self.wall_clock())
-            # a token may outlive its account, and AUTH_MODE=NONE needs no account
+            # without an account (deleted, or AUTH_MODE=NONE), nothing is stored
             at = self._at()
             return rules.active(rules.with_defaults(held, self.defaults, at), at)
 
@@ -150,7 +150,7 @@ class SqlEntitlements:
     defaults: tuple[str, ...] = ()
 
     def all(self, account_id: AccountId) -> dict[str, Entitlement]:
-        """Return a dict from name to entitlement: all that the account has, even ended ones."""
+        """Return a dict from name to entitlement, including ended and revoked entitlements."""
         rows = self.tx.execute(_ALL, {"account": account_id})
         return {
             row.name: Entitlement(

@@ -30,8 +30,8 @@ class Entitlement:
 def granted(before: Entitlement | None, fresh: Entitlement) -> Entitlement:
     """Return the result of granting ``fresh`` to an account that has the entitlement ``before``.
 
-    If ``before`` is no longer in force, ``fresh`` replaces it. Otherwise, the result is permanent
-    if ``before`` or ``fresh`` is permanent; if neither is, its duration is the sum of both.
+    If ``before`` is no longer in force, the result is ``fresh``. If ``before`` or ``fresh`` is
+    permanent, so is the result. Otherwise, the result has the sum of both durations.
     """
     if before is None or not before.holds(fresh.activated_at):
         return fresh

@@ -198,7 +198,7 @@ class EscalationActs:
     ) -> SeasonState:
         """Store the sent season and return it.
 
-        If the season does not accept saves, the body is not even parsed.
+        If the season does not accept saves, the body is not parsed.
         """
         account_id = entry.account_id
 

@@ -58,7 +58,7 @@ class SeasonValues:
     level: int
     xp: int
     talents: Sequence[tuple[str, int]]
-    rewards: Sequence[tuple[str, bool]]  # whether it was collected
+    rewards: Sequence[tuple[str, bool]]  # (reward id, whether it was collected)
     version: int
 
 
@@ -118,8 +118,8 @@ def accept(
 ) -> bool:
     """Return True if ``sent`` is to be stored, and False if it repeats the stored save.
 
-    Raises Conflict for an invalid save. If the save breaks soft rules (see ``soft_breaks``), it is
-    refused with Conflict only if ``strict``; otherwise the broken rules are added to ``notes``.
+    Raises Conflict for an invalid save. If a valid save breaks soft rules (see ``soft_breaks``),
+    the broken rules are added to ``notes``; with ``strict``, Conflict is raised instead.
     """
     if stored is not None and sent.version == stored.version and sent.same_content(stored):
         notes.append("a repeat: nothing written")

@@ -43,7 +43,7 @@ from svcserver.metagame.settings import Settings
 
 
 def of_tracks(tracks: Sequence[Track]) -> dict[str, Json]:
-    """Return progress, confirmed free rank and confirmed premium rank of each track, for a log."""
+    """Return the progress and both confirmed ranks (free, premium) of each track, for a log."""
     return {
         "tracks": {
             track.id: [track.progress, track.confirmed_free, track.confirmed_premium]
@@ -147,7 +147,7 @@ class ProgressionActs:
         return done
 
     async def confirm(self, entry: EventEntry[Track], track_id: str, rank: str, kind: str) -> Track:
-        """Confirm a rank of a track.
+        """Confirm a rank of a track; raises Missing or Forbidden.
 
         With PROGRESSION_CONFIRM_ENTITLEMENTS, grant the permanent entitlements of the confirmed
         ranks.
@@ -205,10 +205,9 @@ class HuntPassActs:
     events: EventLog
 
     async def read(self, account_id: AccountId) -> str:
-        """Return the account's hunt pass.
+        """Return the track that the account chose as its hunt pass.
 
-        This is the track that the account chose. If that track is no longer configured, it is the
-        default track.
+        If it chose none, or if the chosen track is no longer configured, return the default track.
         """
         chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)

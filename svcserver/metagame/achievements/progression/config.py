@@ -27,8 +27,7 @@ LISTS = ("free_rewards", "premium_rewards")
 class Tracks:
     """The configured tracks in the order of the reply; ``active`` is the default hunt pass.
 
-    ``wire`` is the payload of ``GET /progression/config``. It has 30 KB, so it is encoded only
-    once.
+    ``wire`` is the encoded payload of ``GET /progression/config``, about 30 KB.
     """
 
     paths: Mapping[str, Path]
@@ -37,13 +36,13 @@ class Tracks:
 
 
 Sent = tuple[Path, Mapping[str, Any]]
-"""A track, and its wire form from the file."""
+"""A track, and its JSON form from the file."""
 
 
 def load(folder: str | None, active: str) -> Tracks:
     """Load the built-in tracks and the folder's files.
 
-    Raises BadData for an invalid file, and if ``active`` is not a configured track.
+    Raises BadData if a file is invalid, or if ``active`` is not a configured track.
     """
     sent = datafiles.load(PACKAGE, FILE, _built_in)
     if folder:

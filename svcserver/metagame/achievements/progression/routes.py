@@ -85,7 +85,7 @@ class PrestigeStep(TypedDict):
 
 
 class SeasonTrack(TypedDict):
-    """A progression track; its premium rewards require the named entitlement."""
+    """A progression track; ``premium_gating_entitlement`` is needed for premium rewards."""
 
     progression_id: str
     requirements: list[RankNeeds]

@@ -21,7 +21,7 @@ class Path:
     id: str
     gate: str  # the entitlement for premium rewards; empty without premium rewards
     requirements: Sequence[tuple[int, int]]  # (rank_id, xp_required) in increasing order
-    xp_per_level: float | None  # prestige beyond the last rank
+    xp_per_level: float | None  # XP per prestige level, beyond the last rank
     permanent: Mapping[str, Sequence[tuple[int, str]]]  # kind -> (rank, entitlement)
 
     @property
@@ -88,9 +88,7 @@ def grant_of(
 ) -> Grant:
     """Return the grant, in which the amounts for each track are added up.
 
-    Negative amounts count as 0.
-
-    The value and the count of each objective are clamped to 32 bits.
+    Negative amounts count as 0. The values and counts of objectives are clamped to 32 bits.
     """
     sums: dict[str, int] = {}
     for name, amount in tracks:
@@ -161,8 +159,8 @@ def confirm(
 ) -> tuple[Track, list[tuple[int, str]]]:
     """Raise the track's confirmed rank, but not above the earned rank.
 
-    Returns the track, and a pair (rank, entitlement) for each permanent entitlement of the newly
-    confirmed ranks; the caller grants them. Raises Forbidden for a premium rank if the account
+    Returns the track, and pairs (rank, entitlement): the permanent entitlements of the newly
+    confirmed ranks, which the caller must grant. Raises Forbidden for a premium rank if ``active``
     lacks the entitlement that the track requires.
     """
     premium = ask.kind == PREMIUM
@@ -196,8 +194,8 @@ Mode = Literal["grandfather", "fresh"]
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
     """Return the tracks to store when an admin sets the whole progress of an account (a seed).
 
-    If ``mode`` is ``fresh``, all tracks are at 0. Otherwise, all configured tracks are at their
-    maximum, with all ranks confirmed.
+    If ``mode`` is ``fresh``, all tracks are at 0. If it is ``grandfather``, all configured tracks
+    are at least at their last rank, with all ranks confirmed.
     """
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]
@@ -224,7 +222,7 @@ def configured(paths: Paths, track_id: str) -> str:
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the chosen hunt pass if that track is still configured, or else the default."""
+    """Return the chosen hunt pass, or ``default`` if that track is not configured."""
     return chosen if chosen is not None and chosen in paths else default
 
 

@@ -143,10 +143,8 @@ class SqlProgress:
         """Return the stored reply if this grant repeats the account's last write to its tracks.
 
         A grant is a repeat only within ``window_ms`` of that write. If another process has stored
-        the grant, the stored time can be slightly later than ``at``.
-        If it is later by more than the window, the clock was set back. Then the grant does not
-        count as a repeat; if it did, equal grants would have no effect until the clock has caught
-        up with the stored time.
+        the grant, the stored time can be slightly later than ``at``. If it is later by more than
+        the window, the clock was set back, and the grant is no repeat.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

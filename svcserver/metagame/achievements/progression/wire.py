@@ -67,7 +67,7 @@ STUB_TRACKS = (
 def read_amount(value: Json, _: object) -> int:
     """Return the integer in a JSON number or a string of digits; raises Unfit.
 
-    Decimals are cut off.
+    The fractional part of a number is cut off.
     """
     if type(value) is int:
         return value
@@ -106,7 +106,7 @@ class GrantBody:
     objectives: Skipping[ObjectiveGrant] | None = ()
 
     def grant(self) -> Grant:
-        """Return this request as the ``Grant`` that the rules take."""
+        """Return the ``Grant`` that this request asks for."""
         return grant_of(
             [(entry.progression_id, entry.progress) for entry in self.progress_tracks or ()],
             [
@@ -124,7 +124,7 @@ def amount_in_path(track_id: str, amount: str) -> int:
 
 
 def confirmation(rank: str, kind: str) -> Confirmation:
-    """Return the request to confirm the rank and kind in a path; raises Malformed."""
+    """Return the Confirmation for the rank and kind in a path; raises Malformed."""
     if kind not in (PUBLIC, PREMIUM) or not _RANK.match(rank):
         raise Malformed("the path must name a rank, and public or premium")
     return Confirmation(int(rank), kind)
@@ -140,7 +140,7 @@ class HuntPassWish:
 @spelled(pascal_case)
 @frozen
 class SeedWish:
-    """The account whose tracks to set, and whether to set them to their maximum or to 0."""
+    """A request to set all tracks of an account to their maximum or to 0."""
 
     user_id: TextWithNul
     mode: Late[Mode]
