@@ -36,9 +36,9 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
 
 
 def shallow_object(data: str) -> dict[str, Any]:
-    """Return the object in a JSON text.
+    """Return the object that a JSON text contains.
 
-    Raises Malformed if the object is nested too deeply to be encoded again.
+    Raises Malformed if there is no object, or if it is nested too deeply to be encoded again.
     """
     return _object_in(data, json.parse)
 

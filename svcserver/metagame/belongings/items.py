@@ -94,7 +94,7 @@ class Transaction:
 
     @property
     def catalog_ids(self) -> list[str]:
-        """The ids of the affected stacks: those in ``added``, then those only in ``removed``."""
+        """The ids of the affected stacks: the ids in ``added``, then further ids in ``removed``."""
         return list({**self.added, **self.removed})
 
     @property

@@ -45,11 +45,10 @@ class Character(Head):
 def next_version(current: int, highest: Callable[[int], int]) -> int:
     """Return the version that an old document gets when the server makes it the newest document.
 
-    Usually, this is the version after ``current``. So if a client saves at the same time, its save
-    has the same version and is refused as a conflict. If ``current`` is so high that no version is
-    left after it, clients must be able to save again. Then the function takes the highest version
-    stored in the lower half of the range, and returns the version after it. ``highest`` returns the
-    highest stored version below a limit.
+    Usually, this is ``current`` + 1. So if a client saves at the same time, its save has the same
+    version and is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the result is
+    a lower version, so that clients can save again: ``highest(MAX_VERSION // 2)`` + 1.
+    ``highest`` returns the highest stored version below its argument.
     """
     if current + 1 < MAX_VERSION:
         return current + 1
@@ -69,9 +68,9 @@ def new_character(account_id: AccountId, name: str, now: float) -> Character:
 def check_save(before: Head | None, account_id: AccountId, version: int) -> Head:
     """Return ``before``, the stored character, if a save with this version may replace it.
 
-    Raises Missing if the account has no such character, and Conflict if the version is too high or
-    not higher than the stored version. Gaps between versions are allowed. If the stored version has
-    reached MAX_VERSION, any version may replace it.
+    Raises Missing if the account has no such character. Raises Conflict if the version is too high,
+    or not higher than the stored version. Gaps between versions are allowed. If the stored version
+    has reached MAX_VERSION, any version may replace it.
     """
     if before is None or before.account_id != account_id:
         raise Missing("not one of your characters")

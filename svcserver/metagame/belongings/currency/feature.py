@@ -97,7 +97,7 @@ Balance = tuple[int, list[tuple[str, int]]]
 
 def balance_reader(catalog_ids: Iterable[str]) -> Callable[[sa.Connection, AccountId], Balance]:
     """Return a function that reads an account's balances in these currencies with one query."""
-    # literals, not parameters: there are few names, and all are validated names of our data file
+    # literals, not parameters: our data file has only few, validated names
     names: list[Any] = [sa.literal_column(f"'{name}'") for name in sorted(catalog_ids)]
     statement = (
         sa.select(_A.notes, _S.catalog_id, _S.quantity)
@@ -139,7 +139,7 @@ class CurrencyRoutes:
 
     @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
-        """Return the caller's balance in the client's 52 currencies, always in the same order."""
+        """Return the caller's balances under the client's 52 keys, always in the same order."""
         return Answer(200, await self.acts.balance(call.player))
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)

@@ -1,4 +1,4 @@
-"""The rules of balances: each currency has a fixed value, unless the account has its own value.
+"""The rules of balances; a currency that the account does not hold has a fixed balance.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -28,7 +28,7 @@ class Currencies:
 
         A balance is the quantity of the stack of that currency. Without a stack, the balance is
         ``notes`` for the main currency, and the fixed value for every other currency. The keys are
-        always the same, in the same order; stacks of items that are no currency are ignored.
+        always the same, in the same order; stacks of other items are ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:

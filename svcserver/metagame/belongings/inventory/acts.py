@@ -72,9 +72,9 @@ class InventoryActs:
     ) -> bytes:
         """Save one held item; return the item's stored JSON.
 
-        Raises Missing if the character holds no item with this instance id and catalogue id, and
-        Conflict if the item's version is not higher than the stored version or the inventory would
-        be too large. Raises Forbidden if the character does not belong to ``owner``.
+        Raises Missing if the character holds no item with this instance id and catalogue id. Raises
+        Conflict if the item's version is not higher than the stored version, or if the inventory
+        would be too large. Raises Forbidden if the character does not belong to ``owner``.
         """
         policy = self.policy()
 

@@ -50,8 +50,7 @@ class Policy:
     def grown(self, held: Size, growth: Size) -> Size:
         """Return the size after a change; raises Conflict if the inventory would exceed the limits.
 
-        If an inventory exceeds the limits already, because they were lowered, it is still allowed
-        to shrink.
+        An inventory above the limits (because the owner lowered them) may still shrink.
         """
         after = held + growth
         if (growth.items > 0 and after.items > self.most.items) or (
@@ -78,8 +77,8 @@ class InventoryHolder:
 class Note:
     """A row of the item log; ``answer`` is the reply for repeats of the transaction.
 
-    ``changes`` has the stacks that were ``added`` to or ``taken`` from, their final ``totals``, and
-    the ids of the items that were ``removed``, ``saved`` or ``made``.
+    The keys of ``changes`` are ``stacks`` (with ``added``, ``taken`` and the final ``totals``), and
+    ``removed``, ``saved`` and ``made`` (each a list of instance ids).
     """
 
     character_id: CharacterId
@@ -133,9 +132,9 @@ def plan(
 ) -> InventoryPlan:
     """Return the effect of the transaction ``deal`` on a character's inventory.
 
-    ``stacks`` and ``instances`` are what the character holds; those that the transaction does not
-    touch may be left out. Raises Conflict for an outdated version and, if the policy says so, for
-    an overspent stack. Raises Malformed if a total would be too large for the client.
+    ``stacks`` and ``instances`` need only the held items that the transaction touches. Raises
+    Conflict for an outdated version. If the policy refuses overspending, an overspent stack also
+    raises Conflict. Raises Malformed if a total would be too large for the client.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)
@@ -145,7 +144,7 @@ def plan(
 
 
 def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> InventoryHolder:
-    """Return ``holder``; raises Forbidden unless the character belongs to the account."""
+    """Return ``holder``; raises Forbidden if it is None or belongs to another account."""
     if holder is None or holder.account_id != account_id:
         raise Forbidden("not one of this account's characters")
     return holder
@@ -154,7 +153,7 @@ def check_owner(holder: InventoryHolder | None, account_id: AccountId) -> Invent
 def is_newer(held: Instance, sent: Instance) -> bool:
     """Return whether ``sent`` replaces ``held``.
 
-    Returns False if both have no data and the stored version is 0. Raises Conflict if the sent
+    Returns False if neither item has data and the stored version is 0. Raises Conflict if the sent
     version is too high, or not higher than the stored version. Once the stored version is
     MAX_VERSION, any version replaces it.
     """
@@ -172,7 +171,7 @@ def is_newer(held: Instance, sent: Instance) -> bool:
 def _plan_stacks(
     result: InventoryPlan, deal: Transaction, held: Mapping[str, Stacked], policy: Policy
 ) -> None:
-    items = size = 0  # one Size for all stacks, because most transactions change several
+    items = size = 0  # summed here, to create only one Size for all stacks
     for name in deal.catalog_ids:
         before, extra = held.get(name), deal.extras.get(name)
         total = 0 if before is None else before.quantity

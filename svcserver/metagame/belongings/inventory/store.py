@@ -59,8 +59,8 @@ ITEM_LOG = sa.Table(
 )
 
 LOG_DAYS = 90
-LOG_ROW = 512  # bytes of a log row without its texts, but with its share of the indexes
-LOG_PARTS = 8  # average number of cuts while an account adds as much as its log may hold
+LOG_ROW = 512  # estimated bytes of a row and its index entries, without changes and reply
+LOG_PARTS = 8  # average number of cuts while an account adds ``log_bytes`` bytes to its log
 
 _C, _S, _I, _L = CHARACTERS.c, ITEM_STACKS.c, ITEM_INSTANCES.c, ITEM_LOG.c
 _Z = INVENTORY_SIZES.c
@@ -81,7 +81,7 @@ _HOLDER_AND_ANSWER = (
     )
     .where(_C.id == sa.bindparam("character"))
 )
-_FEW = ("id1", "id2", "id3", "id4")  # a transaction seldom changes more stacks
+_FEW = ("id1", "id2", "id3", "id4")  # a transaction rarely changes more than four stacks
 _FEW_STACKS = {  # for SQLite, which copies the ids of _STACKS to a temporary table first
     count: sa.union_all(
         *(
@@ -124,7 +124,7 @@ _HELD = sa.union_all(
 )
 _ITS = _OWNER.scalar_subquery()
 _OF_OWNER = _L.character_id.in_(sa.select(_C.id).where(_C.account_id == _ITS))
-_LOGGED = (  # each row of the account's log, with the bytes of this row and of all newer rows
+_LOGGED = (  # each row of the account's log, with the total bytes of it and all newer rows
     sa.select(
         _L.id,
         sa.func.sum(
@@ -145,8 +145,7 @@ _CUT = sa.delete(ITEM_LOG).where(
 )
 _FORGET = sa.delete(ITEM_LOG).where(_L.at < sa.bindparam("before"))
 
-# A character at version 0 was never saved. Of the others, the one with the highest history row was
-# saved last.
+# A character at version 0 was never saved. Among the others, the highest ``save_id`` is newest.
 ACTIVE_CHARACTER = (
     sa.select(_C.id)
     .where(_C.account_id == sa.bindparam("account"))
@@ -158,7 +157,7 @@ ACTIVE_CHARACTER = (
     )
     .limit(1)
 )
-"""The account's most recently saved character, or its only character even if never saved."""
+"""The most recently saved character of the account; if none was saved, the newest character."""
 
 
 _PUT_STACKS = Upsert(ITEM_STACKS, retained_for_null=("extra",))
@@ -190,8 +189,8 @@ class SqlInventory:
         If an earlier transaction had the same id, its stored reply is returned and nothing changes,
         even if ``deal`` is different. ``now`` is in epoch seconds.
 
-        Raises Forbidden if the character does not belong to the account, Conflict if the character
-        would hold more than allowed, and the errors of ``rules.plan``.
+        Raises Forbidden if the character does not belong to the account. Raises Conflict if the
+        character would hold more than allowed. Also raises the errors of ``rules.plan``.
         """
         transaction_id = deal.transaction_id
         holder = rules.check_owner(self.holder(character_id, transaction_id), account_id)
@@ -314,7 +313,7 @@ class SqlInventory:
             },
         )
         added = LOG_ROW + len(changes) + len(note.answer or b"")
-        # At random, because the sum is too slow for every transaction.
+        # cut at random times, because the log's size takes long to compute
         if system().fraction() * self.log_bytes < LOG_PARTS * added:
             cut_log(self.tx, note.character_id, self.log_bytes)
 
@@ -351,13 +350,13 @@ def owner_of(tx: sa.Connection, character_id: CharacterId) -> AccountId | None:
 
 
 def active_character(tx: sa.Connection, account_id: AccountId) -> CharacterId | None:
-    """Return the account's most recently saved character."""
+    """Return the account's ``ACTIVE_CHARACTER``, or None if the account has no character."""
     active: CharacterId | None = tx.execute(ACTIVE_CHARACTER, {"account": account_id}).scalar()
     return active
 
 
 def cut_log(tx: sa.Connection, character_id: CharacterId, most: int) -> int:
-    """Delete an account's oldest log rows, so that at most ``most`` bytes remain."""
+    """Delete the oldest log rows of the character's account; keep at most ``most`` bytes."""
     return tx.execute(_CUT, {"character": character_id, "most": most}).rowcount
 
 

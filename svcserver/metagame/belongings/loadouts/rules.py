@@ -1,7 +1,7 @@
 """The rules of loadouts. Spec: 1 §4 Loadouts, §8.
 
-An element of a loadout is a slot, named by its number, or the part that all slots share, named
-``persistent``. The JSON text of an element is stored unchanged.
+An element of a loadout is a slot or the part that all slots share. A slot's name is its number; the
+shared part is named ``persistent``. The JSON text of an element is stored unchanged.
 """
 
 from attrs import evolve, field, frozen
@@ -25,7 +25,7 @@ class Defaults:
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Return a dict with slot 0 and the persistent part; the keys are the elements' names."""
+        """Return a dict from element name to JSON, with slot 0 and the persistent part."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
@@ -45,10 +45,7 @@ class Loadout:
 
 
 def unlocked(before: Loadout, more: str) -> Loadout:
-    """Return the loadout with more character slots, at most 5.
-
-    If there are 5 character slots already, nothing changes.
-    """
+    """Return the loadout with ``more`` additional character slots, up to 5; raises Malformed."""
     count = whole_in(more, MAX_DIGITS)
     if not count:
         raise Malformed("the number of slots must be at least 1")

@@ -92,7 +92,7 @@ class SqlLoadouts:
         return None if row is None else Loadout(*row)
 
     def put(self, loadout: Loadout) -> None:
-        """Write the slot counts and the active slot; leave elements and versions unchanged."""
+        """Write the slot count, the active slot and the version; the elements stay unchanged."""
         row = {
             "character_id": loadout.character_id,
             "character_slots": loadout.character_slots,
@@ -129,7 +129,7 @@ class SqlLoadouts:
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and its elements as this request saved them, if it saved any."""
+        """Return the loadout and its elements as this request saved them, or None if it did not."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
@@ -149,7 +149,7 @@ class SqlLoadouts:
         return after
 
     def saved(self, character_id: CharacterId, version: int) -> str | None:
-        """Return the element ids that the history row of this version lists, as JSON text."""
+        """Return the element ids of this version as JSON text, or None for an unknown version."""
         values = {"character": character_id, "version": version}
         elements: str | None = self.tx.execute(_SAVED, values).scalar()
         return elements

@@ -39,8 +39,7 @@ class LoadoutSave:
     def element(self, name: str) -> bytes:
         """Return the element to store: the text from the body; raises Malformed.
 
-        The text is unchanged, but if the ``slot_index`` in a slot differs from the slot's name, the
-        index is corrected.
+        The text is unchanged, except that a wrong ``slot_index`` in a slot is corrected.
         """
         value = shallow_object(self.data)
         if name == rules.PERSISTENT or value.get("slot_index") == int(name):

@@ -225,7 +225,7 @@ class SaveHistoryActs:
     async def _scope(self, character_id: CharacterId) -> OneAccount:
         """Return the scope of a write to the character: only the character's account is locked.
 
-        A character always belongs to the same account.
+        A character cannot change its account between this read and the write.
         """
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
@@ -306,7 +306,7 @@ class SqlHistories:
 
 @frozen
 class Thinning:
-    """Deletes saves that need not be kept; this is part of the transaction of each save."""
+    """Deletes saves that need not be kept, in the transaction of each new save."""
 
     retention: Retention
 

@@ -52,9 +52,11 @@ class SaveHistory:
 def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int]:
     """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
-    Some saves are never deleted: the newest ``keep`` saves; the last save of each of the newest
-    ``hourly`` hours and of each of the newest ``daily`` days (in UTC, including the current hour
-    and day); and the newest ``MOST_REPEATABLE`` saves whose request the gateway may still repeat.
+    These saves are kept:
+    - the newest ``keep`` saves
+    - the last save of each of the newest ``hourly`` hours, including the current hour
+    - the last save of each of the newest ``daily`` UTC days, including the current day
+    - the newest ``MOST_REPEATABLE`` saves whose request the gateway may still repeat
     """
     if retention.keep is None:
         return []

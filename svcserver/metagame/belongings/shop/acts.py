@@ -72,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """Return the offers with the tag; raises Malformed unless there is exactly one tag."""
+        """Return the offers with a tag; raises Malformed if ``tags`` is not a single tag."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])
@@ -116,8 +116,8 @@ class ShopActs:
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
         """Grant what the token was issued for; if the token is redeemed already, do nothing.
 
-        The errors, in the order of the checks: malformed token (400), token of another account or
-        character (403), expired (410), offer changed (409).
+        The errors, in the order of the checks: malformed token (400), unknown token or
+        another account's token (403), expired (410), offer changed (409), inventory full (409).
         """
 
         def work(tx: Connection) -> None:

@@ -79,7 +79,7 @@ class Offer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the offer, which differs if any field differs."""
+        """A hash of the offer as replies contain it."""
         return sha256(self.encoded[1]).hexdigest()
 
 
@@ -94,7 +94,7 @@ class Catalogue:
 def load(*, repeatable: bool) -> Catalogue:
     """Return the catalogue from the data file; raises BadData.
 
-    Repeatable offers are left out unless ``repeatable`` is true.
+    With ``repeatable``, the catalogue also has the repeatable offers.
     """
     return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
 

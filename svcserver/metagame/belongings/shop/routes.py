@@ -31,7 +31,7 @@ PRICED = {"currency": Literal["platinum"]}
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Return a reply with the body ``{code: '<status>', message}``.
 
-    A 401 or 403 of the access control has no body.
+    If the access control refuses a request, the reply (401 or 403) has no body.
     """
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)

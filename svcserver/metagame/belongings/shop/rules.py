@@ -57,7 +57,7 @@ def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
 
 
 def is_allowed(offer: Offer) -> bool:
-    """Return whether the offer is free, grants something, and has only items that are allowed."""
+    """Return whether the offer is free, is not empty, and has only allowed items."""
     if offer.price != 0 or not (offer.items or offer.entitlements):
         return False
     if offer.repeatable:
@@ -70,7 +70,7 @@ def is_allowed(offer: Offer) -> bool:
 
 
 def priced_in(currency: str) -> None:
-    """Raise Malformed unless the path names the store's only currency."""
+    """Raise Malformed if ``currency`` is not the store's only currency."""
     if currency != CURRENCY:
         raise Malformed("unknown currency")
 

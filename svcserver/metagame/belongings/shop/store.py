@@ -59,7 +59,7 @@ class SqlPurchases:
     tx: sa.Connection
 
     def tokens_since(self, account_id: AccountId, at_ms: int) -> int:
-        """Return how many tokens the account got since ``at_ms``, whether redeemed or not."""
+        """Return how many tokens, redeemed or not, the account got since ``at_ms``."""
         values = {"account": account_id, "since": at_ms}
         return int(self.tx.execute(_COUNT, values).scalar_one())
 
