@@ -143,7 +143,7 @@ def chat_game(
     wall_clock: Callable[[], float],
     guilds: bool,
 ) -> ChatGame:
-    """Return a SharedChatGame if several processes share the board, else a ChatGame."""
+    """Return a SharedChatGame if several processes share the board, otherwise a ChatGame."""
     of = SharedChatGame if parties.board.shared else ChatGame
     return of(tokens, ledger, parties, wall_clock, guilds)
 
@@ -167,7 +167,7 @@ def _about(tx: Connection, account_id: AccountId, guilds: bool, now: float) -> A
 def _muted(
     tx: Connection, account_id: AccountId, networks: frozenset[str], now: float
 ) -> frozenset[str]:
-    """Return those of the account's ``networks`` that are muted; mutes never apply to staff."""
+    """Return the muted networks among ``networks``; for staff, the result is empty."""
     muted = MUTED.among(tx, networks, now)
     account = SqlAccounts(tx).find(account_id) if muted else None
     return muted if account is not None and account.role is Role.PLAYER else frozenset()
@@ -210,10 +210,10 @@ def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
     """Connect the chat to all signals of the game that it needs."""
     if isinstance(asks, SharedChatGame):
         news.party_changed.connect(asks.left)
-    news.party_changed.connect(server.on_party_changed)  # every process sends these two
+    news.party_changed.connect(server.on_party_changed)  # sent in every process, like the next
     news.sessions_ended.connect(server.on_sessions_ended)
     share_signal(board, news.guild_changed, GuildChanged, server.on_guild_changed)
-    connect_shared(board, news.renamed, Renamed, server.on_renamed)  # published by the metagame
+    connect_shared(board, news.renamed, Renamed, server.on_renamed)  # ``Metagame`` shares it
     share_signal(board, news.friend_accepted, FriendAccepted, server.on_friend_accepted)
     share_signal(board, news.unfriended, Unfriended, server.on_unfriended)
     share_signal(board, news.blocked, Blocked, server.on_blocked)

@@ -113,9 +113,9 @@ class Metagame(Parts):
             about=self.about,
         )
         attempts, staff = WrongAdminKeys(board, counters), self.desk.staff
-        # opens the game ports of a node for a player's address; None without a fleet
+        # opens a node's game ports for a player's address; None without a fleet
         self.open_node: Callable[[str, Server], Awaitable[None]] | None = None
-        self.mounted: list[Feature] = []  # by ``front_door``
+        self.mounted: list[Feature] = []  # the features that ``front_door`` has mounted
         self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
         self._join()
 
@@ -195,7 +195,7 @@ class Metagame(Parts):
         return door.mount(*self.mounted, document)
 
     def chat(self, environ: dict[str, str], reactor: Any) -> IService | None:
-        """Return the chat service, connected to the game's signals, or None unless CHAT=1."""
+        """Return the chat service, connected to the game's signals, or None if chat is off."""
         if not self.settings.chat:
             return None
         # XMPP and WebSocket take a fifth of a second to import

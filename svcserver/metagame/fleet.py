@@ -33,7 +33,7 @@ def lead_fleet(
 def fleet_door(game: Metagame, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
     """Return the HTTP entry point for the nodes' agents and game servers.
 
-    The entry point has those routes of ``Metagame.front_door`` that game servers use, so
+    The entry point has the routes of ``Metagame.front_door`` that game servers use, so
     ``front_door`` must be called first. The function also makes the metagame send orders to the
     agents, which open and close game ports.
     """

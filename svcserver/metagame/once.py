@@ -50,8 +50,8 @@ BATCH = 1_000  # rows deleted in one transaction
 class Again(Enum):
     """The way in which a route handles a repeated attempt."""
 
-    # A second attempt gets the same answer and has no further effect, whatever other requests did
-    # in between. Routes of game servers, too: these bypass the gateway, which repeats requests.
+    # A later attempt runs again: it gets the same reply and changes nothing more, even after other
+    # requests. Game servers' routes are also NATURAL: the gateway never repeats their requests.
     NATURAL = "natural"
     STORED = "stored"  # the first attempt's result is stored
     NEVER = "never"  # a second attempt is refused with 502
@@ -79,19 +79,15 @@ _FORGET = sa.delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 def of_requests(name: str) -> sa.Index:
     """Return the unique index of a table's ``request_id`` column.
 
-    The migration makes this a partial index, which leaves out old rows with an empty
-    ``request_id``. This is not declared here, because that would need an import of the dialects of
-    both databases, although a host uses only one.
+    In the database, the index omits rows with an empty ``request_id`` (see the migration). To
+    declare that here, the dialects of both databases would have to be imported.
     """
     return sa.Index(name, "request_id", unique=True)
 
 
 @frozen
 class StoredResult(Generic[T]):
-    """The result of a transaction on the board (the live state).
-
-    It is stored with the account and the route of the request.
-    """
+    """The result of a board transaction, with the account and the route of the request."""
 
     account_id: AccountId
     row: str
@@ -99,13 +95,13 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of entry on the board that stores results of the type ``shape`` or None."""
+    """Return the kind of board entry that stores a result, which is a ``shape`` or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
 @define(eq=False)  # not frozen, which is slower: one is made for every request
 class Attempt:
-    """One attempt of a request; its id is missing if the request bypassed the gateway.
+    """One attempt of a request; its id is empty if the request bypassed the gateway.
 
     The transaction sets ``was_done`` if an earlier attempt had already done the work.
     """
@@ -123,9 +119,9 @@ class Attempt:
         return self.number > 1
 
     def once(self, work: Work[T], shape: Any = None) -> Work[T]:
-        """Return a function that runs ``work`` only once and stores the result of that run.
+        """Return a function that runs ``work`` in the first attempt and stores its result.
 
-        ``shape`` is the type of the result.
+        In later attempts, the function returns the stored result. ``shape`` is the result's type.
         """
         if not self.request_id:
             return work
@@ -151,12 +147,11 @@ class Attempt:
         return self.unless(find, run)
 
     def unless(self, find: Callable[[sa.Connection], tuple[T] | None], work: Work[T]) -> Work[T]:
-        """Return a function that runs ``work`` unless ``find`` returns an earlier result.
+        """Return a function that runs ``work``, unless ``find`` returns an earlier result.
 
-        ``work`` itself stores the request id. The first run of a first attempt does not call
-        ``find``. If another attempt commits first, this transaction fails, because the id must be
-        unique; the ledger (``db.ledger``) then runs the transaction again. If ``work`` raises a
-        refusal, no result is stored, so a second attempt runs ``work`` again.
+        ``work`` must store the request id in a unique column. If two attempts run at once, only one
+        can commit; the ledger (``db.ledger``) runs the other one again, which then calls ``find``.
+        If ``work`` raises a refusal, no result is stored, so a later attempt runs ``work`` again.
         """
         if not self.request_id:
             return work
@@ -176,7 +171,7 @@ class Attempt:
         kind: Kind[StoredResult[Any]],
         near: Iterable[Key] = (),
     ) -> Deferred[T]:
-        """Run ``work`` at most once in a board transaction; an entry of ``kind`` has its result."""
+        """Run ``work`` once in a board transaction; store the result as an entry of ``kind``."""
         return board.transact(self.in_transaction(work, kind), [*near, *self.near(kind)])
 
     def near(self, kind: Kind[StoredResult[Any]]) -> list[Key]:

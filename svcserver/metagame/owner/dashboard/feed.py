@@ -21,11 +21,9 @@ from svcserver.metagame.play.matches import Sent
 from svcserver.metagame.play.presence.rules import Beat, Place, place
 
 EVERY_S = 5.0
-LATE_S = (
-    60.0  # longest time a snapshot takes; a much older one is from before the clock was set back
-)
+LATE_S = 60.0  # a snapshot from this far in the future was stored before the clock was set back
 KEPT = 100  # events
-KEPT_S = 24 * 3600.0  # since the last one
+KEPT_S = 24 * 3600.0  # since the newest event
 MOST_NAMES = 4  # names per event; further players are only counted
 ONLY = ""  # the key of the only entry
 ACTS = {
@@ -60,16 +58,13 @@ class FeedLine:
 
 @frozen
 class Snapshot:
-    """The place of each online player (by user name) at the time ``at`` (epoch seconds).
-
-    The time is that of the board's clock.
-    """
+    """Each online player's user name and place; ``at`` is in epoch seconds of the board's clock."""
 
     at: float
     spots: tuple[tuple[str, Spot], ...]
 
 
-# not sealed: both are only shown and grant nothing, and a snapshot is large
+# not sealed (no keyed hash): these entries grant nothing, and a snapshot is large
 LOOK = Kind("evening_look", Snapshot, lives_s=KEPT_S, sealed=False)
 LINES = Kind("evening", tuple[FeedLine, ...], lives_s=KEPT_S, sealed=False)
 
@@ -143,7 +138,8 @@ def _record(
 class Spots:
     """The source of the players' places.
 
-    It uses the last heartbeats and the game servers to which matchmaking has sent the players.
+    A place is derived from the player's last heartbeat, and from the game server to which
+    matchmaking has sent the player.
     """
 
     online: Callable[[], Awaitable[tuple[float, list[tuple[Beat, Sent | None]]]]]

@@ -33,10 +33,10 @@ class LivePages:
     figures: Callable[[], Any] | None
     mark: Callable[[str, str], Callable[[], Awaitable[Any]] | None]
     game_servers: GameServerPages
-    started_at: float  # epoch seconds, like ``now``
+    started_at: float  # epoch seconds
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory, with its files
-    shared: Mapping[str, SharedLook] = field(init=False)  # what all streams of a page read together
+    shared: Mapping[str, SharedLook] = field(init=False)  # one reader for all streams of a page
 
     @shared.default
     def _shared(self) -> Mapping[str, SharedLook]:
@@ -46,7 +46,7 @@ class LivePages:
             "servers": (self.game_servers.fleet, FLEET_S),
         }
         return {
-            # a little less, because streams look again after about a second
+            # a little less than ``every_s``, because a stream may look slightly early
             page: SharedLook(_encoded(read), every_s - EVERY_S / 10, self.wall_clock)
             for page, (read, every_s) in looks.items()
         }
@@ -54,8 +54,8 @@ class LivePages:
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
         """Return a function that reads the next update of a page, or None if the page is not live.
 
-        ``who`` is the account that an account page shows, or the game server whose output after
-        ``cursor`` is shown.
+        On the page ``account``, ``who`` is the account. On the page ``console``, ``who`` is the
+        game server whose output after ``cursor`` is shown.
         """
         if page in self.shared:
             self.shared[page].forget()
@@ -97,13 +97,13 @@ class LivePages:
             nonlocal last, part
             lines = every.new()
             alone = lines is None
-            if lines is None:  # no stack collects the services' logs: use our own lines
+            if lines is None:  # no stack collects the services' logs: use this process's lines
                 own = self.state.log
                 lines = [f"[metagame] {line}" for line in own.after(max(0, last))]
                 fresh, last = last < 0, own.count
             else:
                 fresh, last = last < 0, 0
-            part += 1  # a stream does not repeat an equal update
+            part += 1  # makes each update differ, because a stream skips equal updates
             update = {"fresh": fresh, "lines": lines, "alone": alone, "part": part}
             return update if lines or fresh else None
 

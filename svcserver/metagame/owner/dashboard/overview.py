@@ -153,7 +153,7 @@ class Overview:
             return {"status": None, "feed": None, "maintenance": None}
 
     def _services(self, state: HostState | None) -> Iterator[dict[str, Any]]:
-        if state is None:  # neither svc-stack nor svc-watch runs: only this process is known
+        if state is None:  # neither svc-stack nor svc-watch runs, so only this process is known
             yield _service("metagame", READY, since=self.started_at)
             return
         for known in state.services:

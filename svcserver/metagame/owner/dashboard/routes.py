@@ -32,8 +32,8 @@ from svcserver.web.eventstream import EventStreams, Reader
 from svcserver.web.request import HttpRequest
 from svcserver.web.routes import NO_STORE, Answer, Media, Needed, Page, Redirect, WebRow, bare
 
-# The dashboard's files contain no secret: a key is typed into the page and sent once, for a
-# session cookie.
+# The dashboard's files contain no secret: the page sends the key that the user types only once, to
+# get a session cookie.
 PAGE = "index.html"
 MAIN = "app"  # the module that imports all others
 KINDS = {
@@ -68,7 +68,7 @@ HEADERS = {
 
 
 STORABLE = HEADERS | {"Cache-Control": "private, max-age=31536000, immutable"}
-PLACE = b'="/svc/dashboard/'  # the beginning of each address in the page
+PLACE = b'="/svc/dashboard/'  # how the addresses of files begin in the page
 _IMPORT = re.compile(rb'^import (.+) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(rb"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
@@ -344,9 +344,9 @@ class LiveRoutes:
 
         The request needs ``Accept: text/event-stream``. For a page with a list, the stream has only
         a mark that changes whenever the list may have changed. The page ``account`` shows the
-        account whose name or id is ``?Account=``. The page about output, which only owners see,
-        shows the output of the game server ``?Server=`` after the cursor ``?After=``. If an account
-        opens a ninth stream, its oldest stream ends with an event called full.
+        account whose name or id is ``?Account=``. The console page, for owners only, shows the
+        output of the game server ``?Server=`` after the cursor ``?After=``. If an account opens a
+        ninth stream, its oldest stream ends with an event called full.
         """
         _check_stream(call)
         page, who, server, cursor = (

@@ -46,12 +46,12 @@ MAX_ROOMS = 200
 MAX_NAMES = 60
 
 
-GUILD_TITLES = {"Guild": "{}"}  # kinds of rooms whose id is a guild's, and their titles
+GUILD_TITLES = {"Guild": "{}"}  # kind of room -> title, for rooms with a guild's id
 
 
 @frozen
 class ChatRoom:
-    """An occupied chat room; ``id`` is the id of its party or guild, else empty.
+    """An occupied chat room; ``id`` is its party's or guild's id, or empty for other rooms.
 
     ``names`` are the names of the first ``MAX_NAMES`` occupants.
     """
@@ -86,4 +86,4 @@ class DashboardState:
         """Store the folder of the env file, and let ``log`` keep the last lines of ``lines``."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
-        lines.out = self.log  # the log tail passes each line on to the log
+        lines.out = self.log  # ``self.log`` passes each line on to the previous ``out``

@@ -84,7 +84,7 @@ class HostHistoryReply(TypedDict):
 
 
 class RoomReply(TypedDict):
-    """An occupied chat room; ``id`` is the id of its party or guild, else empty."""
+    """An occupied chat room; ``id`` is its party's or guild's id, or empty for other rooms."""
 
     room: str
     title: str
