@@ -55,10 +55,10 @@ class TrialWish:
 class ChannelWish:
     """The settings of an alert channel, as in its file; ``New`` is true for a new channel.
 
-    If the URL is empty, the stored URL is kept. If the token is empty, the stored token is kept,
-    but only if neither the URL nor ``Private`` changes: so the token is never sent to a new
-    receiver. ``NewSecret`` replaces the secret that signs webhooks. ``Mark`` is the ``mark`` of the
-    settings that the page has read; if the file has changed since then, the request is refused.
+    An empty URL or token keeps the stored value. But a new URL or a change of ``Private`` deletes
+    the stored token, so that no new receiver gets it. ``NewSecret`` replaces the secret that signs
+    webhooks. ``Mark`` is the ``mark`` of the settings that the page has read; if the file has
+    changed since then, the request is refused.
     """
 
     name: Name
@@ -78,7 +78,7 @@ class ChannelWish:
     reason: Reason = ""
 
     def values(self, previous: Mapping[str, str]) -> dict[str, str]:
-        """Return the new content of the channel's file; ``previous`` is its content until now."""
+        """Return the new content of the channel's file; ``previous`` is the current content."""
         private = "1" if self.private else ""
         same = not self.url and private == previous.get("PRIVATE", "")
         values = {
@@ -101,7 +101,7 @@ class ChannelWish:
 
 
 class AskedReply(TypedDict):
-    """The reply to a request for a test alert, whose result later appears in the channel list."""
+    """The reply to a request for a test alert; its result later appears in the channel list."""
 
     asked: bool
 
@@ -305,7 +305,7 @@ class AlertActs:
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
-    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds two rows
+    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row before and one after
     config: Callable[[], Path | None]
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)
@@ -370,7 +370,7 @@ class AlertActs:
         path = self._path(name)
         if not path.is_file():
             raise Missing("no alert channel has this name", code="not_found")
-        mark = _mark(path)  # read first: a change meanwhile is then noticed
+        mark = _mark(path)  # read before the file, so that a change in between is noticed
         try:
             return show_settings(name, read_channel(path), mark)
         except BadSetting as error:
@@ -386,7 +386,7 @@ class AlertActs:
 
         def act(_: Connection, trace: Trace) -> None:
             nonlocal previous, values
-            if previous is None:  # else the transaction runs again, and the file is written
+            if previous is None:  # otherwise the file is written: the transaction runs again
                 path = self._path(wanted.name)
                 previous = _previous(path, wanted)
                 values = wanted.values(previous)
@@ -407,11 +407,11 @@ class AlertActs:
 
         def act(_: Connection, trace: Trace) -> None:
             nonlocal previous
-            if previous is None:  # else the transaction runs again, and the file is removed
+            if previous is None:  # otherwise the file is removed: the transaction runs again
                 path = self._any_path(name)
                 try:
                     previous = _lines(path)
-                except Conflict:  # nobody can read it, but it can be removed
+                except Conflict:  # an unreadable file can be removed too
                     previous = {}
                 try:
                     path.unlink()

@@ -97,7 +97,7 @@ class BackupRunReply(TypedDict):
 
 
 class ScheduleSources(TypedDict):
-    """For each value, its source: default, file, or environment (of svc-stack)."""
+    """The source of each value: default, file, or environment (of svc-stack)."""
 
     at: str
     days: str
@@ -172,7 +172,7 @@ class BackupActs:
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
-    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds two rows
+    with_file: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row before and one after
     config: Callable[[], Path | None]
     has_stack: Callable[[], bool]
     started_at: float
@@ -233,7 +233,7 @@ class BackupActs:
         def act(_: Connection, trace: Trace) -> None:
             nonlocal before
             after = _wanted_values(wanted)
-            if before is None:  # else the transaction runs again, and the file is written
+            if before is None:  # otherwise the file is written: the transaction runs again
                 before = self._put_schedule(wanted.mark, after, proven=proven)
             trace.before, trace.after = before, after
 
@@ -275,7 +275,7 @@ class BackupActs:
         opened: list[BinaryIO] = []
 
         def act(_: Connection, __: Trace) -> None:
-            if not opened:  # else the transaction runs again
+            if not opened:  # otherwise it is open: the transaction runs again
                 opened.append(self._open(name))
 
         await self.record(AuditEntry(by, "download backup", name, reason), act)
@@ -368,7 +368,7 @@ def _time(settings: BackupSettings) -> str:
 
 
 def _values(settings: BackupSettings) -> dict[str, str | int]:
-    """Return a dict of the values that the page can change; its keys are those of ``VARIABLES``."""
+    """Return the values that the page can change, under the keys of ``VARIABLES``."""
     counts = {name: getattr(settings, name) for name in ("days", "weeks", "months")}
     return {"at": _time(settings), **counts}
 
@@ -431,7 +431,7 @@ class BackupRoutes:
         """Change when backups are made and how many are kept.
 
         To turn nightly backups off or to keep fewer backups, a signed-in session must also send the
-        sign-in key, and a code if the account has a second factor.
+        sign-in key and, with a second factor, a code.
         """
         proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)

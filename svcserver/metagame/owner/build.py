@@ -1,4 +1,4 @@
-"""The running version: SERVER_VERSION if the owner has set it, or else the package's version."""
+"""The running version: SERVER_VERSION if the owner has set it, otherwise the package's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Build:
 
     @classmethod
     def of(cls, settings: Settings) -> Build:
-        """Return the data from SERVER_VERSION (or else the package), GIT_COMMIT and SOURCE_URL."""
+        """Return the data from SERVER_VERSION (or the package), GIT_COMMIT and SOURCE_URL."""
         return cls(
             settings.server_version or _package_version(),
             settings.git_commit or "unknown",

@@ -32,10 +32,10 @@ from svcserver.web.routes import NO_STORE, Answer
 log = Logger()
 CONNECT_S = 3.0
 CHECKED_S = 60.0  # between two connections to the public address
-NAME = "Game Server"  # the name of a host that was given none
+NAME = "Game Server"  # the default name
 SIMULATOR = "svc-gameserver-sim"
 NOTE = "README.txt"  # the owner's note in a folder for game files
-SMALL = 4096  # bytes; a manifest with game files is larger, or lists another file than the note
+SMALL = 4096  # bytes; a larger manifest certainly lists game files
 PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 GATEWAY_PORT = 443
 
@@ -85,8 +85,7 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
     """Return the item that says whether the deploy server can start a real game server.
 
-    In a swarm, the host itself does not have the game server's program, because the program is in
-    an image on the swarm's machines.
+    In a swarm, the program is not on the host, but in an image on the swarm's machines.
     """
     binary, image = (
         deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")
@@ -131,7 +130,7 @@ def _lists_a_game(manifest: Path) -> bool:
 
 
 def private_item(bind_host: str) -> CheckItem:
-    """Return the item that says whether other machines can reach a host without a gateway."""
+    """Return the item that says whether other machines can reach a host that has no gateway."""
     done = not _is_loopback(bind_host)
     state = "Only this machine can play."
     if done:

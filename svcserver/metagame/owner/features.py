@@ -224,7 +224,7 @@ class Desk:
         )
 
     def _granted(self) -> set[str]:
-        """Return the entitlements that every account gets, and those that the store sells."""
+        """Return all entitlements that accounts get by default or that the store sells."""
         offers = load_catalogue(repeatable=True).offers.values()
         sold = {name for offer in offers for name in offer.entitlements}
         return {*self.parts.settings.entitlements_default, *sold}
@@ -232,9 +232,9 @@ class Desk:
     def watches(self, reactor: Any) -> Iterator[IService]:
         """Yield the services that run periodically.
 
-        Some update the activity feed, the times at which players were last seen, or maintenance
-        mode. One cuts stalled downloads of backups, and one reports to the deploy server which game
-        servers have players.
+        The services update the activity feed, the times at which players were last seen, and
+        maintenance mode. They cut stalled downloads of backups, and report to the deploy server
+        which game servers have players.
         """
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players
         spots = Spots(players.looked, self.parts.directory, titles.matchmaker_hunts, city)

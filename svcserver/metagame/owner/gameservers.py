@@ -47,7 +47,7 @@ class LaunchList(TypedDict):
 
 @frozen
 class GameServerPages:
-    """The data of the pages about game servers; ``status`` returns each player's game server."""
+    """The data of the pages about game servers; ``status`` returns the server status."""
 
     deploy: DeployClient
     status: Callable[[], Awaitable[Status]]

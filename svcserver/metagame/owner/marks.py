@@ -26,7 +26,7 @@ from svcserver.metagame.owner.people.store import ACCOUNT_SEEN
 from svcserver.metagame.play.presence.rules import Place
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-EVERY_S = 2.0  # a mark is computed, and a list read, at most once in this time
+EVERY_S = 2.0  # shortest time between two computations of a mark
 SIZE = 8  # bytes of a mark
 
 _NEWEST_ACT = sa.select(sa.func.max(AUDIT_LOG.c.id))
@@ -38,7 +38,7 @@ _INVITES = sa.select(
 _ACCOUNTS = sa.select(sa.func.count(), sa.func.max(ACCOUNTS.c.created_at)).select_from(ACCOUNTS)
 _SEEN = sa.select(sa.func.max(ACCOUNT_SEEN.c.at))
 _ACCOUNT: sa.BindParameter[str] = sa.bindparam("account")
-_OF_ACCOUNT = (  # includes changes not made by staff; bans and mutes expire
+_OF_ACCOUNT = (  # changes that the audit log lacks, such as the end of a ban
     sa.select(ACCOUNTS).where(ACCOUNTS.c.id == _ACCOUNT),
     sa.select(SANCTIONS.c.kind, SANCTIONS.c.made_at)
     .where(SANCTIONS.c.account_id == _ACCOUNT, SANCTIONS.c.ends_at > sa.bindparam("now"))
@@ -61,8 +61,8 @@ Look = Callable[[], Awaitable[Any]]
 class Marks:
     """The change marks of all lists of the dashboard.
 
-    ``where`` returns the place of each online player; ``host`` returns the data of each page about
-    the host.
+    ``where`` returns the place of each online player. ``host`` maps each page about the host to a
+    function that returns the page's data.
     """
 
     ledger: Ledger

@@ -90,8 +90,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        If that fails, the figures are dropped. They are not stored again, because the commit may
-        have succeeded, and no minute may be counted twice.
+        If that fails, the figures are dropped, because the commit may have succeeded: to store them
+        again could count minutes twice.
         """
         gathered, hour = self.gathering.taken(), rules.start(self.wall_clock(), rules.HOUR_S)
         if not gathered:

@@ -93,7 +93,7 @@ class Gathering:
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Return the collected figures as spans to add to the stored spans; discard the figures.
+        """Remove and return the collected figures, as spans to add to the stored spans.
 
         The result has one span for each collected minute and each length in ``KEPT_S``.
         """

@@ -41,7 +41,7 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """The field for bans, which is constant, because this route does not report bans."""
+    """The constant value of the field for bans, which this route does not report."""
 
     supported: bool
     count: int | None
@@ -214,7 +214,7 @@ class HealthRoutes:
     async def report(self, call: Call) -> Answer:
         """Show the server's load: requests, event loop, memory.
 
-        The reply is 404 unless BACKEND_HEALTH=1.
+        The reply is 404 without BACKEND_HEALTH=1.
         """
         await self.reads.take(call.request.peer)
         now = self.wall_clock()

@@ -55,7 +55,7 @@ class Counts:
         self.latencies = [a + b for a, b in zip(self.latencies, more.latencies, strict=True)]
 
     def since(self, before: Counts) -> Counts:
-        """Return what was counted after ``before``, an earlier copy of these counts."""
+        """Return these counts minus ``before``, an earlier copy of them."""
         return Counts(
             self.completed - before.completed,
             self.client_errors - before.client_errors,
@@ -98,7 +98,7 @@ class Requests:
         return bucket
 
     def _drop(self, now: float) -> None:
-        # delete future counts as well, which remain after the clock was set back
+        # also delete counts of future seconds, which remain after the clock was set back
         window = range(math.floor(now) - WINDOW_S + 1, math.floor(now) + 1)
         for second in [second for second in self._buckets if second not in window]:
             del self._buckets[second]
@@ -132,7 +132,7 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest latency bound (ms) that at least the ``share`` of the requests met.
+    """Return the lowest latency bound (ms) that the given share (0 to 1) of the requests met.
 
     The result is None if there are no requests, and BEYOND if no bound is high enough.
     """
@@ -148,5 +148,5 @@ def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
 
 
 def rank(count: int, share: float) -> int:
-    """Return the position, from 1 on, of the quantile ``share`` among ``count`` sorted values."""
+    """Return the position (from 1) of the quantile ``share`` in ``count`` sorted values."""
     return max(1, math.ceil(round(count * share, 9)))

@@ -32,7 +32,7 @@ T = TypeVar("T")
 EVERY_S = 2.0
 EMPTY_S = 10.0  # long enough for a launch in progress to become visible
 ACTING_S = 120.0  # the stack gives each service 15 s to stop
-STARTED_S = 600.0  # the longest time between the stack's start and ours
+STARTED_S = 600.0  # longest time between the starts of the stack and the metagame
 
 
 @define(eq=False)
@@ -128,8 +128,8 @@ class Maintenance:
 
         Returns the id of the game server that runs after the change, or None.
 
-        Raises a Refusal if the deploy server refuses or does not answer. If the operation may have
-        succeeded nevertheless, the Refusal is an Unanswered.
+        Raises a Refusal if the deploy server refuses or cannot be reached. Its subclass Unanswered
+        means that the request was sent and its result is unknown.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -184,8 +184,8 @@ class Maintenance:
     async def _as_kept(self) -> Drain | None:
         """Return the mode stored in the database.
 
-        If the board (the live state) has another mode, for example none after a crash, copy the
-        stored mode to the board.
+        If the board (the live state) does not have that mode, for example after a crash, copy the
+        mode to the board.
         """
         shown = await self.current()
         stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
@@ -231,7 +231,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode when svc-stack has carried out the request or has not reacted in time."""
+        """End the mode when svc-stack has carried out the request, or has not done so in time."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -245,9 +245,9 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """Store the mode ``then`` (None: off), but only if the stored mode is ``drain``.
+        """If the stored mode is ``drain``, replace it by ``then`` (None: off).
 
-        Returns whether the mode was stored.
+        Returns whether the mode was replaced.
         """
 
         def work(tx: Connection) -> bool:

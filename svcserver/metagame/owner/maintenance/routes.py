@@ -64,7 +64,7 @@ class MaintenanceRoutes:
         bad_json=BAD_JSON,
     )
     async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
-        """Start, stop or restart a game server; or drain a machine, or end its draining."""
+        """Start, stop or restart a game server, or switch the draining of a machine on or off."""
         sent, by = call.body, staff_of(call).name
         made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind, sent.reason)
         reply: wire.HandledReply = {"id": made}

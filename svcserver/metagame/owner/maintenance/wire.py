@@ -22,8 +22,8 @@ HELPER_FAILS = "unknown: its allowlist helper does not work"
 class DrainWish:
     """A request to switch maintenance mode on or off.
 
-    ``Then`` is the next step (stop or restart). ``Until`` is the condition for that step: no hunt
-    is running, or nobody is online.
+    ``Then`` is the next step: stop, restart, or empty for none. ``Until`` is the condition for that
+    step: no hunt is running, or nobody is online.
     """
 
     on: bool
@@ -62,7 +62,7 @@ class DrainEntry(TypedDict):
 
 
 class DrainReply(TypedDict):
-    """The maintenance mode, null if it is off.
+    """The state of maintenance mode; ``drain`` is null if the mode is off.
 
     ``hunts`` is null if the number of hunts is unknown. ``stack`` is false if there is no
     supervisor that can stop or restart the server.
@@ -112,10 +112,10 @@ class MachineEntry(TypedDict):
 
     ``room`` is the number of hunts for which the machine has memory and CPU cores. ``agent`` is
     connected or away; it is empty on the host's own machine, which needs no agent. ``clockSeconds``
-    is the time by which the machine's clock is ahead of the host's. ``hasImage`` says whether the
-    machine has the game servers' image. Both fields are null if unknown. ``gamePorts`` says whether
-    a datagram from another machine has reached a game port: reachable, not reachable, or not tried
-    and why. It is unknown while the machine's allowlist helper does not work.
+    (null if unknown) is the time by which the machine's clock is ahead of the host's. ``hasImage``
+    (null if unknown) says whether the machine has the game servers' image. ``gamePorts`` says
+    whether a datagram from another machine has reached a game port: reachable, not reachable, not
+    tried, or unknown. The words not tried and unknown are followed by the reason.
     """
 
     id: str
@@ -213,7 +213,7 @@ def _game_ports(reached: bool | None, *, has_helper: bool) -> str:
 
 
 def show_drain(drain: Drain) -> DrainEntry:
-    """Return the part of the reply that describes the mode while the mode is on."""
+    """Return the part of the reply that describes the current mode."""
     return {
         "by": drain.by,
         "since": iso(drain.since),

@@ -63,7 +63,7 @@ class StatusReports:
     def _cached(self, variant: _Variant, make: Callable[[], Any]) -> Deferred[Any]:
         if 0 <= self.wall_clock() - variant.made_at < CACHED_S:
             return succeed(variant.status)
-        # each caller has its own Deferred, so that cancelling it does not stop the computation
+        # each caller has its own Deferred, so that a cancelled caller does not stop the computation
         mine: Deferred[Any] = Deferred()
         if variant.waiting is not None:
             variant.waiting.append(mine)
@@ -143,7 +143,7 @@ class OnlinePlayers:
         return at, [(beat, self._hunt(beat, sent.get(beat.account_id))) for beat in beats]
 
     def _hunt(self, beat: Beat, sent: Sent | None) -> Sent | None:
-        """Return ``sent`` if the player is in a hunt, else None.
+        """Return ``sent`` if the player is in a hunt, otherwise None.
 
         The player is in a hunt if the last heartbeat came from a hunt, and if the game server to
         which the player was sent runs a hunt.

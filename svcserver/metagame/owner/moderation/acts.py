@@ -130,7 +130,7 @@ class StaffWork:
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
         """Return the other players who logged in from networks to which the ban now extends.
 
-        Only log-ins whose tokens can still be valid count.
+        Log-ins whose tokens have certainly expired are ignored.
         """
         if done.after is None or not done.after.networks:
             return []
@@ -166,7 +166,7 @@ class ModerationActs:
     ) -> StaffActResult:
         """Run the action that ``choose`` returns, and notify all processes of ended sessions.
 
-        ``across`` is true if the action affects other accounts besides ``who``.
+        ``across`` is true if the action reads or changes other accounts besides ``who``.
         """
         act = choose(StaffWork(staff, who, self.audit.wall_clock))
         scope = ACROSS if across else OneAccount(await id_of(self.audit.ledger, who))

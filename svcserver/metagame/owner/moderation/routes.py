@@ -79,8 +79,8 @@ class ModerationRoutes:
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
         """Give an account another role; the last owner must stay an owner.
 
-        To give a higher role, a signed-in session must also send the sign-in key, and a code if the
-        caller has a second factor.
+        To give a higher role, a signed-in session must also send the sign-in key and, with a second
+        factor, a code.
         """
         role, proven = wire.role_called(call.body.role), await is_proven(call, self.ways)
         return await self._do(

@@ -106,7 +106,7 @@ def person(accounts: AccountsAndRoles, who: str) -> Account:
 
 
 def check_may_handle(staff: Staff, account: Account) -> None:
-    """Raise Forbidden or Conflict unless this staff member may take action on the account."""
+    """Raise Forbidden or Conflict if this staff member may not take action on the account."""
     if staff.role < Role.MODERATOR:
         raise Forbidden("this needs a moderator", code="forbidden")
     if account.role is Role.OWNER:
@@ -138,7 +138,7 @@ def impose(
 def lift(
     sanctions: Sanctions, staff: Staff, account: Account, kind: SanctionKind, at: float
 ) -> SanctionChange:
-    """End a ban or mute now; raises Conflict if there is none."""
+    """End a ban or mute now; raises Conflict if none is in force."""
     check_may_handle(staff, account)
     before = _holding(sanctions, account, kind, at)
     if before is None:
@@ -153,8 +153,9 @@ def set_role(
 ) -> Account:
     """Change an account's role and return the account.
 
-    Raises Conflict if the last owner would lose that role. Raises Unauthenticated if the request
-    is not ``proven`` (it has a session, but no key) and the new role is higher.
+    Raises Forbidden if ``staff`` is no owner, and Conflict if the last owner would lose that role.
+    If the request is not ``proven`` (it has a session, but no key), a higher role raises
+    Unauthenticated.
     """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner gives roles", code="forbidden")

@@ -93,7 +93,7 @@ class AuditReply(TypedDict):
 
 
 def role_called(word: str) -> Role:
-    """Return the role with this name, which the request's shape has already validated."""
+    """Return the role with this name; the name must be valid."""
     return Role[word.upper()]
 
 

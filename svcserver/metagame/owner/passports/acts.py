@@ -125,8 +125,8 @@ def trust(key: str, name: str, wall_clock: Callable[[], float]) -> Act[None]:
 def distrust(key: str) -> Act[str]:
     """Return the action that ends the trust in a host; the action returns the host's stored name.
 
-    Imported data are kept. The record of imports is also kept, so that no passport is imported
-    twice. The action raises Missing for an unknown host.
+    Imported data and the record of imports are kept, so that no passport is imported twice. The
+    action raises Missing for an unknown host.
     """
 
     def act(tx: Connection, trace: Trace) -> str:
@@ -215,7 +215,7 @@ def _take_notes(
 ) -> None:
     """Raise the account's balance in the main currency to the balance in the passport.
 
-    If the account has more than that, nothing changes.
+    A balance that is already higher stays unchanged.
     """
     if passport.notes <= account.notes:
         return

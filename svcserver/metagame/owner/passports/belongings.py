@@ -1,8 +1,8 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
-An import adds items until the character has as many as the passport lists. It never removes items.
-Each part (items, currency, loadout) is imported completely, or left out with a reason. For example,
-no item is imported if the character would then exceed its limits.
+An import adds items until the character has as many as the passport lists; it removes none. The
+allowed items and currencies are imported all together; if the character would then exceed its
+limits, none is imported. A loadout is imported slot by slot. The import reports what it leaves out.
 """
 
 from collections.abc import Iterable

@@ -46,7 +46,7 @@ def latest(tx: sa.Connection, account_id: AccountId) -> list[tuple[str, int]]:
 
 @frozen
 class HuntLog:
-    """The record of the latest hunts; players do not wait until a hunt is recorded."""
+    """The record of the latest hunts; a player's hunt begins without waiting for its record."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]

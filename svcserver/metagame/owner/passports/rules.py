@@ -59,7 +59,7 @@ def sign(raw: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def check_signed(raw: bytes, signature: bytes, signer: str) -> None:
-    """Raise Malformed unless ``signature`` signs these bytes with the key of ``signer``."""
+    """Raise Malformed if ``signature`` is not the signature of ``raw`` by the key ``signer``."""
     if not is_public_text(signer):
         raise Malformed(BAD)
     try:
@@ -175,7 +175,7 @@ def in_groups(key: str) -> str:
 
 
 def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None:
-    """Raise Forbidden for an untrusted host, and Conflict if the player was imported before."""
+    """Raise Forbidden if the host is not ``trusted``; raise Conflict for a repeated import."""
     if not trusted:
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "

@@ -52,7 +52,7 @@ _IMPORTED = sa.select(IMPORTS.c.account_id).where(
     IMPORTS.c.key == sa.bindparam("signer"), IMPORTS.c.subject == sa.bindparam("whose")
 )
 _NOTE = sa.insert(IMPORTS)
-# the player may be online, and writes of one account exclude each other
+# the player may be online, so other writes of the account must wait
 # (docs/contributors/transactions.md)
 _LOCK = (
     sa.select(ACCOUNTS.c.id)
@@ -179,7 +179,7 @@ class HunterData:
         }
 
     def _characters(self, me: AccountId) -> list[json.Fragment]:
-        """Return each character as JSON; raises Conflict as soon as they are too large in total."""
+        """Return each character as JSON; raises Conflict if they are too large in total."""
         characters: list[json.Fragment] = []
         size = 0
         for character in SqlCharacters(self.tx).of_account(me):

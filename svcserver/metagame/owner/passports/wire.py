@@ -1,7 +1,7 @@
 """The launcher's reply shapes, and the reading and writing of passport files.
 
-A file with an invalid part is refused. The only exception is a character's belongings: if they
-cannot be read, the rest of the file is imported without them.
+A file is refused if its signature is invalid, or if the account or a character lacks a required
+part. Other invalid parts, such as tracks and belongings, are left out.
 """
 
 import base64
@@ -125,7 +125,7 @@ def unseal(file: bytes) -> Passport:
 
 
 def _decoded(text: str) -> bytes:
-    """Decode base64; refuse any form but the canonical one, in which unused bits are 0."""
+    """Return the bytes of canonical base64 (unused bits are 0); raises Malformed."""
     try:
         raw = base64.b64decode(text, validate=True)
     except ValueError:
@@ -195,7 +195,7 @@ def _items(source: object) -> CarriedItems | Unreadable | None:
 
 
 def _objects(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the member ``name``, a list of objects; raises Malformed if it is anything else."""
+    """Return the list of objects in the member ``name``; raises Malformed for any other value."""
     entries = source.get(name)
     if not isinstance(entries, list) or len(entries) > MOST_ITEMS:
         raise Malformed(f"{name} is not a list of at most {MOST_ITEMS} entries")
@@ -240,7 +240,7 @@ def _written(value: dict[str, Any]) -> bytes:
 
 
 def _loadout(source: object) -> CarriedLoadout | None:
-    """Return the loadout, or None if it has no elements; ignore elements above the limit."""
+    """Return the loadout, or None if it has no elements; ignore elements beyond the maximum."""
     elements = source.get("elements") if isinstance(source, dict) else None
     if not isinstance(source, dict) or not isinstance(elements, dict) or not elements:
         return None
