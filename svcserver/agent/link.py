@@ -26,7 +26,7 @@ BASE = "https://host"  # the endpoint decides where to connect
 POLL_S = 15.0  # the host holds a poll for five seconds
 AGAIN_S = 1.0
 CARRY_OUT_S = 5.0  # for the orders of one reply; a slow helper must not delay the next poll
-APPLIED_S = 2.0  # as long as a player waits for an order
+APPLIED_S = 2.0  # a player waits this long for an order
 APPLY_LOOK_S = 0.05  # between two looks at a helper that has to change the firewall
 LOOK_S = 10.0  # between two looks at the helper
 REFRESH_S = 60.0  # the helper forgets addresses that are not reported again
@@ -38,7 +38,7 @@ MAX_REPLY = 1024 * 1024  # bytes
 
 @frozen
 class HelperState:
-    """The addresses that are open, and whether the firewall rule has all of them."""
+    """The open addresses, and whether the firewall rule contains all these addresses."""
 
     addresses: list[str]
     is_applied: bool
@@ -48,7 +48,7 @@ class HelperState:
 class HelperClient:
     """The client for the allowlist helper beside the agent; ``http`` is a treq client.
 
-    ``is_full`` says whether the helper refused the last address because of their number.
+    ``is_full`` is True if the helper refused the last address because too many are open.
     """
 
     http: Any
@@ -56,7 +56,7 @@ class HelperClient:
     url: str
     secret: Secret
     is_full: bool = field(default=False, init=False)
-    _answers: bool | None = field(default=None, init=False)  # and has changed the firewall
+    _answers: bool | None = field(default=None, init=False)  # as of the last look
 
     @property
     def works(self) -> bool | None:
@@ -101,7 +101,7 @@ class HelperClient:
         return state
 
     async def has_applied(self, until: float) -> bool:
-        """Return whether the firewall has all orders; wait for this until the given time."""
+        """Wait until the firewall has applied all orders; return False if ``until`` comes first."""
         while self.clock.seconds() < until:
             state = await self.look()
             if state is not None and state.is_applied:
@@ -116,7 +116,7 @@ class HostLink:
 
     ``contact_at`` is the time of the last contact with the host's machine. A refused connection and
     an error of the server (5xx) count as contact: the machine is reachable, and only the metagame
-    or its database is down. A reply that says that the swarm has lost this node does not count,
+    or its database is down. A reply that reports this node as lost does not count as contact,
     because the swarm then runs other game servers in place of this node's.
     """
 
@@ -157,7 +157,7 @@ class HostLink:
                 await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
-        """Check the helper; repeat failed withdrawals.
+        """Read the helper's state; repeat the orders to close networks that have failed.
 
         The first reading gives the addresses that the agent opened before its restart.
         """
@@ -196,7 +196,7 @@ class HostLink:
         raise ConnectionError(f"status {status}")
 
     async def begin_check(self) -> Any:
-        """Return what the host asks the node to check; raises ConnectionError for a refusal.
+        """Return the host's request for checks; raises ConnectionError for any status but 200.
 
         A failed connection, a timeout and invalid JSON raise their own errors.
         """
@@ -215,7 +215,7 @@ class HostLink:
         return int(reply.code), await content.done.addTimeout(POLL_S, self.clock)
 
     async def _carry_out_all(self, orders: list[Any]) -> None:
-        """Carry out orders; acknowledge them only if the firewall has them in time."""
+        """Carry out orders; acknowledge them only if the firewall applies them in time."""
         now, sent = self.clock.seconds(), []
         for order in orders:
             match order:
@@ -247,8 +247,8 @@ class HostLink:
         """Open an address; if the helper is full, close the addresses with the oldest orders."""
         network = network_of(address)
         if network in self._closing and not await self._close(helper, network):
-            return False  # the network is closed first, because that order came first
-        while address in self._open:  # else it was withdrawn meanwhile
+            return False  # the older order to close the network must be carried out first
+        while address in self._open:  # a withdrawal may arrive meanwhile
             if await helper.send("allow", address):
                 return True
             oldest = network_of(next(iter(self._open), address))
@@ -260,7 +260,7 @@ class HostLink:
         return False
 
     def _forget(self, network: str) -> None:
-        """Stop reporting the addresses of a network, which the helper has to close."""
+        """Stop reporting a network's addresses, and note that the helper must close the network."""
         self._is_read = True  # a later reading could bring the addresses back
         for known in [known for known in self._open if network_of(known) == network]:
             del self._open[known]
@@ -275,7 +275,7 @@ class HostLink:
         return is_closed
 
     async def refresh(self) -> None:
-        """Report the open addresses to the helper again, which would otherwise close them."""
+        """Report the open addresses again; the helper closes addresses that are not reported."""
         await self.read_helper()
         now = self.clock.seconds()
         for address, since in list(self._open.items()):

@@ -1,12 +1,12 @@
 """``svc-agent``: runs on each node of a fleet, for that node's game servers.
 
-It does four things. It listens on 127.0.0.1 for the node's game servers, as the relay does for a
-player's game, and passes their requests on to the host over mutual TLS. It polls the host for the
-addresses of players; the allowlist helper on the node then opens the game ports for these
-addresses. It stops the node's game servers if the node is lost: the host has been unreachable for
-``LOST_S``, or has reported for ``LOST_S`` that the swarm has lost the node. The swarm then starts
-other game servers in their place. It also checks the node for the host: the game servers' image,
-and whether datagrams reach the game ports.
+- It listens on 127.0.0.1 and passes the game servers' requests on to the host over mutual TLS.
+- It polls the host for players' addresses. The node's allowlist helper opens the game ports for
+  these addresses.
+- It stops the game servers if the node counts as lost (``LostHost``), because the swarm then starts
+  other game servers in their place.
+- For the host, it checks whether the node has the game servers' image, and whether datagrams reach
+  the game ports.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class LostHost:
     def look(self) -> Deferred[None] | None:
         """Stop all game servers if the node is lost; called at intervals.
 
-        While the node is lost, each call also stops game servers that have started in the meantime.
+        While the node is lost, each call also stops game servers started since the previous call.
         """
         was_lost = self.is_lost
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S

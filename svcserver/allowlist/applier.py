@@ -63,7 +63,7 @@ class Applier:
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
-        """Open exactly these addresses, now or ``interval_s`` seconds after the last run.
+        """Open exactly these addresses, but not within ``interval_s`` seconds after the last run.
 
         With ``at_once``, wait only for a run in progress. Use this when an address is removed.
         """
@@ -75,7 +75,7 @@ class Applier:
         self._next()
 
     def check(self, holds: Callable[[Ips], Awaitable[bool]]) -> None:
-        """Check that the applied rule still exists; if it does not, apply it again."""
+        """Check with ``holds`` that the applied rule still exists; if not, apply the rule again."""
         if self._holds is None or self.pending or self._checking or self._stopped:
             return
         self._checking = True
@@ -145,7 +145,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """After a run or check, notify the callers of ``stop``; then start the next run, if any."""
+        """Notify the callers of ``stop`` that a run or check has ended; start the next run."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

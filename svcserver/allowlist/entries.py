@@ -21,7 +21,7 @@ _RFC_1918 = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192
 _UNIQUE_LOCAL = ipaddress.ip_network("fc00::/7")
 _GLOBAL_6 = ipaddress.ip_network("2000::/3")
 _RANGE = re.compile(r"[/,*-]|\A[A-Za-z]+\Z")
-_WIDTHS = (64, 48)  # prefix lengths of the limited IPv6 networks: a home, a customer
+_WIDTHS = (64, 48)  # prefix lengths of the IPv6 networks of a home and of a customer
 _LONGEST = 45  # characters of any address
 
 
@@ -107,9 +107,8 @@ class OpenAddress:
 class Entries:
     """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client can control a whole IPv6 network, so the number of addresses per network is limited: a
-    sixteenth of ``limit`` for a /64 network, and a quarter of ``limit`` for a /48 network, but at
-    least four.
+    A client can control a whole IPv6 network, so each network may have only a share of ``limit``: a
+    /64 network a sixteenth, and a /48 network a quarter. A share is at least four addresses.
     """
 
     ttl_s: float = 600.0

@@ -23,7 +23,7 @@ log = Logger()
 
 CHECK_S = 1.0
 SAVE_S = 30.0
-LOOK_S = 5.0  # between checks of the rule, which a reload of the host's firewall removes
+LOOK_S = 5.0  # between checks that a reload of the host's firewall has not removed the rule
 
 
 @define(eq=False)
@@ -116,7 +116,7 @@ class Helper:
         return ip, added
 
     def withdraw(self, value: Any) -> list[str]:
-        """Close the ports immediately for a network whose player lost access. Raises InvalidIp."""
+        """Close the ports at once for a network; return its open addresses. Raises InvalidIp."""
         try:
             gone = self.entries.withdraw(home(value))
         except InvalidIp as why:

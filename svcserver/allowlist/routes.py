@@ -1,8 +1,8 @@
 """The three routes of the allowlist helper.
 
-The checks run in this order: the request comes from loopback (else 403), the path exists (404), the
-secret is right (401), the method is allowed (405), the body is small enough (413) and is valid JSON
-(400). Spec: 2 §4 Allowlist helper.
+A request is refused, in this order, for a peer other than loopback (403), an unknown path (404), a
+wrong secret (401), a wrong method (405), a body that is too large (413) and invalid JSON (400).
+Spec: 2 §4 Allowlist helper.
 """
 
 from attrs import define

@@ -1,7 +1,7 @@
 """The scripts and argument lists for each firewall program.
 
-The only variable parts of a script are canonical addresses and port numbers: ``Rule`` validates
-both when it is created.
+The only variable parts of a script are canonical addresses, port numbers and the owner's set. They
+are validated by ``Rule``, ``PortRange.parse`` and ``NftSet.parse``.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NftSet:
 
     @classmethod
     def parse(cls, text: str) -> NftSet:
-        """Parse a text ``family table set``, which names an nftables set."""
+        """Parse the text ``<family> <table> <set>``; raises ValueError."""
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES
         if not good or not all(_NFT_NAME.match(word) for word in words[1:]):

@@ -34,7 +34,7 @@ class BoardTransaction(ABC):
 
     def __init__(self, now: float, ids: list[str]) -> None:
         self.now = now
-        self.written: dict[Key, Any] = {}  # None where dropped
+        self.written: dict[Key, Any] = {}  # None: the entry is deleted
         self.news: list[object] = []
         self._ids, self._drawn = ids, 0
 
@@ -64,7 +64,7 @@ class BoardTransaction(ABC):
     def each(self, kind: Kind[T]) -> list[tuple[str, T]]:
         """Return every entry of a kind, least recently written first.
 
-        The board must keep a list of this kind's entries.
+        Raises TypeError unless the kind has ``listed=True``.
         The transaction is not repeated if another process changes the list meanwhile.
         """
 
@@ -101,23 +101,23 @@ class Board(Protocol):
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
         """Run ``work`` and commit; the Deferred fires with the result of ``work``.
 
-        It fires only when this process has delivered the events that ``work`` published.
+        The Deferred fires only when this process has delivered the events that ``work`` published.
 
-        ``near`` names entries that ``work`` always reads, so that an external engine loads them
-        together. ``near`` must not affect the result.
+        ``near`` has the keys that ``work`` always reads, so that an external engine loads their
+        entries together. ``near`` must not affect the result.
         """
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         """Call ``listener`` with every event of this type; all processes see the same order."""
 
     def reads_as(self, name: str) -> None:
-        """Skip events whose ``readers`` are not empty and do not include ``name``.
+        """Receive only events without ``readers`` and events whose ``readers`` include ``name``.
 
-        A memory board delivers all events to every listener.
+        A memory board ignores this and delivers all events to every listener.
         """
 
     def forget_at_start(self, *keys: Key) -> None:
-        """Delete these entries, unless a process that made the same call is already running.
+        """Delete these entries, or keep them if another process that made this call is running.
 
         Call this before the service starts. The entries are deleted before any transaction.
         """

@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 
 DEADLINE_S = 1.0
 LOOK_S = 0.25  # between two checks for overdue replies
-MOST_WAITING = 20_000  # unanswered commands; further ones fail
+MOST_WAITING = 20_000  # unanswered commands; further commands fail
 MOST_BYTES = 64 << 20  # of one incomplete reply
 
 Argument = bytes | str | int
@@ -29,10 +29,7 @@ class ConnectionEnded(Exception):
 
 
 class EngineReplyError(Exception):
-    """The error for a reply of the live-state engine that is an error or not valid RESP.
-
-    An example is the error NOSCRIPT.
-    """
+    """The error if the live-state engine replies with an error or with invalid RESP."""
 
 
 def encoded(*arguments: Argument) -> bytes:
@@ -85,7 +82,7 @@ class EngineWire(Protocol):
         return done
 
     def cut(self) -> None:
-        """Abort the connection; the engine has perhaps not received the commands sent last."""
+        """Abort the connection; the engine may not have received the latest commands."""
         transport: Any = self.transport
         if transport is not None:
             transport.abortConnection()
@@ -136,7 +133,7 @@ class EngineWire(Protocol):
     def _overdue(self) -> None:
         self._check = self._clock.callLater(LOOK_S, self._overdue)
         late = bool(self._waiting) and self._clock.seconds() - self._waiting[0][0] > DEADLINE_S
-        if late and self._late:  # once may only mean that this process was busy
+        if late and self._late:  # a single late reply may only mean that this process was busy
             self.cut()
         self._late = late
 

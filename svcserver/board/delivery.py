@@ -48,7 +48,7 @@ def deliver(listener: Callable[[Any], None], news: object) -> None:
 def share_signal(
     board: Board, signal: Signal[N], kind: type[N], handler: Callable[[N], None]
 ) -> None:
-    """Call ``handler`` for a signal that is sent in any process that shares the board.
+    """Call ``handler`` whenever a process that shares the board sends the signal.
 
     Call this once for each signal; use ``connect_shared`` for further handlers.
     """

@@ -72,10 +72,7 @@ class BoardEngine(Service):
 
     @property
     def space(self) -> str:
-        """The database number.
-
-        It is part of channel names, because the engine's databases share their channels.
-        """
+        """The database number; it is part of channel names, because databases share channels."""
         return str(self.address.db)
 
     def startService(self) -> None:

@@ -16,7 +16,7 @@ from svcserver.kernel.throttle import Throttle
 T = TypeVar("T")
 log = Logger()
 PREFIX = "svc:entry:"
-PHANTOMS = 64  # missing entries after which a run that must be repeated is stopped
+PHANTOMS = 64  # missing entries after which a run is stopped: it must be repeated anyway
 KEPT_BYTES = 4096  # larger entries are decoded each time
 TAG = 16  # bytes
 
@@ -35,7 +35,7 @@ class Seal:
         return self._tag(name, stamp, value) + value
 
     def open(self, name: bytes, stamp: bytes, sealed: bytes) -> bytes:
-        """Return the value; raises ValueError unless this host wrote the value under this name."""
+        """Return the value; raises ValueError if this host did not write it under this name."""
         value = sealed[TAG:]
         if not constant_time_equal(self._tag(name, stamp, value), sealed[:TAG]):
             raise ValueError("the entry was not written by this host")
@@ -47,7 +47,7 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """The exception that stops a run of ``work`` which needs data that are not loaded.
+    """The exception that stops a run of ``work``, because data that it needs are not loaded.
 
     It is not a subclass of ``Exception``, so that an ``except Exception`` in ``work`` does not
     catch it.

@@ -90,7 +90,7 @@ def _reason(error: Exception) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """Return the file's bytes; raises OSError, or Unusable if others can write the file."""
+    """Return the file's bytes; raises OSError, or Unusable if the file is unsafe or too large."""
     handle = os.open(path, os.O_RDONLY | ONLY_A_FILE)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(file.fileno())

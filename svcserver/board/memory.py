@@ -18,7 +18,7 @@ T = TypeVar("T")
 N = TypeVar("N")
 log = Logger()
 
-RECLAIMED = 2  # expired entries removed, at most, for each one added
+RECLAIMED = 2  # expired entries removed, at most, for each entry added
 SWEEP_EVERY = 16  # transactions that wrote something
 SWEPT = 64  # expired entries removed, at most, in a sweep
 
@@ -39,7 +39,7 @@ class Tables(dict[Kind[Any], Table]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.saved: dict[str, list[Any]] = {}  # of kinds that are unused since the restart
+        self.saved: dict[str, list[Any]] = {}  # of kinds not used since the restart
 
     def __missing__(self, kind: Kind[Any]) -> Table:
         if any(known.name == kind.name for known in self):

@@ -147,7 +147,7 @@ class NewsFeed:
         self._release()
 
     def _since(self, lately: Lately | None) -> list[bytes] | None:
-        """Return the messages after the last known message, or None if that one is not listed."""
+        """Return the messages after the last known message, or None if that message is missing."""
         last = self._last or self._known
         if last is None or lately is None or not lately.news or self._is_another(lately.life):
             return None
@@ -157,7 +157,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the engine has restarted since the last connection, else none."""
+        """Return all messages if the engine has started anew since the last connection, or []."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

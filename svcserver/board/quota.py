@@ -66,7 +66,7 @@ class Quota:
             transaction.drop(self.kind, key)
 
     def place(self, board: Board, key: str) -> QuotaPlace:
-        """Return a context manager that takes a place and releases it unless it was used."""
+        """Return a context manager that takes a place, and releases it unless ``used`` is set."""
         return QuotaPlace(self, board, key)
 
     def _taken(self, transaction: BoardTransaction, key: str) -> tuple[float, ...]:
@@ -102,4 +102,4 @@ class QuotaPlace:
             returned = self.board.transact(
                 lambda transaction: self.quota.give_back(transaction, self.key, at)
             )
-            await with_fallback(returned, None)  # otherwise it expires by itself
+            await with_fallback(returned, None)  # if this fails, the place expires by itself

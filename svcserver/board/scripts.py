@@ -18,8 +18,8 @@ MOST_LATELY = (
     16_384  # messages in the list: usually 5 MB, or eight seconds of 100,000 players' events
 )
 MOST_NUMBER = 10**14  # of messages: the engine formats larger numbers as fractions
-LONGEST_LATELY = 8_192  # bytes of a message in the list; of longer ones it has only the number
-MOST_BYTES = 8 << 20  # of an entry; a larger one is foreign and is cut off
+LONGEST_LATELY = 8_192  # bytes; of a longer message, the list has only the number
+MOST_BYTES = 8 << 20  # of an entry; a larger entry is not ours and is cut off
 STAMP = 12  # bytes at an entry's start, unique for each write, for the comparison
 
 # the arguments of COMMIT for each key: stamp, value, milliseconds to live, list

@@ -1,4 +1,4 @@
-"""The board, which stores live state, on an engine that several processes share: Valkey or Redis.
+"""The board that stores live state on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
 that the work read has changed. Otherwise the transaction starts again. Between two loads, entries
@@ -47,7 +47,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """The error when other transactions changed the entries that were read, at every attempt."""
+    """The error when other transactions changed the entries during every attempt of the work."""
 
     def __init__(self) -> None:
         super().__init__("too many requests change the same data at once", retry_after_s=1)
@@ -137,7 +137,7 @@ class ValkeyBoard:
     async def _try(
         self, work: Work[T], wanted: dict[Key, None], ids: list[str]
     ) -> tuple[Loaded, EngineTransaction, Outcome[T]]:
-        """Run the work, again and again until all entries that the work needs are loaded."""
+        """Run the work repeatedly, until all entries that the work needs are loaded."""
         loaded = Loaded(self.time_of(self._engine_s()))
         if wanted or self._drift is None:
             await self._load(loaded, wanted)
@@ -245,7 +245,7 @@ class ValkeyBoard:
     def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
         """Remember the keys that the work read in addition to ``near``.
 
-        The next run then loads them together with ``near``.
+        The next run then loads these keys together with ``near``.
         """
         beside = tuple(key for key in transaction.read if key not in near)
         known = self._habits.get(near[0])
