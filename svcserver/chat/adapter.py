@@ -33,8 +33,8 @@ class TurnEnd:
     """The calls at the end of a reactor turn: first ``write`` calls, then ``echo`` calls.
 
     All frames of a turn for one connection are written together. A speaker's own line is sent last,
-    when the line has been written to all other occupants' connections. The line does not wait until
-    slow clients have read their copies.
+    when the line has been written to all other occupants' connections. The line does not wait for
+    slow clients to read.
     """
 
     clock: IReactorTime
@@ -127,7 +127,7 @@ class TurnShare:
     _ended: float = 0.0  # when the last work ended
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do the work now or, if earlier work waits for its turn, after that work."""
+        """Do the work now, or in a later turn if the share is used up or earlier work waits."""
         if self._waiting or self._is_used_up():
             self.later(work)
         else:
@@ -412,7 +412,7 @@ class ChatProtocol(WebSocketServerProtocol):
 
     def _write(self, frames: bytes) -> None:
         if self._room_for_more():
-            # an own line must not overtake a large write, which the transport would buffer
+            # a speaker's own line must not overtake a large write that the transport buffers
             send(self.transport, frames, at_most=self.factory.backlog)
 
     def _room_for_more(self) -> bool:

@@ -21,9 +21,9 @@ from svcserver.kernel.networks import network_of
 from svcserver.kernel.refusals import Unavailable
 from svcserver.kernel.throttle import LogSampler
 
-# Anybody can fail to log in to any account, so failures never refuse a valid token: they only
-# change the answer to the next failure. An account must wait a minute only for the behaviour of its
-# own logged-in sessions.
+# Anybody can fail to log in to any account. So a valid token is never refused because of failures:
+# failures only change the answer to the next failure. Only what an account's own logged-in sessions
+# did can make the account wait a minute.
 WINDOW_S = 600.0
 LOCKOUT_S = 600.0
 WAIT_S = 60.0
@@ -197,7 +197,7 @@ class Admission:
     def make_room(self, session: Session, effect: MakeRoom) -> None:
         """End the account's sessions that use the same resource as the new session.
 
-        If the account still has too many sessions, those that have been idle longest end as well.
+        If there is still no room for the new session, end those that have been idle longest, too.
         """
         person = self.people.get(session.account)
         if person is None:
@@ -229,8 +229,8 @@ class Admission:
     def left(self, session: Session, over: Over) -> None:
         """Remove the session, which has ended.
 
-        An end because of abuse, or before a resource was bound, is counted. After such an end, the
-        account sometimes has to wait before its next log-in.
+        After an end for a reason in ``CAUSES``, or after several ends before a resource was bound,
+        the account must wait before its next log-in.
         """
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):

@@ -47,7 +47,7 @@ class LogIn(NamedTuple):
 
 
 class RefuseLogin(NamedTuple):
-    """The effect that refuses a log-in: a SASL condition for the client, a reason for the log."""
+    """The refusal of a log-in, with a SASL condition for the client and a reason for the log."""
 
     condition: str
     reason: str

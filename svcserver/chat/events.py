@@ -29,7 +29,7 @@ class Expired:
 class Hello:
     """The event with which a process asks all others to announce their sessions.
 
-    A process publishes it when it has started, or when it has missed events.
+    A process publishes Hello after its start, and again if it may have missed events.
     """
 
     worker: str
@@ -74,13 +74,13 @@ PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 
 @frozen
 class Here:
-    """A part of one process's announcement of its sessions: those above ``since``, up to ``until``.
+    """A part of one process's announcement of its sessions.
 
-    ``since`` and ``until`` are numbers of sessions; ``until`` is None in the last part. Only the
-    processes in ``readers`` handle the event; if ``readers`` is empty, all processes handle it
-    (``Board.reads_as``). ``unheard`` lists the room entries that the sender has published but not
-    received back yet, as pairs of a session number and a room key. Receivers do not change these
-    entries. ``shown`` has the sessions' statuses, each with an empty ``to``.
+    The part has the sessions with numbers above ``since``, up to ``until``; in the last part,
+    ``until`` is None. Only the processes in ``readers`` handle the event, or all if ``readers`` is
+    empty (``Board.reads_as``). ``unheard`` lists the room entries that the sender has published but
+    not received back yet, as pairs of a session number and a room key. Receivers do not change
+    these entries. ``shown`` has the sessions' statuses, each with an empty ``to``.
     """
 
     worker: str
@@ -121,8 +121,8 @@ class SessionEnded:
 class Entering:
     """The event that a session enters a room; each process checks the room's rules on receipt.
 
-    The event includes the session's seat, because other processes may not have received ``Bound``
-    for it. ``seat`` is None if a process of an earlier version sends the event.
+    The event includes the session's seat, because other processes may not have received the
+    session's ``Bound``. ``seat`` is None if a process of an earlier version sends the event.
     """
 
     worker: str

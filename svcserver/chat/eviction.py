@@ -90,8 +90,8 @@ class Crowd(Generic[C]):
     def choose_to_close(self, newcomer: str) -> C | None:
         """Return the connection to close for a new one, or None to refuse the new one.
 
-        ``newcomer`` is the new connection's network. If any connections are still logging in, one
-        of these is chosen, but none from ``newcomer``. Otherwise a player's connection is chosen if
+        ``newcomer`` is the new connection's network. While connections are logging in, only these
+        can be chosen, except those from ``newcomer``. Otherwise a player's connection is chosen if
         that player's network has at least two more players than ``newcomer``.
         """
         if self.waiting:

@@ -26,7 +26,7 @@ class Ghost:
     seat: Seat
     in_rooms: dict[str, Occupant] = field(factory=dict)
     status: PresenceStatus | None = None
-    shown_to: frozenset[AccountId] = frozenset()  # accounts that know it
+    shown_to: frozenset[AccountId] = frozenset()  # accounts that saw the status
 
     @property
     def account(self) -> AccountId:
@@ -44,7 +44,7 @@ class Ghost:
 
 
 def seat_of(session: Session) -> Seat:
-    """Return the session's seat, which tells other processes what they need to know about it."""
+    """Return the session's seat: the data that other processes need about the session."""
     return Seat(session.number, session.account, session.resource, session.jid, session.domain)
 
 
@@ -52,8 +52,8 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """All sessions of other processes.
 
-    Each account may have a few bound sessions, called seats; ``sit`` takes a seat, and ``stand_up``
-    frees it. ``restate`` is called with the statuses that have changed.
+    ``sit`` records the seat of a session, and ``stand_up`` removes the seat. ``restate`` is called
+    with the statuses that have changed.
     """
 
     rooms: Rooms
@@ -108,8 +108,8 @@ class Ghosts:
         """Replace what is known about a process by the content of its ``Here`` event.
 
         All events that the sender published before ``news`` have been handled here already, because
-        all processes receive events in the same order. ``news`` includes their effects, except
-        those of the room entries in ``unheard``: this process does not change these entries.
+        all processes receive events in the same order. ``news`` includes the effects of these
+        events, but not the room entries in ``unheard``, which this process does not change.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -172,7 +172,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add a seat to those of the account, as the newest."""
+        """Add a seat as the newest of its account."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

@@ -21,7 +21,7 @@ from svcserver.chat.leases import ALIVE_S
 log = Logger()
 
 ALL = ""  # instead of the name of one process
-ANSWERED_S = 0.5  # after Hello, within which the others start to answer
+ANSWERED_S = 0.5  # after Hello, the other processes start to answer within this time
 MOST_S = 10.0  # limit for the rest of an answer
 
 EntryAction = Callable[[], Deferred[bool]]
@@ -40,7 +40,7 @@ class Arriving:
     def enter(self, entry: EntryAction) -> Deferred[bool]:
         """Return the result of ``entry``, which runs as soon as the other processes are known.
 
-        It runs immediately if they are known already.
+        If the other processes are known already, ``entry`` runs immediately.
         """
         if self._knows_others():
             return entry()
@@ -81,10 +81,7 @@ class Arriving:
             self.let_enter()
 
     def let_enter(self) -> None:
-        """Let all waiting sessions enter their rooms.
-
-        The rules of the rooms can still refuse them.
-        """
+        """Let all waiting sessions enter their rooms, unless a room's rules refuse them."""
         waiting, self._waiting = self._waiting, []
         for entry, happened in waiting:
             entry().chainDeferred(happened)
@@ -116,7 +113,7 @@ class Answers:
         """Send the sessions of this process to ``asker``, now or in a while.
 
         If an answer is being sent or was sent a short time ago, ``asker`` must wait for the next
-        answer. So ``asker`` is sent an empty part at once, which announces that answer.
+        answer. An empty part, sent at once, tells ``asker`` to wait.
         """
         self._askers[asker] = None
         self.check()
@@ -143,14 +140,11 @@ class Answers:
                 since = here.until
         finally:
             self._running = False
-            # a small answer costs little
+            # a small answer costs little, so the next answer may follow sooner
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
     async def _sent(self, here: Here) -> bool:
-        """Return whether this process received the part back.
-
-        If not, the caller sends the part again later.
-        """
+        """Publish a part; return whether this process received the part back."""
         try:
             return await self.publish(here)
         except Exception:

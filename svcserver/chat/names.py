@@ -12,7 +12,7 @@ from svcserver.kernel.redaction import printable as _printable
 MAX_RESOURCE = 256  # characters
 MAX_NICKNAME = 1023  # bytes
 MAX_LOGGED = 80  # characters of a name in a log line
-NAMELESS = "InvalidMCPUser"  # the client's nickname before it knows its name
+NAMELESS = "InvalidMCPUser"  # the client's nickname until it knows the player's
 
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62})(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}))*\.?)"
 _DOMAIN = re.compile(rf"(?:{_HOST}|\[[0-9A-Fa-f:.]{{2,45}}\])(?::[0-9]{{1,5}})?\Z")

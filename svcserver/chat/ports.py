@@ -18,8 +18,8 @@ class About:
     """An account's name, rooms, friends and blocks, as read at one moment.
 
     ``rooms`` has the kind and id of each closed room that the account may enter because of data in
-    the database, such as its guild's room. A ``muted`` account may read, but not write. The same
-    applies to its sessions from a network in ``muted_from``.
+    the database, such as its guild's room. A ``muted`` account may read, but not write. The
+    account's sessions from a network in ``muted_from`` may not write either.
     """
 
     name: str
@@ -86,4 +86,4 @@ class Wire(Protocol):
         """Do the work within the chat's share of a reactor turn: now, or in a later turn."""
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """Close with a WebSocket code once all frames are written; None aborts the connection."""
+        """Write all frames, then close with a WebSocket code or, for None, without a handshake."""

@@ -68,7 +68,7 @@ class Presences:
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Show friends that a session is offline, and then show the account's other statuses."""
+        """Show friends that a session is offline, then the account's other statuses."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -110,8 +110,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        The events do not name the recipients of a status. So if any status is new, this process
-        searches its online accounts once for friends of the accounts with a new status.
+        ``Here`` events do not name the recipients of a status. So if any status is new, this
+        process searches its online accounts once for friends of the accounts with a new status.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -151,7 +151,7 @@ class Presences:
     def _audience(self, person: Person) -> list[tuple[Session, PresenceStatus]]:
         """Return friends' sessions in this process that have a status.
 
-        Friends with a block in either direction are left out.
+        Friends who block the person, or whom the person blocks, are left out.
         """
         audience: list[tuple[Session, PresenceStatus]] = []
         for account in _friends(person):

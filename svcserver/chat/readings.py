@@ -59,7 +59,7 @@ class Readings:
                 return
             before, person.about, person.read_at = person.about, about, self.clock.seconds()
             person.about_number = number
-            # the read may be earlier than the signal of the change, which then has no effect
+            # this read may come before the signal of the change; the signal then has no effect
             for friend in sorted(before.friends - about.friends):
                 self.friendships.end(person.account, friend)
 

@@ -112,7 +112,7 @@ class Rooms:
         return session.account not in occupants and len(occupants) >= self.max_occupants
 
     def enter(self, session: OccupantSession, room: Room, nick: str) -> Occupant | None:
-        """Add a session. If the account has an older occupant, remove it first and return it."""
+        """Add a session; first remove and return the account's older occupant, if there is one."""
         older = self._rooms.get(room.key, {}).get(session.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
@@ -133,7 +133,7 @@ class Rooms:
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; the stanzas about this show the status ``codes``, such as 307."""
+        """Remove an occupant; the stanzas that report this contain the status ``codes``."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]

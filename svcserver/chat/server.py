@@ -64,7 +64,7 @@ SHARED_OCCUPANTS = 1_000
 SWEEP_AT_ONCE = 200  # accounts re-read per tick
 # in the format that clients expect, with an account that nobody can have
 SERVER_NICK = "Server:UID-00000000-0000-0000-0000-000000000000:server"
-MAX_UNBOUND = 8  # connections per forwarded address, of IPv6 per /64
+MAX_UNBOUND = 8  # connections still logging in, per forwarded IPv4 address or IPv6 /64
 
 
 @define(eq=False, repr=False)
@@ -282,7 +282,7 @@ class ChatServer:
                 continue
             rooms = person.about.rooms
             left = {room for room in rooms if news.guild_id in ("", room[1])}
-            if left or news.guild_id == "":  # data that were requested before do not count
+            if left or news.guild_id == "":  # data requested earlier are discarded
                 person.change(evolve(person.about, rooms=rooms - left))
             if left or news.left:
                 self.room_access.evict(person)

@@ -98,7 +98,7 @@ class ChatService(Service):
         return made
 
     def stopService(self) -> Deferred[Any]:
-        """Stop listening, send ``<close/>`` to all, and wait at most ``CUT_S`` for them."""
+        """Stop listening, close all sessions, and wait at most ``CUT_S`` for the clients."""
         Service.stopService(self)
         if self._listening is None:
             return succeed(None)

@@ -177,9 +177,9 @@ class Session:
     rates: Rates
     act: Callable[[Session, Effect], None]
     domain: str = field(init=False)
-    account: AccountId = ""  # once it has logged in
-    claim: AccountId = ""  # the account of its valid token, also before the login is complete
-    names: frozenset[str] = frozenset()  # at login
+    account: AccountId = ""  # set when the session has logged in
+    claim: AccountId = ""  # the account of the valid token, set before the log-in is complete
+    names: frozenset[str] = frozenset()  # the account's names at log-in
     resource: str = ""
     jid: str = ""
     why_ended: str = ""  # for the log
@@ -238,7 +238,7 @@ class Session:
             self.act(self, effect)
 
     def receive(self, data: bytes) -> Iterable[Effect]:
-        """Yield a message's effects; the caller performs each effect before it takes another."""
+        """Yield a message's effects; the caller performs each effect before it takes the next."""
         if self.ended:
             return NOTHING
         try:
@@ -399,10 +399,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue the client's messages until ``resume`` is called.
-
-        In the meantime, the game answers a request.
-        """
+        """Queue the client's messages until ``resume``, while the game answers a request."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:

@@ -171,7 +171,7 @@ def failed(stanza_id: str, condition: str, kind: str) -> Element:
     return element(CLIENT, "iq", error(condition, kind), type="error", id=stanza_id)
 
 
-# domish writes single quotes and puts namespaces elsewhere; the game client is proven only with
+# domish writes single quotes and puts namespaces elsewhere; the game client was tested only with
 # double quotes and this order of attributes
 
 _TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})

@@ -14,8 +14,8 @@ from svcserver.kernel.ids import AccountId
 class Together(Protocol):
     """The actions that are published to all processes and take effect when they are received.
 
-    The Deferreds fire with True when this process receives the action back from live state and the
-    action takes effect, or with False if the action is refused or cannot be published.
+    A Deferred fires with True when this process receives the action back from live state and the
+    action takes effect. It fires with False if the action is refused or cannot be published.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...

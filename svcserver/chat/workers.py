@@ -3,9 +3,9 @@
 Each process has all rooms, and all processes change them by the same events. A session's action is
 published first. It takes effect in every process when the event arrives, even in the session's own
 process, and in the same order everywhere. A process without a heartbeat for ``LEASE_S`` is removed
-with all its sessions. If it is still alive, it ends its sessions and continues under a new name. A
-process that may have missed events publishes Hello, and the other processes announce their
-sessions.
+with all its sessions. If such a process is still alive, it ends its sessions and continues under a
+new name. A process that may have missed events publishes Hello, and the other processes announce
+their sessions.
 """
 
 from collections.abc import Callable
@@ -288,7 +288,7 @@ class Workers:
             return
         self._seats.free(
             news.worker, seat.session, seat.account
-        )  # a seat taken while nothing was published
+        )  # a seat that was taken while no event could be published
         earlier = self._seats.of_account(seat.account)
         for earlier_seat in [place for place in earlier if place[1].resource == seat.resource]:
             self._end(*earlier_seat)
@@ -299,7 +299,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Take a seat for a session; if the account then has too many, end its oldest session."""
+        """Take a seat for a session; if its account has too many, end the oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
@@ -338,7 +338,8 @@ class Workers:
         if session is None or room is None:
             return
         if not self._pending.entered(place, room.key):
-            return  # an ended session enters, as everywhere, until its end is published
+            return
+        # an ended session enters, too: the other processes let it enter until its end is published
         if self.rooms.conflict(room, place.nick, session.account):
             refuse_entry(session, place.address, place.nick, "conflict")
         elif self.rooms.full(room, session):

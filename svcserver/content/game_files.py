@@ -27,7 +27,7 @@ class ServedGameFiles:
 
     folder: Path
     manifest: Manifest
-    _mtimes: dict[str, int] = field(factory=dict, init=False)  # path -> mtime in ns, when good
+    _mtimes: dict[str, int] = field(factory=dict, init=False)  # path -> mtime in ns (good files)
     missing: list[str] = field(factory=list, init=False)
     mismatched: list[str] = field(factory=list, init=False)
 
@@ -62,7 +62,7 @@ class ServedGameFiles:
                 )
 
     def open(self, entry: ManifestEntry) -> BinaryIO:
-        """Return the open file; raises Unavailable if it has changed since the server started."""
+        """Return the open file; raises Unavailable if it is missing or has changed since start."""
         known = self._mtimes.get(entry.path)
         if known is None:
             raise Unavailable(code="file_unavailable")

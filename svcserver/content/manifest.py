@@ -15,7 +15,7 @@ from svcserver.content.paths import is_clean
 from svcserver.kernel import json
 from svcserver.kernel.game_paths import LONGEST_LIST
 
-MAX_BYTES = LONGEST_LIST - 8192  # of the manifest file; the served list names the program, too
+MAX_BYTES = LONGEST_LIST - 8192  # of the manifest file; the served list adds the program's path
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 

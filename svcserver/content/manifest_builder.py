@@ -101,11 +101,10 @@ def build_manifest(
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
     Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note that
-    ``svcctl init`` puts into an empty folder is ignored too, if there is any other file. A manifest
-    without files is rejected.
+    ``svcctl init`` puts into an empty folder is ignored too, if there is any other file.
 
-    If the event ``stop`` is set, BuildFailed is raised; the next run uses the finished hashes.
-    ``workers`` defaults to the number of cores.
+    Raises BuildFailed if the folder has no files or unsuitable files, or if the event ``stop`` is
+    set. The next run uses the finished hashes. ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
     files = [file for file in walk(folder) if (folder / file.path).absolute() not in own]

@@ -1,6 +1,6 @@
 """The routes of the content server.
 
-The launcher's two routes exist only if the owner has set the launcher's folder.
+The launcher's two routes exist only if there are launcher files.
 
 The checks run in this order: route, method, path, manifest, key, file state, If-Match,
 If-None-Match, range, slots. Spec: 2 §4 Content server, §7.
@@ -216,8 +216,8 @@ class ContentHandler:
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.
-        Without a secret every Host is accepted: any page may read public content, and all else
-        needs a key.
+        Without a secret every Host is accepted, because any page may read public content, and other
+        content needs a key.
         """
         if self.gateway_secret is None:
             return False
@@ -352,10 +352,9 @@ class ContentHandler:
         return FileAnswer(head, file, span, ended, spoiled)
 
     def _address(self, request: HttpRequest) -> str:
-        """Return the player's address for the log: from the gateway, else from the connection.
+        """Return the player's address for the log, as the gateway reports it if there is a gateway.
 
-        The gateway must prove itself, because any program on this machine can send
-        X-Forwarded-For.
+        X-Forwarded-For counts only with the gateway's secret, because any program can send it.
         """
         return request.forwarded(self.gateway_secret, GATEWAY) or request.peer
 
@@ -418,7 +417,7 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 
 
 def _public(request: HttpRequest) -> dict[str, str]:
-    """Return the CORS header of the public routes, which refusals need as well."""
+    """Return the CORS header if the route is public; refusals need the header, too."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 

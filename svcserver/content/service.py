@@ -74,7 +74,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(handler: ContentHandler) -> dict[str, Figure]:
-    """Return the metrics that METRICS_PORT serves, by name; each scrape reads their values."""
+    """Return the metrics on METRICS_PORT by name; each scrape reads the current values."""
     totals = handler.totals
     return {
         "svc_content_downloads_running": Figure("Downloads now.", handler.slots.running),
