@@ -160,7 +160,7 @@ def _write(folder: Path, name: str, text: str) -> None:
         )
     try:
         parse_channel(text)
-        text.encode()  # from arguments on the command line that are not UTF-8
+        text.encode()  # fails if an argument on the command line was not UTF-8
         write_channel_text(path_of(folder, name), text, new=True)
     except BadSetting as why:
         fail(str(why))

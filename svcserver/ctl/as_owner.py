@@ -144,8 +144,8 @@ def actor() -> str:
 class Owner:
     """A client that calls the dashboard's routes as the host's owner, or with an account key.
 
-    If ``secret``, the host's signing key, is set, it is used to make a ticket for each request. A
-    request with a ticket needs no second factor. The owner's account key is sent as well, because
+    With ``secret``, the host's signing key, the client makes a ticket for each request. A request
+    with a ticket needs no second factor. The owner's account key is sent as well, because
     some metagames do not accept the ticket: older versions, and a metagame that started before the
     signing key in its env file was changed.
     """
@@ -204,11 +204,11 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    Each member of the route's ``body`` becomes a parameter of the command. The parameter is an
-    argument if the member is in ``arguments``, whose values are the names that the help shows;
-    otherwise it is an option. A member in ``fixed`` becomes no parameter, because the command
-    itself sets the value. The decorated function turns the reply into output lines, and its
-    docstring is the command's help.
+    Each member of the route's ``body`` becomes a parameter of the command. A member in
+    ``arguments`` becomes an argument, which the help shows under the name given there; other
+    members become options. A member in ``fixed`` becomes no parameter, because the command itself
+    sets the value. The decorated function turns the reply into output lines, and its docstring is
+    the command's help.
     """
 
     route: str
@@ -218,7 +218,7 @@ class Act:
     data: Callable[[Reply], Reply] = lambda reply: reply  # for --json
     fixed: Mapping[str, Any] = field(factory=dict)
     helps: Mapping[str, str] = field(factory=dict)
-    options: Mapping[str, str] = field(factory=dict)  # parameter names, if different
+    options: Mapping[str, str] = field(factory=dict)  # names of options, if not the members'
     types: Mapping[str, click.ParamType[Any]] = field(factory=dict)
     more: Sequence[Callable[..., Any]] = ()  # decorators for further options
     reads: bool = False  # without arguments and options, send GET to the same route

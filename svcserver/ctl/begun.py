@@ -18,7 +18,7 @@ from svcserver.ctl.output import fail, warn
 from svcserver.kernel import json
 from svcserver.kernel.disk import sync_folder, sync_tree
 
-NOTE = ".init.json"  # no backup contains hidden names, so none can replace these files
+NOTE = ".init.json"  # no backup contains hidden names, so no backup replaces these files
 WORK, PART = ".init-work", ".init-part"
 LAST = "metagame.env"  # the file that makes a folder a host (packaging/image/start)
 

@@ -118,7 +118,7 @@ class Scale:
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
     live: str = field(default="", repr=False)  # LIVE_URL; empty: memory:
-    live_password: str = field(default="", repr=False)  # if init created it: the server requires it
+    live_password: str = field(default="", repr=False)  # a password that init created
 
 
 @frozen
@@ -137,7 +137,7 @@ class Plan:
     demo: bool = False
     private: bool = False
     scale: Scale = Scale()
-    name: str = SERVER_NAME  # that players see
+    name: str = SERVER_NAME  # the host's name that players see
     data: Path = field(default=Factory(lambda plan: plan.folder, takes_self=True))
 
     @property
@@ -160,9 +160,9 @@ def program() -> str:
 def address_of(host: str) -> str:
     """Return the IPv4 address of ``host`` for MY_IP; empty if it cannot be resolved here.
 
-    Loopback addresses are left out: if MY_IP were a loopback address, players' games would connect
-    to their own PCs. Debian maps a machine's own name to 127.0.1.1 in /etc/hosts, and podman copies
-    that file into containers.
+    The result is also empty if a name other than localhost resolves to a loopback address, because
+    players' games would then connect to their own PCs. Debian maps a machine's own name to
+    127.0.1.1 in /etc/hosts, and podman copies that file into containers.
     """
     try:
         return str(ipaddress.IPv4Address(host))

@@ -132,7 +132,7 @@ def shapes_of(name: str) -> tuple[type[Any], ...]:
 
 
 def alert_files(folder: Path) -> list[str]:
-    """Return the file names of the alert channels."""
+    """Return the names of the alert channels' env files, without ``.env``."""
     return sorted(path.stem for path in folder.glob(PATTERN))[:MOST]
 
 

@@ -79,10 +79,7 @@ def _times(left: float, each: float) -> int:
 
 @frozen
 class ResourceUsage:
-    """The resources that a group of processes uses.
-
-    These are its current memory, and the CPU seconds that it has used since its start.
-    """
+    """The memory that a group of processes uses now, and the CPU seconds since its start."""
 
     memory_mb: float
     seconds: float

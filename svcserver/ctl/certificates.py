@@ -1,4 +1,4 @@
-"""The command ``svcctl cert``: the gateway's certificate, which every invite names."""
+"""The command ``svcctl cert``, which creates and replaces the gateway's certificate."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -123,7 +123,7 @@ def show(host: Host, out: Out, file: Path | None) -> None:
 
 
 def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
-    """Return the certificate and key files in ``folder``; without ``folder``, the host's files."""
+    """Return the certificate and key paths in ``folder``, or the host's if ``folder`` is None."""
     pair = host.gateway_pair() if folder is None else None
     if pair is not None:
         return pair
@@ -133,7 +133,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """If the block fails because of a certificate, or of a file in ``folder``, raise Failed."""
+    """Raise Failed if the ``with`` block fails because of a certificate or a file in ``folder``."""
     try:
         yield
     except BadCertificate as why:

@@ -121,7 +121,7 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
 
 @contextmanager
 def progress_bar(out: Out) -> Iterator[Report | None]:
-    """Return a callback that draws a progress bar on a terminal; None without a terminal."""
+    """Yield a callback that draws a progress bar; None without a terminal or for ``--json``."""
     if out.as_json or not sys.stderr.isatty():
         yield None
         return

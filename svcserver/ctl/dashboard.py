@@ -74,7 +74,7 @@ def _ssh_address(environ: Mapping[str, str]) -> str | None:
 
 
 def link_or_none(host: Host) -> str | None:
-    """Return the secret of a new sign-in link, or None if the metagame does not make links."""
+    """Return the secret of a new sign-in link, or None if the metagame gives no link."""
     with suppress(Failed):
         link: str = owner_of(host).post(ROUTE, {})["Link"]
         return link

@@ -53,7 +53,7 @@ def file_of(url: URL) -> Path | None:
 
 
 def existing(url: URL) -> Engine:
-    """Return an engine for an existing database; a wrong URL never creates a new database."""
+    """Return an engine for an existing database; raises Failed if an SQLite file is missing."""
     file = file_of(url)
     return make_engine(url if file is None else url.set(database=str(existing_file(file))))
 
@@ -170,8 +170,8 @@ def know_every_table() -> None:
 def transact(host: Host, work: Callable[[Connection], T], wait_ms: int | None = None) -> T:
     """Run ``work(tx)`` on the host's database and return its result.
 
-    ``work`` may run more than once. ``wait_ms`` limits the wait for another writer; None means the
-    default that all commands share.
+    ``work`` may run more than once. ``wait_ms`` limits the wait for another writer; None means
+    ``WAIT_MS``.
     """
     engine = existing(url_of(host))
     with _one_line(engine):

@@ -258,7 +258,7 @@ def _has_accounts(source: Path) -> bool:
 def put_back(source: Path, file: Path) -> Path | None:
     """Replace the database ``file`` with a valid backup.
 
-    Returns the file to which the previous database was copied; None if there was none.
+    Returns the path of the copy of the previous database; None if there was no database.
     """
     previous = None
     if file.exists():

@@ -1,9 +1,9 @@
 """A forecast of when the host's disks will be full, based on their growth so far.
 
 The database grows by its daily average since the first account was created. Logs grow by their own
-daily average until they rotate. One backup is added each night, until there are so many that the
-oldest is dropped each night. The size of a new backup follows from the forecast size of the
-database.
+daily average until they rotate. One backup is added each night; once the retention limit is
+reached, the oldest backup is dropped each night. The size of a new backup follows from the forecast
+size of the database.
 """
 
 import math
@@ -28,7 +28,7 @@ from svcserver.metagame.accounts.store import ACCOUNTS
 from svcserver.metagame.owner.bodylog import MOST as MOST_BODIES
 from svcserver.stack.alerts.disks import Disk, disk_of
 
-RESERVE = 1 << 30  # bytes that stay free; below them an alert is sent
+RESERVE = 1 << 30  # bytes that must stay free; with fewer, an alert is sent
 DAY_S = 86_400.0
 HORIZON_DAYS = 30
 WIDTH = 40  # width of a chart in characters

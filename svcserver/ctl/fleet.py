@@ -42,25 +42,25 @@ from svcserver.stack.alerts.watching import installed_version
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
 POLL_S = 1.0
-START_S = 30.0  # an agent or helper runs within this time,
-SETTLED_S = 5.0  # and then for this time without a restart
+START_S = 30.0  # an agent or helper must have started within this time
+SETTLED_S = 5.0  # a service has started when it has run for this time without a restart
 FLEET_PORT = 61040  # a port that svcctl init does not use
 IMAGE = "svc-game"
 GAME_FOLDER = "/srv/game"
 ENTRY_POINT = "gameserver-entrypoint.sh"
-AGENT, HELPER = "svc-agent-", "svc-allowlist-"  # the services of a machine, and their secrets
-NODE_LABEL = "svc.agent"  # of both services and secrets, with the machine's id
+AGENT, HELPER = "svc-agent-", "svc-allowlist-"  # a machine's services and secrets: name prefixes
+NODE_LABEL = "svc.agent"  # the label of these services and secrets; its value is the machine's id
 AGENT_IMAGE = "localhost/svcserver"
-TWISTD = "/usr/lib/svcserver/bin/twistd"  # in this image, whose entry point starts a whole host
-ENGINE = "/var/run/docker.sock"  # of each machine
+TWISTD = "/usr/lib/svcserver/bin/twistd"  # in AGENT_IMAGE, whose entry point starts a whole host
+ENGINE = "/var/run/docker.sock"  # the Docker engine's socket on each machine
 NO_IMAGE = re.compile(r"No such image: (\w[\w.:/@-]*)")  # the error of a task
 HELPER_DATA = "svc-allowlist"  # the volume that a new helper reads
 HELPER_FOLDER = f"/var/lib/{HELPER_DATA}"
 HELPER_FILE = "/run/secrets/svc-allowlist"
 SECRET = "ALLOWLIST_SECRET"  # noqa: S105 - the name of the variable
 AGENT_COMMAND = ["--nodaemon", "--pidfile=", "svc-agent"]
-# A helper that ends has closed the ports for everybody. Where the swarm stops its service, they
-# must not stay closed for what else the machine is used for.
+# A helper that ends leaves the ports closed for everybody. If the swarm stops the helper's service,
+# this command opens the ports again, because the machine's owner may use them for something else.
 TABLE = "table inet svc_gameports"
 GUARD = (
     f"trap 'kill $!; wait $!; exec /usr/sbin/nft delete {TABLE}' TERM; "
@@ -176,7 +176,7 @@ def init(
 ) -> None:
     """Create a swarm and the image of the game server.
 
-    The deploy server uses them from its next start.
+    The deploy server uses the swarm and the image from its next start.
     """
     home = host.need_folder("deploy.env")
     windows = _is_windows(program, binary)
@@ -351,7 +351,7 @@ def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachin
 
 
 def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
-    """Return the machines that start tasks, without the host's own, which needs no agent."""
+    """Return the ready machines, except for the host's own machine, which needs no agent."""
     return [
         machine
         for machine in machines(docker)
@@ -360,10 +360,10 @@ def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
 
 
 def helper_settings(host: Host) -> dict[str, str]:
-    """Return the settings of the machines' allowlist helpers; none if they need no helper.
+    """Return the settings of the allowlist helpers on a fleet's machines; empty for no helpers.
 
-    They have a helper if the host's own helper changes the firewall. Their helpers change it more
-    often, because players wait for them.
+    The machines have helpers if the host's own helper changes the firewall. The interval between
+    two changes is shorter on the machines, because players wait for the changes.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
@@ -384,10 +384,10 @@ def helper_settings(host: Host) -> dict[str, str]:
 
 
 def unguarded(host: Host, docker: Docker) -> set[str]:
-    """Return the ids of machines whose allowlist helper is missing or has the wrong settings.
+    """Return the ids of machines whose allowlist helper does not match ``helper_settings``.
 
-    The host's own settings say what is right. A machine is left out if the owner has given its
-    agent an ``ALLOWLIST_SECRET``: the helper there is the owner's own.
+    A machine is left out if the owner has given the machine's agent an ``ALLOWLIST_SECRET``,
+    because the owner then runs the helper there.
     """
     expected, services = helper_settings(host), _containers(docker)
 
@@ -404,7 +404,7 @@ def unguarded(host: Host, docker: Docker) -> set[str]:
 
 
 def _with_other_image(docker: Docker, image: str) -> set[str]:
-    """Return the ids of machines whose agent or helper has another image."""
+    """Return the ids of machines whose agent or helper has a different image than ``image``."""
     return {
         name.removeprefix(AGENT).removeprefix(HELPER)
         for name, container in _containers(docker).items()
@@ -433,8 +433,8 @@ def _manager(swarm: Mapping[str, Any]) -> str:
 def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
     """Start an agent on a new machine, so that game servers there can reach the metagame.
 
-    If the host's firewall is changed by an allowlist helper, the machine gets a helper, too. Raises
-    Failed if they do not run within ``START_S``.
+    If ``helper_settings`` is not empty, the machine gets an allowlist helper, too. Raises Failed if
+    the agent or the helper does not run within ``START_S``.
     """
     home = host.need_folder("metagame.env")
     settings = host.settings("metagame", MetagameSettings)
@@ -471,9 +471,9 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
 def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
     """Give a machine's agent and helper the host's allowlist settings, and ``image`` unless empty.
 
-    What the owner has added to the services is kept, and a service that needs no change does not
-    restart. The agent comes first: a helper whose secret it lacks would admit nobody. Raises Failed
-    if a service does not run afterwards; it then gets its earlier state again.
+    Options that the owner has added to a service are kept, and a service that needs no change does
+    not restart. The agent is updated first, because a helper admits nobody until the agent has the
+    helper's secret. If an updated service does not run, it is rolled back, and Failed is raised.
     """
     name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
     containers = _containers(docker)
@@ -547,7 +547,7 @@ def _wait_until_running(docker: Docker, machine: FleetMachine, *names: str) -> N
 
 @frozen
 class SwarmTask:
-    """A task of a service, which is its container on a machine."""
+    """A task of a Docker service: the service's container on a machine."""
 
     id: str
     name: str
@@ -556,7 +556,7 @@ class SwarmTask:
 
 
 def _tasks(docker: Docker, *words: str) -> list[SwarmTask]:
-    """Return the tasks that a ``docker`` command lists; the latest of a service comes first."""
+    """Return the tasks that a ``docker`` command lists, each service's latest task first."""
     columns = "{{.ID}}\t{{.Name}}\t{{.DesiredState}} {{.CurrentState}}\t{{.Error}}"
     lines = docker.run(*words, "--no-trunc", "--format", columns).splitlines()
     rows = [line.split("\t", 3) for line in lines]
@@ -631,8 +631,8 @@ def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> No
 def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
     """Call ``_disallow`` for a machine that has left the swarm.
 
-    The error message contains the machine's address, because ``svcctl fleet nodes`` does not show
-    it any more.
+    The error message contains the machine's address, because ``svcctl fleet nodes`` no longer shows
+    the machine.
     """
     try:
         _disallow(host, address, remaining)
@@ -651,7 +651,7 @@ def _live_value(reply: Any) -> str:
 
 
 def _changed(current: str, address: str, *, allowed: bool) -> str:
-    """Return a comma-separated list with ``address`` added if ``allowed`` is true, else removed."""
+    """Add an address to a comma-separated list, or remove it if ``allowed`` is false."""
     rest = [word for word in map(str.strip, current.split(",")) if word not in ("", address)]
     return ",".join([*rest, address] if allowed else rest)
 
@@ -775,7 +775,7 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
 
 
 def missing_images(docker: Docker, node: str) -> set[str]:
-    """Return the images whose lack has kept a service from running on a machine."""
+    """Return the images that a machine lacks, so that a service there does not run."""
     tasks = _tasks(docker, "node", "ps", node)
     running = {task.name for task in tasks if task.runs}
     matches = [NO_IMAGE.search(task.error) for task in tasks if task.name not in running]
@@ -805,7 +805,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine.
 
-    If a city runs on this machine, it moves to another machine after the last hunt here.
+    A city on this machine moves to another machine after the last hunt here.
     """
     docker = Docker.of(host)
     docker.swarm()
@@ -835,7 +835,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     swarm, listed = docker.swarm(), machines(docker)
     ids = [machine.id for machine in listed]
     has_left = node in _without_machine(folder, listed)  # after docker node rm
-    # an earlier run that failed after the revocation has left the agent
+    # the agent is still there if an earlier run failed after the revocation
     if has_left or (node not in ids and _agent_parts(docker, node)):
         gone = next((entry for entry in folder.nodes() if entry.id == node), None)
         advice = _leaving(docker, node)
@@ -865,10 +865,10 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
 
 
 def _leaving(docker: Docker, node: str) -> str:
-    """Return what to run on a machine that is removed.
+    """Return the commands for the owner to run on a machine that is removed.
 
-    If the machine leaves first, or is away, its engine kills the helper, whose table stays. The
-    commands also work without a table.
+    The commands delete the helper's firewall table if it exists. The table remains if the machine
+    has left the swarm first or is away, because the machine's engine then kills the helper.
     """
     image = _containers(docker).get(f"{AGENT}{node}", {}).get("Image", _agent_image())
     return (

@@ -2,8 +2,8 @@
 
 ``--config DIR`` reads only ``DIR/NAME.env``, as ``svc-stack`` does. ``--env-file FILE`` reads the
 settings of one component, and environment variables override them, as if that service were started
-alone. Without either option, the working directory is used if it contains ``metagame.env``, else
-the environment.
+alone. Without either option, the host is the working directory if that contains ``metagame.env``;
+otherwise the settings come from the environment.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
 
 
 def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command: if root starts it, it runs as the user that owns the host's folder."""
+    """Make a command that root starts run as the user that owns the host's folder."""
 
     @functools.wraps(command)
     def run(**arguments: Any) -> Any:

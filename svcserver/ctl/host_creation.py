@@ -48,7 +48,7 @@ README = """\
 This host has no game files yet. Its owner puts them into this folder and then runs
 svcctl content manifest --config DIR, where DIR is the folder with the host's settings.
 """
-"""Players get it, too, as long as there is no game: so it names no folder of the owner's."""
+"""Players download this note while there is no game, so it contains no path of the owner's."""
 LAUNCHER_README = """\
 From here the host hands out the players' program, svc-launcher.pyz. It is part of a release:
 svcctl content launcher FILE --config {folder}
@@ -236,7 +236,7 @@ def whole_path(folder: Path) -> Path:
 
 
 def host_name(name: str) -> str:
-    """Return a host's name if SERVER_NAME can hold it, else raise Failed."""
+    """Return ``name``, a host's name; raises Failed if SERVER_NAME cannot hold the name."""
     line = f"SERVER_NAME={name}\n"
     if (
         not 0 < len(name) <= 64
@@ -251,7 +251,7 @@ def host_name(name: str) -> str:
 
 
 def owner_name(owner: str) -> str:
-    """Return the owner's name if it is a valid user name, else raise Failed."""
+    """Return the owner's name; raises Failed if it is not a valid user name."""
     try:
         return rules.username(owner)
     except Refusal as why:

@@ -1,4 +1,4 @@
-"""The backup file: a tar.gz with the database, the host's small files and a list of both.
+"""The backup file: a tar.gz with the database, the host's small files and a list of contents.
 
 The list is the first entry, ``backup.json``. It has the SHA-256 of each other entry, the number of
 rows in each table, and a digest of the characters' documents. A restore is compared with this list.
@@ -31,10 +31,10 @@ DATABASE = "database"
 FILES = "files/"
 CHUNK = 1 << 20
 MAX_CONTENTS = 4 << 20  # bytes of backup.json
-LEVEL = 6  # the first bytes of a gzip file
+LEVEL = 6  # of gzip's compression
 RATIO = 1032  # the best ratio of DEFLATE
 PIECE = 64 * 1024  # bytes read from the file at a time
-MAX_HEADER = 16 * 1024  # bytes of an extended header: a long name, a large size
+MAX_HEADER = 16 * 1024  # bytes of an extended header, which holds a long name or a large size
 LARGEST = 16 << 20  # bytes of a small file
 LARGEST_ENV = 1 << 20  # bytes of an env file, which is rewritten in memory
 MOST_FILES = 2000
@@ -58,7 +58,7 @@ class DatabaseCounts:
 
 @frozen
 class Contents:
-    """The list of a backup's contents, which is a file in the backup."""
+    """The list of a backup's contents, which the backup holds as ``backup.json``."""
 
     version: str
     made: float
@@ -215,7 +215,7 @@ class ArchiveReader:
         self._left = 0  # unread bytes of the current entry, with its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield each entry's name and size; ``pieces`` reads its bytes. Raises DamagedBackup."""
+        """Yield each entry's name and size; raises DamagedBackup. ``pieces`` reads the entry."""
         records: dict[str, str] = {}
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")

@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    A variable in ``environ`` takes precedence over ``stack.env``. Without ``environ``, the running
-    svc-stack says which variables do so. Such a variable has the value in this command's
-    environment or, if it is missing there, the value that svc-stack uses.
+    A variable in ``environ`` takes precedence over ``stack.env``. If ``environ`` is None, the
+    running svc-stack says which variables take precedence. The values come from this command's
+    environment or, if a variable is missing there, from svc-stack.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -298,7 +298,7 @@ def thinned(state: Backups, wanted: Wanted) -> Backups:
 
 def _made(path: Path) -> datetime:
     match = NAME.match(path.name)
-    assert match is not None  # noqa: S101 - only such are asked for
+    assert match is not None  # noqa: S101 - callers pass matching names
     return datetime.strptime(match[1], STAMP)
 
 

@@ -1,4 +1,4 @@
-"""Restores a backup: its database into an existing host, or all of it into a new folder."""
+"""Restores a backup: the database into an existing host, or the whole host into a new folder."""
 
 import os
 import re
@@ -61,10 +61,7 @@ def opened(source: Path, lock: BackupLock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Compare the restored database with the counts in the backup.
-
-    Raises DamagedBackup if they differ.
-    """
+    """Raise DamagedBackup if the restored database differs from the counts in the backup."""
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
@@ -82,7 +79,7 @@ HOST = "host"  # in the work folder, until the host is complete
 
 
 def into_place(source: Path, lock: BackupLock, host: Host, out: Out, *, stop: bool = False) -> None:
-    """Replace the host's database with the database of a backup; the previous one is kept.
+    """Replace the host's database with that of a backup; the previous database is kept.
 
     If the host is running and ``stop`` is true, the host is stopped after the backup was checked.
     If the host is running and ``stop`` is false, raises Failed.
@@ -117,7 +114,7 @@ class RestoreOutcome:
     kind: str  # the kind of database: sqlite or postgresql
     made_anew: tuple[str, ...]
     missing: tuple[str, ...]  # settings for which the backup has no value
-    left_out: tuple[str, ...]  # files that the backup left out and nothing else created
+    left_out: tuple[str, ...]  # files neither in the backup nor created anew
 
 
 def into_folder(source: Path, lock: BackupLock, folder: Path, out: Out) -> None:
@@ -225,7 +222,7 @@ def _staged(path: Path, at: Path, folder: Path) -> Path | None:
 
 
 def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[str, ...]:
-    """Write all files of the host that was backed up into the folder ``at``.
+    """Write all files of the backed-up host into the folder ``at``.
 
     The caller later moves the files to ``folder``, so the paths in the settings begin with
     ``folder``. Returns what was created anew; raises DamagedBackup or OSError.
@@ -289,7 +286,7 @@ def _sound(contents: Contents, restored: Path) -> None:
 
 
 def _whole(contents: Contents, parts: Path, at: Path, folder: Path) -> None:
-    """Restore all files; in the settings, put the new folder's path in place of the old one's."""
+    """Restore all files; in the settings, replace the old folder's path by the new folder's."""
     shutil.copytree(parts / archive.FILES, at, dirs_exist_ok=True)
     for path in at.glob("*.env"):
         # bytes that are not UTF-8 are not changed
@@ -310,7 +307,7 @@ def _moved(contents: Contents, text: str, folder: Path) -> str:
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
-    """Move the database to the path in ``metagame.env``, if that path is in the new folder."""
+    """Move the database to its path in ``metagame.env``, or to ``DATABASE`` if that is unusable."""
     if contents.kind != "sqlite":
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"

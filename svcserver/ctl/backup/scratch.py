@@ -21,7 +21,7 @@ from svcserver.kernel import backups
 from svcserver.kernel.secrets import hex_token
 
 PREFIX = "svc-drill-"
-DATABASE = "database"  # contains the name of the database and its server, if there is one
+DATABASE = "database"  # the file with the name of the test's PostgreSQL database and its server
 _NAME = re.compile(r"svc_drill_[0-9a-f]{8}")
 
 

@@ -36,7 +36,7 @@ class Finding:
     what: str
     cure: str
     level: Level = Level.WRONG
-    stops_play: bool = False  # a note that nobody can play until it is followed
+    stops_play: bool = False  # nobody can play until this note's fix is applied
 
     @property
     def urgency(self) -> int:

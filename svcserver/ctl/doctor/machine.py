@@ -213,7 +213,7 @@ class Machine:
         """Return the process that listens on an address; None if it cannot be found.
 
         For a process of another user, the system shows the user, but not which of the user's
-        processes has the port. In this case, the result is a process of the user that runs
+        processes has the port. In this case, the result is the user's process that runs
         ``component``.
         """
 

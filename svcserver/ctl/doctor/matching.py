@@ -14,7 +14,7 @@ from svcserver.metagame.access.keys import MAX_FURTHER, BadKey, load_private, lo
 
 
 def secrets(case: Case) -> Iterator[Finding]:
-    """Check that a secret is equal in both components that share it."""
+    """Check that components that share a secret have the same value for the secret."""
     for name, service in (("metagame", case.metagame), ("content", case.content)):
         if service is not None and case.gateway is not None:
             ours, right = service.gateway_secret, case.gateway.secret

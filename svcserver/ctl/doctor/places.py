@@ -192,7 +192,7 @@ def _says(case: Case, host: str, port: int, path: str, word: str) -> bool:
 
 
 def _helps(case: Case, host: str) -> bool:
-    """Return whether the allowlist helper runs; if so, it is able to change the firewall."""
+    """Return whether the allowlist helper runs; a running helper can change the firewall."""
     return case.allowlist is not None and _says(
         case, host, case.allowlist.port, "/status", "entries"
     )

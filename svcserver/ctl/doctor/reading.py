@@ -1,4 +1,4 @@
-"""Checks that read every component's settings in the same way as the component."""
+"""Checks that read each component's settings in the same way as the component does."""
 
 import difflib
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ SHAPES: dict[str, tuple[type, ...]] = {
     "gateway": (Gateway, AllowlistSettings),
     "relay": (Relay,),
 }
-PUBLIC = ("allowlist", "gateway", "relay")  # what only a public host has
+PUBLIC = ("allowlist", "gateway", "relay")  # components that only a public host has
 ALIKE = 0.8  # minimum similarity to a known name (0 to 1) for a typing error
 
 
@@ -181,8 +181,7 @@ def _edges(case: Case) -> Iterator[Finding]:
 def _is_private(case: Case) -> bool:
     """Return whether the host needs no gateway.
 
-    This is so if the host has no GATEWAY_SECRET, and no env file for a component that only public
-    hosts use.
+    Such a host has no GATEWAY_SECRET, and no env file for a component that only public hosts use.
     """
     secret = case.variables.get("metagame", {}).get("GATEWAY_SECRET")
     return not secret and not any(case.file(name).is_file() for name in PUBLIC)

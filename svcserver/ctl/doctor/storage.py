@@ -37,7 +37,7 @@ _ASKED = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE backend_type = 'client backend' AND datname <> current_database()",
 )
-ALLOWED_SLIP_S = 300  # how far the clock may be behind the time of the newest file
+ALLOWED_SLIP_S = 300  # how far the clock may be behind the newest file's modification time
 
 
 def storage(case: Case) -> Iterator[Finding]:
@@ -159,7 +159,7 @@ def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
 def workers(case: Case) -> Iterator[Finding]:
     """Check the settings in ``stack.env``: WORKERS and the settings for backups.
 
-    Several workers can share only a PostgreSQL database and a Valkey or Redis server.
+    Several workers need a PostgreSQL database and a Valkey or Redis server.
     """
     try:
         count = workers_of(case)
