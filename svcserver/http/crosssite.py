@@ -61,7 +61,7 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    The name of a foreign page may point to this machine, but the browser then sends this name as
+    A foreign page's name may point to this machine, but the browser then sends the page's name as
     Host. So a Host that is an IP address is accepted. A name is accepted only if nobody else can
     have this name: localhost, this machine's host name, or an alias of it in /etc/hosts.
     """

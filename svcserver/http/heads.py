@@ -174,8 +174,8 @@ class ResponseHead(NamedTuple):
 def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
     """Return the end of the head in ``buffer``, or -1 while the head is incomplete; raises Fault.
 
-    ``searched`` is the number of bytes that earlier calls searched without finding the end. They
-    are not searched again; otherwise a head sent byte by byte would cost quadratic time.
+    ``searched`` is the number of bytes that earlier calls searched without finding the end. If
+    these bytes were searched again, a head sent byte by byte would cost quadratic time.
     """
     end = buffer.find(b"\r\n\r\n", searched - 3 if searched > 3 else 0)
     if end < 0:

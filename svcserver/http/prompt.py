@@ -1,8 +1,8 @@
 """Small writes that are sent immediately, without waiting for the reactor's poller.
 
-Twisted sends when the poller reports that the socket is writable. This costs two calls to the
-poller and one turn of the event loop for every answer. A socket with nothing buffered nearly
-always accepts a small write immediately. Twisted handles any remaining bytes and all errors.
+Twisted sends when the poller reports that the socket is writable. For every answer, this wait costs
+two calls to the poller and one turn of the event loop. A socket with nothing buffered nearly always
+accepts a small write immediately. Twisted handles any remaining bytes and all errors.
 """
 
 from typing import Any

@@ -40,7 +40,7 @@ MEANINGS: Mapping[Counted, str] = {
 class Figure:
     """A metric with its help text; ``read`` returns its value.
 
-    It is a counter if ``counts`` is true, otherwise a gauge.
+    The metric is a counter if ``counts`` is true, otherwise a gauge.
     """
 
     meaning: str

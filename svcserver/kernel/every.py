@@ -19,12 +19,12 @@ log = Logger()
 class Every(Service):
     """A service that calls ``work`` every ``every_s`` seconds.
 
-    If ``at_once``, it also calls ``work`` when it starts. If ``at_end``, it also calls ``work``
-    when it stops, and waits for the result.
+    If ``at_once`` is true, it also calls ``work`` when it starts. If ``at_end`` is true, it also
+    calls ``work`` when it stops, and waits for the result.
 
     A failed call is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
     in one line without a traceback. If ``work`` returns a Deferred, the next call waits for it.
-    Calls that would be late are skipped; the later calls keep the original schedule.
+    Calls that are missed meanwhile are skipped; later calls keep the original schedule.
     """
 
     clock: Any

@@ -1,7 +1,7 @@
 r"""Text from players, staff, game servers, other hosts or files, made safe to show.
 
-``shown`` makes text safe for a terminal, a log or an export that people read. It replaces an
-invisible character with an escape such as ``\x1b``, ``\u202e`` or ``\U000e0041``. A backslash that
+``shown`` makes text safe for a terminal, a log or an export that people read. It writes an
+invisible character as an escape such as ``\x1b``, ``\u202e`` or ``\U000e0041``. A backslash that
 looks like the start of an escape becomes ``\x5c``, so that nobody can forge an escape. Names,
 reasons and titles must pass ``is_plain``.
 """

@@ -44,9 +44,8 @@ def port_holder(
 ) -> PortHolder | None:
     """Return the process that listens on an address; None if it cannot be found.
 
-    The system does not show which of another user's processes holds a socket. It only shows the
-    socket's user and all command lines. For such a process, the result is the first process of
-    the socket's user for which ``may_be`` is true.
+    If another user's process listens, the system shows the user, but not the process. In this case,
+    the result is the first process of that user for which ``may_be`` is true.
     """
     held = _sockets(host, port, "udp" if udp else "tcp")
     processes = sorted(PROCESSES.glob("[0-9]*"), key=lambda path: int(path.name)) if held else []

@@ -1,7 +1,6 @@
 """The last log lines of all services of a host, in a size-limited file in the host's folder.
 
-``svc-stack`` writes the file and the dashboard reads it, because each service knows only its own
-lines.
+Each service knows only its own lines. So ``svc-stack`` writes the file, and the dashboard reads it.
 """
 
 import os

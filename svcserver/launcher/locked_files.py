@@ -1,7 +1,7 @@
 """Renames, deletions and long paths on Windows.
 
 A virus scanner opens new files for a moment, and Windows refuses to move or delete an open file.
-It also refuses to replace a read-only file, such as one copied from a disc.
+Windows also refuses to replace a read-only file, such as one copied from a disc.
 """
 
 import os

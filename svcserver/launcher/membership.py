@@ -108,7 +108,7 @@ def _is_metagame(program: str) -> bool:
 
 @define(eq=False, slots=False)
 class Membership:
-    """The player's membership of one host. It carries out the actions of the state machine."""
+    """The player's membership of one host, which carries out the state machine's actions."""
 
     around: LauncherServices
     record: HostRecord

@@ -1,8 +1,8 @@
 """The launcher's own program: its copy in the user's folder, and its newer versions.
 
 On Windows each version has a folder of its own, because Windows does not replace a program that
-runs. Beside these folders are the two programs that shortcuts and links start. They always have the
-same path, and start the version that a small file names.
+runs. Beside these folders are two programs with fixed paths, which shortcuts and links start. These
+programs start the version that a small file names.
 
 A new version is on trial until it has served its page once. If it never serves its page, the
 next start returns to the previous version, and the new version is not installed again.
@@ -354,7 +354,7 @@ def remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
     The path is in a variable, so that the shell treats none of its characters as a command. The
-    shell's working directory is the system's folder, because it cannot be a network folder. The
+    shell's working directory is the system's folder, because a shell refuses a network folder. The
     shell waits by running ``ping``.
     """
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")

@@ -53,8 +53,8 @@ class OpenPages:
     """The pages that are open in browsers; each page has its own session.
 
     A page reports when it is closed. If the browser crashes, there is no report, so a page counts
-    as closed once it has been silent for ``SILENT_S``. This time is long, because browsers slow
-    down pages in the background.
+    as closed once it has been silent for ``SILENT_S``. ``SILENT_S`` is long, because browsers
+    slow down pages in the background.
     """
 
     seconds: Callable[[], float]  # the current time

@@ -36,7 +36,7 @@ def is_another_users(client: int, server: int) -> bool:
 def owner_in(tables: Iterable[str], client: int, server: int) -> int | None:
     """Find a connection's client in the text of ``/proc/net/tcp``; return its user id, or None.
 
-    In each line, the second and third fields are the local and the remote address. They look like
+    In each line, the second and third fields are the local and the remote address, such as
     ``0100007F:A1B2``, with the port in hexadecimal. The eighth field is the user id.
     """
     ends = f":{client:04X}", f":{server:04X}"

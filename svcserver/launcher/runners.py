@@ -78,8 +78,8 @@ def _age(name: str) -> tuple[list[int], str]:
 def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
     """Return the runner for ``command``, or None if it needs no runner.
 
-    It is the runner that the player has set. Without such a setting, it is the installed runner if
-    the command starts an .exe file. ``program`` is the value of ``{program}`` in the command.
+    The result is the runner that the player has set. Without such a setting, it is the installed
+    runner if the command starts an .exe file. ``program`` replaces ``{program}`` in ``command``.
     """
     if setting.strip().lower() == NONE:
         return None

@@ -1,8 +1,8 @@
 """The launcher's updates: newer versions that the owner of a host has signed.
 
 Only a host with a pinned certificate can offer an update, and the player is asked once for each
-host whether to take its updates. The new version is installed while no game runs. It replaces the
-old version after the next game, or when the launcher starts again.
+host whether to take its updates. The new version is installed while no game runs. After the next
+game, or when the launcher starts again, the new version replaces the old version.
 """
 
 import hashlib

@@ -68,7 +68,7 @@ class Acting:
     def writes(self, call: Call, named: AccountId | None) -> AccountId:
         """Return the account to write for; raises Forbidden.
 
-        This is ``named`` or, if ``named`` is None, the account of the token.
+        The account is ``named`` or, if ``named`` is None, the account of the token.
         """
         subject = call.player if named is None else self.reads(call, named)
         forwarded = call.caller.account

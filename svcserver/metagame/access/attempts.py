@@ -33,7 +33,7 @@ class WrongAdminKeys:
     def note(self, kind: str) -> None:
         """Count a refused key in the metrics; ``kind`` is the kind of key, such as ``admin_key``.
 
-        This does not affect the rate limit.
+        The rate limit is not affected.
         """
         self.counters.add(Counted.FAILED_LOGINS, kind)
 

@@ -121,7 +121,7 @@ class Epochs:
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
         """End the correction that ``correcting`` has announced.
 
-        ``stored`` says whether this process has stored the epoch. It is False if another process
+        ``stored`` is True if this process has stored the epoch, and False if another process
         changed the epoch meanwhile.
         """
         self._correcting.pop(account_id, None)

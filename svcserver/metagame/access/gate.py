@@ -342,8 +342,8 @@ class Gate:
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
         """Raise an error if the request has no credential for an account-key or staff route.
 
-        A staff route also accepts a dashboard session or svcctl's signature. It accepts only direct
-        requests.
+        A staff route also accepts a dashboard session or svcctl's signature, but it accepts only
+        direct requests.
         """
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("admin requests must come directly, not through a proxy")

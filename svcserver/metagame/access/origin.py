@@ -42,10 +42,10 @@ class Origin:
         return request.forwarded(self.settings.gateway_secret, GATEWAY)
 
     def network(self, request: HttpRequest) -> str:
-        """Return the player's network (``kernel.networks``), or "" for a request by this machine.
+        """Return the player's network (``kernel.networks``), or "" for this machine.
 
-        This is the network of the address that the gateway reports. If the gateway did not forward
-        the request, it is the network of the peer's address.
+        The network is that of the address that the gateway reports, or of the peer's address if the
+        request is direct. A request that another proxy forwarded has no network: "".
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:

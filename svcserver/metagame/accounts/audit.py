@@ -61,7 +61,7 @@ class AuditEntry:
 class Trace:
     """Details that an action adds to its audit row.
 
-    These are the values before and after the action, and the name of the target.
+    The details are the values before and after the action, and the name of the target.
     """
 
     before: Mapping[str, Json] | None = None

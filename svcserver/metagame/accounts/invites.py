@@ -335,7 +335,7 @@ class InviteRoutes:
         query={"Reason": str},
     )
     async def revoke(self, call: Call, code: str) -> Answer:
-        """Revoke an invite code; the reply is 200 even if it does not exist."""
+        """Revoke an invite code; the reply is 200 even if the code does not exist."""
         await self.audit.write(by_staff(call, "revoke invite"), drop(code.strip()), ACROSS)
         return Answer(200, EMPTY_OBJECT)
 
