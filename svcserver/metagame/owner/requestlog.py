@@ -47,13 +47,13 @@ class RequestLog:
     counters: Counters = field(factory=Counters)
     mark: Callable[[FinishedRequest], Mapping[str, int]] = _no_marks
     who: Callable[[FinishedRequest], str] = _nobody  # the proven account, if any
-    page: Callable[[FinishedRequest], str] = _nobody  # the dashboard page's mark
+    page: Callable[[FinishedRequest], str] = _nobody  # identifies the dashboard session
     proxy: str = "proxy"
     expected: tuple[str, ...] = ()
     _refusals: LogSampler = field(factory=LogSampler, init=False)
 
     def __call__(self, done: FinishedRequest) -> None:
-        """Log the request; a request without a route is logged even if LOG_REQUESTS=0."""
+        """Log the request; a request that no route matches is logged even if LOG_REQUESTS=0."""
         request, row = done.request, done.row
         if 400 <= done.status < 500 and not self._keeps(done):
             self.counters.add(Counted.DROPPED_LOG_LINES, "refusals")
@@ -69,8 +69,8 @@ class RequestLog:
     def _keeps(self, done: FinishedRequest) -> bool:
         """Return whether to log this refusal.
 
-        All refusals of direct requests from this machine are logged. If many requests from another
-        network are refused, only some of these refusals are logged.
+        Refusals of direct requests from this machine are always logged. If many requests from one
+        network are refused, only some of the refusals are logged.
         """
         request = done.request
         if not done.address and is_loopback(request.peer) and not request.proxied:
@@ -141,7 +141,7 @@ def _account(done: FinishedRequest) -> str:
 def _page(done: FinishedRequest) -> str:
     """Return the short hash that identifies the request's dashboard session in the log.
 
-    The result is "" if the request has no session or is authorised by a key.
+    The result is "" if the request has no session, or is authorised by a key.
     """
     request = done.request
     word = request.header(PAGE_HEADER)

@@ -95,7 +95,7 @@ class FactorWish:
 @spelled(pascal_case)
 @frozen
 class SignInLinkRequest:
-    """The name of the staff account that the link signs in; an empty name is the oldest owner."""
+    """The name of the staff account that the link signs in; "" means the oldest owner."""
 
     account: Annotated[str, text(0, 64)] = ""
 
@@ -134,7 +134,7 @@ class SignInActs:
         )
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
-        """Raise an error if the account has a second factor and the code is not valid for it."""
+        """Check the code if the account has a second factor; raises Unauthenticated or TooMany."""
         if (await self.of(account_id)).factor is None:
             return
         if code is None:
@@ -169,7 +169,7 @@ class SignInActs:
     async def note_link(self, by: str, account: Account, *, on_machine: bool) -> None:
         """Record in the audit log that a sign-in link is made.
 
-        Raises Conflict unless ``on_machine``: the request must come from svcctl on this machine.
+        Raises Conflict if ``on_machine`` is false: only svcctl on this machine may make a link.
         """
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -187,7 +187,7 @@ class SignInActs:
         await self.audit.write(entry, lambda tx, trace: None, scope)
 
     async def set_key(self, name: str, account_id: AccountId, *, on: bool) -> str | None:
-        """Set a new dashboard key and return it, or remove the dashboard key."""
+        """Set and return a new dashboard key; if ``on`` is false, remove the key instead."""
         key = new_account_key() if on else None
 
         def act(tx: Connection, trace: Trace) -> None:
@@ -202,10 +202,10 @@ class SignInActs:
     async def set_factor(
         self, name: str, account_id: AccountId, factor: str | None, code: str
     ) -> None:
-        """Set or remove the account's second factor.
+        """Set or remove the second factor; raises Malformed, Unauthenticated or TooMany.
 
-        If ``factor`` is a secret, the code must fit this secret. If ``factor`` is None, the code
-        must fit the current second factor, which is then removed.
+        The code must fit the secret ``factor``. If ``factor`` is None, the code must fit the
+        current second factor, which is then removed.
         """
         await self._count(account_id)
 
@@ -242,7 +242,7 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count an attempt in its own transaction, which a wrong code does not roll back."""
+        """Count an attempt to enter a code, even if the code is wrong; raises TooMany."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -254,7 +254,7 @@ class SignInActs:
 PATH = "/svc/api/DashboardSession"
 CODE_HEADER = b"x-svc-second-factor"
 USED_LINK = "This sign-in link was used or has expired. Make another with svcctl dashboard."
-CODE = {CODE_HEADER.decode(): str}  # needed only where the account has a second factor
+CODE = {CODE_HEADER.decode(): str}  # needed only if the account has a second factor
 
 
 @frozen
@@ -364,9 +364,9 @@ class SignInRoutes:
     async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
         """Set a separate key for the dashboard, or remove it.
 
-        With a separate key, the account key is only for playing. The request needs the sign-in key,
-        and a code if the account has a second factor: a session alone must not change settings that
-        outlast the session. The account's other sessions end.
+        With a separate key, the account key is only for playing. The request needs the key used to
+        sign in, because a stolen session alone must not suffice. If the account has a second
+        factor, the request also needs a code. The account's other sessions end.
         """
         check_key_sent(call, "send the key that you sign in with")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
@@ -384,8 +384,8 @@ class SignInRoutes:
     async def second_factor(self, call: Call[FactorWish]) -> Answer:
         """Require a code of a second factor at sign-in, or stop requiring a code.
 
-        The request needs the current sign-in key, and a code, which proves that the caller has the
-        secret. The account's other sessions end.
+        The request needs the key used to sign in, and a code of the second factor that is added or
+        removed. The account's other sessions end.
         """
         check_key_sent(call, "send the key that you sign in with")
         sent = call.body
@@ -401,7 +401,7 @@ class SignInRoutes:
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
-        """Keep the caller's own session, although the sign-in settings have changed."""
+        """Keep the caller's own session; changed sign-in settings end all other sessions."""
         ticket = _ticket(call)
         if ticket is not None:
             mark = (await self.ways.of(call.player)).mark
@@ -409,9 +409,9 @@ class SignInRoutes:
 
 
 def check_key_sent(call: Call[Any], why: str) -> None:
-    """Raise an error unless the request has a key.
+    """Raise Unauthenticated if the request has no key.
 
-    A session alone is not enough: a thief with a stolen session could otherwise get lasting access.
+    If a session were enough, a thief with a stolen session could get lasting access.
     """
     if not call.request.has_header(ACCOUNT_KEY):
         raise Unauthenticated(why, code="key_wanted")

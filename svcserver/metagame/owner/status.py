@@ -96,7 +96,7 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """The experience that a hunt adds to the hunt pass; no event changes it."""
+    """The experience that a hunt adds to the hunt pass; no event changes this experience."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits
@@ -169,7 +169,7 @@ class BannerRoutes:
 
     @routes.row("GET", "/svc-status", access=Access.NONE, reply=StatusBanner)
     async def read(self, call: Call) -> Answer:
-        """Return the announcement, or else the usual banner; neither contains a player's name."""
+        """Return the banner: the announcement, or a welcome if there is no announcement."""
         announcement = self.announced()
         if announcement is None:
             return Answer(200, self.body)

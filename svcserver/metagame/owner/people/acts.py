@@ -59,7 +59,7 @@ class PeopleActs:
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """Return a dict from account id to the kind of place where this online player is."""
+        """Return the kind of place where each online player is, by account id."""
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
@@ -72,7 +72,7 @@ class PeopleActs:
 
 @frozen
 class Keyed:
-    """An account with its new key; its sessions have ended."""
+    """An account, its new key, and its ended sessions."""
 
     account: Account
     key: str = field(repr=False)
@@ -90,7 +90,7 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """Creates the actions that one owner may take on the account ``who``."""
+    """The actions of an owner on the account ``who``; each raises Forbidden for other staff."""
 
     staff: Staff
     who: str
@@ -114,7 +114,7 @@ class PersonWork:
     def merge_notes(self, to: str) -> Act[tuple[Account, Account, int]]:
         """Return the action that moves all notes (the main currency) to the account ``to``.
 
-        The action returns both accounts, and how many notes were moved.
+        The action returns the source, the target and the number of notes that were moved.
         """
 
         def act(tx: Connection, trace: Trace) -> tuple[Account, Account, int]:
@@ -174,7 +174,7 @@ class PersonWork:
 
 @frozen
 class HandlingActs:
-    """An owner's operations on an account; each is one transaction that includes its audit row."""
+    """An owner's operations on an account; each operation and its audit row are one transaction."""
 
     audit: Audit
     sessions: Sessions
@@ -189,7 +189,7 @@ class HandlingActs:
         choose: Callable[[PersonWork], Act[T]],
     ) -> T:
         """Run the action that ``choose`` returns, and notify all processes of ended sessions."""
-        # other writes of the account wait for this one; rows shared with others may still change
+        # other writes to this account wait, but rows that it shares with other accounts may change
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = AuditEntry(staff.name, action, who, reason)
         done = await self.audit.write(entry, act, OneAccount(await id_of(self.audit.ledger, who)))

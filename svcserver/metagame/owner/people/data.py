@@ -10,9 +10,9 @@ from svcserver.db.tables import ACCOUNT, METADATA
 from svcserver.kernel.ids import AccountId
 from svcserver.metagame.owner.wire import Cell, Tables
 
-# Tables whose rows belong to no account. In other tables, a row belongs to each account that its
-# ``account_columns`` name, or to a character. The audit log is kept. The row of a deleted account
-# invalidates the account's tokens.
+# Tables whose rows belong to no account. The rows of all other tables belong to the accounts in
+# their ``account_columns``, or to a character. The audit log is here because it is kept, and
+# ``deleted_accounts`` because its rows invalidate the tokens of deleted accounts.
 OF_NOBODY = (
     "announcements",
     "audit_log",
@@ -39,11 +39,10 @@ ROW_BYTES = 100
 
 
 def exported(tx: sa.Connection, account_id: AccountId) -> tuple[Tables, dict[str, int]]:
-    """Return the exported rows of each table, and the number of omitted rows of each table.
+    """Return, for each table, the exported rows and the number of omitted rows.
 
-    Secrets are left out. The exported rows have at most MAX_EXPORT bytes. Small tables are exported
-    completely, large tables only with their newest rows. Rows that are omitted are never loaded
-    into memory.
+    Secrets are left out. The export has at most MAX_EXPORT bytes: small tables are complete, and
+    large tables have only their newest rows. Omitted rows are never loaded into memory.
     """
     mine = [(table, rows) for table, rows in _rows(tx, account_id) if table.name not in SECRET]
     sizes = {str(table.name): _sizes(tx, table, rows) for table, rows in mine}

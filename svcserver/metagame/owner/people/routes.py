@@ -67,8 +67,8 @@ class PeopleRoutes:
 class HandlingRoutes:
     """The owner's routes that replace keys, and merge, export and delete accounts.
 
-    Each route accepts the key of any staff member, although only owners may use it. The rules
-    refuse staff members who are no owners, so that the audit log records these refusals.
+    Only owners may use these routes. The access check admits all staff members, and the rules
+    refuse those who are not owners. So the audit log records these refusals.
     """
 
     routes: ClassVar[Routes] = Routes(
@@ -88,8 +88,8 @@ class HandlingRoutes:
     async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
         """Give an account a new key; the old key and the current sessions stop working.
 
-        A signed-in session must also send the sign-in key, and a code if the caller has a second
-        factor.
+        A signed-in caller must also send the key used to sign in. If the caller has a second
+        factor, the request also needs a code.
         """
         proven = await is_proven(call, self.ways)
         made = await self._do(call, "new key", lambda work: work.new_key(proven=proven))
@@ -112,7 +112,7 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteWish, reply=wire.Deleted)
     async def delete(self, call: Call[wire.DeleteWish]) -> Answer:
-        """Delete an account permanently; the reply holds the only copy of its data."""
+        """Delete an account; if ``Export`` is true, the reply has the only copy of its data."""
         gone = await self._do(call, "delete", PersonWork.delete)
         export = gone.export if call.body.export else None
         reply: wire.Deleted = {"Username": gone.account.username, "Export": export}

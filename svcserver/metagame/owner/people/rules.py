@@ -56,9 +56,9 @@ def check_owner(staff: Staff) -> None:
 
 
 def check_new_key(*, proven: bool) -> None:
-    """Raise Unauthenticated unless the request is ``proven``.
+    """Raise Unauthenticated if ``proven`` is false.
 
-    A stolen session alone must not suffice to get a key, which would outlast the session.
+    A key outlasts a session, so a stolen session must not suffice to get a new key.
     """
     if not proven:
         raise Unauthenticated(
@@ -75,7 +75,7 @@ def check_merge(source: Account, target: Account) -> None:
 
 
 def check_deletable(account: Account, leads: str) -> None:
-    """Raise Conflict for an owner or the leader of a guild; ``leads`` is the guild's name or ""."""
+    """Raise Conflict if the account is an owner, or if ``leads`` names the guild that it leads."""
     if account.role is Role.OWNER:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:

@@ -65,7 +65,7 @@ class AccountWish:
 @spelled(pascal_case)
 @frozen
 class DeleteWish:
-    """The account's name or id, and the reason; ``Export`` asks for the account's data."""
+    """The account to delete; if ``Export`` is true, the reply has the account's data."""
 
     account: Who
     reason: Reason = ""
@@ -83,7 +83,7 @@ class MergeWish:
 
 
 class NewKey(TypedDict):
-    """The account's new key, of which this is the only copy."""
+    """The only copy of the account's new key."""
 
     Username: str
     Key: str

@@ -53,7 +53,7 @@ class LiveSettings:
     async def _refresh(self) -> None:
         changes = self._changes
         stored = await self.audit.ledger.read(lambda tx: SqlSettings(tx).all())
-        if changes == self._changes:  # otherwise the values are older than ours
+        if changes == self._changes:  # otherwise the values are older than our last change
             self._take(stored)
 
     async def change(self, by: str, name: str, value: str | None, reason: str = "") -> None:
@@ -76,7 +76,7 @@ class LiveSettings:
                 trace.after = {"value": rules.shown(rules.parsed(name, value))}
                 store.put(name, value, by, self.audit.wall_clock())
             if is_mode:
-                self.registration.end(tx)  # what svcctl registration set
+                self.registration.end(tx)  # drops the mode that svcctl registration set
             return store.all()
 
         stored = await self.audit.write(AuditEntry(by, "setting", name, reason), act, ACROSS)

@@ -29,7 +29,7 @@ _IN_URL = re.compile(r"(?<=://).*@")
 class SettingDescription:
     """The documentation of a setting.
 
-    A blank value means the default, unless ``empty`` is true.
+    If ``empty`` is false, a blank value means the default.
     """
 
     name: str
@@ -53,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None if the section's file cannot be read. ``restart`` means that the file has
-    changed since its service started, and that it is unknown which settings have changed.
+    ``rows`` is None if the section's file cannot be read. If ``restart`` is true, unknown settings
+    in the file have changed since its service started.
     """
 
     about: SettingSection
@@ -97,7 +97,7 @@ def described() -> tuple[SettingSection, ...]:
 
 @define(eq=False)
 class SettingsCatalogue:
-    """The source of the settings page; ``folder`` has the env files, if the host has any.
+    """The source of the settings page; ``folder`` has the env files, or is None without them.
 
     ``data`` is the services' working folder, which has the state of the host. ``has_stack`` returns
     whether svc-stack runs the services.

@@ -24,7 +24,7 @@ LIVE: Mapping[str, Attribute[Any]] = {
     for attribute in fields(Settings)
     if attribute.metadata["live"]
 }
-"""The fields of the settings that may change at run time, by variable."""
+"""Maps each variable that may change at run time to its field in ``Settings``."""
 
 
 def options(name: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingsCata
 @spelled(pascal_case)
 @frozen
 class SettingWish:
-    """A setting and its new value; without a value, the value in the env file applies again."""
+    """A setting and its new value; null restores the value in the env file."""
 
     name: Annotated[str, plain_text(1, 64)]
     value: Annotated[str, plain_text(0, 1024)] | None = None
@@ -21,12 +21,12 @@ class SettingWish:
 
 
 class SettingEntry(TypedDict):
-    """A setting; ``value`` is null for a secret, and if the default applies.
+    """A setting; ``value`` is null if the setting is secret, or if its default applies.
 
-    ``source`` is default, file, environment, page (changed at run time), or command (by
-    svcctl registration). A ``live`` setting may be changed at run time. If ``options`` is not
-    empty, the new value must be one of these options. ``restart`` means that the file has a new
-    value, which takes effect after a restart.
+    ``source`` is default, file, environment, page or command. It is page if an owner changed the
+    setting at run time, and command if an owner ran svcctl registration. A ``live`` setting may be
+    changed at run time. If ``options`` is not empty, the new value must be one of these options.
+    ``restart`` means that the file has a new value, which takes effect after a restart.
     """
 
     name: str
@@ -44,8 +44,7 @@ class SettingEntry(TypedDict):
 class SettingSectionEntry(TypedDict):
     """A group of settings from one file; ``settings`` is null if the file cannot be read.
 
-    ``restart`` means that the file has changed since its service started, and that it is unknown
-    which settings have changed.
+    If ``restart`` is true, unknown settings in the file have changed since its service started.
     """
 
     title: str
@@ -58,8 +57,8 @@ class SettingSectionEntry(TypedDict):
 class SettingsReply(TypedDict):
     """Every setting of the host.
 
-    ``stack`` says whether svc-stack runs the services. If it does not, only the metagame's
-    environment is known: the environment of another service may override a value that is shown
+    ``stack`` says whether svc-stack runs the services. If it is false, only the metagame's
+    environment is known. The environment of another service may then override a value that is shown
     here.
     """
 
@@ -75,7 +74,7 @@ class SettingReply(TypedDict):
 
 
 async def read(catalogue: SettingsCatalogue) -> SettingsReply:
-    """Return the reply with every setting, as it is now."""
+    """Return the reply with the current values of all settings."""
     return show(await catalogue.rows(), stack=catalogue.has_stack())
 
 
