@@ -75,7 +75,7 @@ class Call(web.WebCall[B, Caller], Generic[B]):
 
     @property
     def attempt(self) -> Attempt:
-        """The attempt: the number and the id that the gateway gave this request; see ``once``."""
+        """The id that the gateway gave this request, and the attempt's number; see ``once``."""
         return self.request.attempt or ONLY
 
 
@@ -104,7 +104,7 @@ class Row(web.WebRow):
 
     @property
     def tells(self) -> bool:
-        """Return whether the audit log records refused requests to this route (a staff route)."""
+        """Return whether the audit log records refused requests; this is so for staff routes."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property
@@ -119,7 +119,7 @@ class Routes(web.WebRoutes[Row]):
     make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the decorated method as a route; only methods that write need ``again``."""
+        """Register the decorated method as a route; ``again`` is required except for ``READS``."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

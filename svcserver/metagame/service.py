@@ -101,14 +101,14 @@ def open_board(
 
     A board in memory is saved to a file next to the database.
     """
-    secret = settings.signing_private_key.reveal()  # all workers share it; the engine does not
+    secret = settings.signing_private_key.reveal()  # known to all workers, but not to Valkey
     return settings.live_url.board(wall_clock, reactor, _folder(settings), secret)
 
 
 def _folder(settings: Settings) -> Path | None:
-    """Return the folder of a SQLite file, or None for a SQLite database in memory.
+    """Return the folder of a SQLite file, or the working directory for PostgreSQL.
 
-    For PostgreSQL, the result is the working directory.
+    For a SQLite database in memory, the result is None.
     """
     url = settings.database_url
     if url.get_backend_name() != "sqlite":

@@ -44,7 +44,7 @@ class DeployFailed(Exception):
     """The error for a reply of the deploy server that is missing or unusable.
 
     ``was_asked`` is true if the request may have reached the deploy server. ``status`` is the HTTP
-    status if the reply was not JSON, and 0 if there was no reply.
+    status if the reply was not JSON, and otherwise 0.
     """
 
     def __init__(self, why: str, status: int = 0) -> None:
@@ -58,7 +58,7 @@ class DeployFailed(Exception):
 
 @frozen
 class Usage:
-    """The memory of a game server, and its CPU time in percent of one core if it is known."""
+    """The memory of a game server, and its CPU time in percent of one core (None: unknown)."""
 
     memory_bytes: int
     cpu_percent: float | None
@@ -94,7 +94,7 @@ class DeployClient:
     secret: Secret = field(default=Secret(""), repr=False)
 
     async def launch(self, request: LaunchRequest, match_id: str = "") -> Server:
-        """Return the match's game server; all requests for one match return the same game server.
+        """Start a game server and return it; all calls for one match return the same game server.
 
         Raises only Busy or DeployFailed.
         """
@@ -124,8 +124,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers, or None if there is no reply.
 
-        The set is empty if the deploy server has no route that lists game servers. Then every
-        earlier game server counts as ended, and blocks no new launch.
+        The set is also empty if the deploy server has no route that lists game servers. Then no
+        earlier game server blocks a new launch.
         """
         status, listed = await self._list()
         if listed is None:
@@ -150,7 +150,7 @@ class DeployClient:
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
         """Start, stop or restart a game server; return the id of the game server that then runs.
 
-        Raises a Refusal, which is an Unanswered if the request was sent but its result is unknown.
+        Raises Refusal; its subclass Unanswered means that the action may have succeeded.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -184,7 +184,7 @@ class DeployClient:
         return []
 
     async def output(self, server_id: str, cursor: str) -> dict[str, Any]:
-        """Return a game server's output after the cursor, or its last lines; raises Refusal."""
+        """Return a game server's output after ``cursor``, or its last lines; raises Refusal."""
         path = f"/gameservers/output?id={quote(server_id, safe='')}&after={quote(cursor, safe='')}"
         match await self._owners("GET", path, LIST_TIMEOUT_S):
             case {
@@ -206,8 +206,8 @@ class DeployClient:
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
         """Return the game servers, their usage, and a change number.
 
-        The usage is a dict from each game server's id to its usage. The change number changes with
-        the list of ended launches. Returns None if there is no usable reply.
+        The keys of the second result are the game servers' ids. The change number changes with the
+        list of ended launches. Returns None if there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)
@@ -246,7 +246,7 @@ class DeployClient:
         return []
 
     def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
-        """Return the header fields for a request to one of the owner's routes."""
+        """Return the header fields that sign a request to an owner's route."""
         fields = machine_headers(self.secret.reveal(), ACTOR, method, path, epoch())
         return {"headers": {name.encode(): value.encode() for name, value in fields.items()}}
 
@@ -269,9 +269,9 @@ class DeployClient:
         raise refusal(words or f"the deploy server answered {status}", code="refused")
 
     async def find_launch_key(self, key_hash: str) -> KeyHolder | None:
-        """Return the running game server with that key.
+        """Return the running game server whose launch key has the SHA-256 ``key_hash``.
 
-        Returns None if there is no such game server, or no usable reply.
+        Returns None if there is no such game server, or if there is no usable reply.
         """
         path = f"/gameservers/key?sha256={key_hash}"
         try:
@@ -373,9 +373,8 @@ def _is_port(port: int) -> bool:
     return not isinstance(port, bool) and 1 <= port <= 65535
 
 
-# The deploy server makes a key for each game server that it launches. The metagame stores none of
-# them but asks the deploy server, so a key ends with its game server and survives a restart of the
-# metagame.
+# The deploy server makes a key for each game server that it launches. The metagame stores no keys
+# but asks the deploy server. So a key is valid exactly as long as its game server runs.
 AT_ONCE = 16  # concurrent look-ups
 MAX_WAITING = 1_024
 _KEY = re.compile(r"[0-9a-f]{64}\Z")

@@ -25,13 +25,13 @@ class Then(StrEnum):
 
 
 TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
-"""The value that replaces each action once svc-stack has been ordered to carry it out."""
+"""Maps each action to the value that replaces it when svc-stack gets the order."""
 
 
 class Until(StrEnum):
-    """The condition for the action.
+    """The condition for the action: no hunt is running.
 
-    Either no hunt is running, or no hunt is running and no player is online.
+    The value ``nobody`` also requires that no player is online.
     """
 
     NO_HUNT = "no hunt"

@@ -30,7 +30,7 @@ MAX_PLAYERS = 16_384
 MAX_NETWORKS = 4  # networks per player; a further network replaces the oldest
 MAX_UNDER_WAY = 256  # concurrent withdrawals
 HERE_S = 120.0  # seconds; a player seen within this time still plays
-LATE_S = 1.0  # seconds after the end of sessions in which an earlier request may be recorded
+LATE_S = 1.0  # seconds after sessions end in which no network is recorded
 AGAIN_S = (0.2, 1.0, 3.0, 10.0)  # seconds to wait after each failed attempt
 TWICE_S = allowlist_client.LATE_S  # seconds until the second withdrawal, in case a report is late
 

@@ -70,7 +70,7 @@ class Match:
     told: set[AccountId] = field(factory=set)  # the players who have the server's address
     elsewhere: dict[AccountId, float] = field(
         factory=dict
-    )  # players who have asked for a world since then, with the time
+    )  # when players asked for the city or the dojo after this launch
     counts_for: set[AccountId] = field(factory=set)  # players who are charged with the launch
     ended: bool = False  # the server is known to have ended
 
@@ -101,7 +101,7 @@ class MatchEntry:
     mode: str
     hunt_id: str
     match: Match
-    hold_until: float = 0.0  # shown as MATCHING until then, although the server is known
+    hold_until: float = 0.0  # until then, clients see MATCHING although the server is known
 
     def state(self, now: float) -> MatchState:
         if self.match.state is MatchState.IN_PROGRESS and now < self.hold_until:

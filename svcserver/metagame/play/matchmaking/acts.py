@@ -60,7 +60,7 @@ class MatchmakingActs:
             return joined
         await self.launching.wait(joined.match_id, JOIN_WAITS_S)
         current = await self.matches.transact(lambda rules: rules.entry(player))
-        return joined if current is None else Joined.of(current)  # perhaps in an earlier launch
+        return joined if current is None else Joined.of(current)  # perhaps in an earlier match
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
         """Return a party member's entry in the leader's match; raises Missing."""
@@ -92,7 +92,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run a transaction, then start the launch that it begins, even if the client has left."""
+        """Run a transaction and start its launch, if any, even if the client has disconnected."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id
@@ -113,7 +113,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
-        """Return the player's entry and its state, and whether the address is new to the player."""
+        """Return the player's entry, its state, and whether the player now gets a new address."""
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:

@@ -11,8 +11,8 @@ remaining players. The last of these players stays charged until the game server
 client that falsely claims to have left cannot start another game server.
 
 One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
-player left, other players still use it. If it was launched for several players, a player who left
-may then start a second game server. An account with two running game servers cannot start a third.
+player left, other players still use it. The player who left may then start a second game server, if
+the first was launched for several players. An account with two game servers cannot start a third.
 """
 
 from collections.abc import Collection, Iterable
@@ -35,7 +35,7 @@ class LaunchLimits:
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Charge a launch to its party, and to its players except those who have another launch."""
+        """Charge a launch to its party, and to each player who has no other launch."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -69,10 +69,10 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return a dict from each player to the launch that blocks this match.
+        """Return the launches that block this match, by player.
 
-        The dict is empty if the match may start: if no other launch blocks its party, and if at
-        least one of its players is blocked by no other launch.
+        If the result is empty, the match may start: no other launch blocks its party, and at least
+        one of its players is not blocked.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -95,7 +95,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of these launches if they forbid a new launch now, else None."""
+        """Return the newest launch if the launches ``live`` forbid a new one now, else None."""
         if not live:
             return None
         newest = live[-1]

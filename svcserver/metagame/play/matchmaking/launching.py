@@ -19,7 +19,7 @@ from svcserver.metagame.play.matchmaking.store import LiveMatches
 
 log = Logger()
 
-ALIVE_S = 5.0  # seconds between two renewals of a request
+ALIVE_S = 5.0  # seconds between two renewals of a launch request
 
 
 @define
@@ -53,7 +53,7 @@ class Launching:
     def start(self, match_id: str, request: LaunchRequest) -> None:
         """Request a game server for this match, unless this worker is already requesting it."""
         if match_id in self._running:
-            return  # this worker already requests it, although its renewal was late
+            return  # this worker is still requesting it; only the renewal was late
         self._running[match_id] = {}
         work = Deferred.fromCoroutine(self._launch(match_id, request))
         alive = Every(

@@ -23,23 +23,23 @@ from svcserver.metagame.play.matchmaking.launches import LaunchLimits
 from svcserver.metagame.social.parties.rules import PartyCandidate
 
 GROUP = 4
-GROUP_WAIT_S = 20.0  # seconds without a new player
+GROUP_WAIT_S = 20.0  # seconds without a new player, after which the queue closes
 RETRY_S = 10.0
 RETRY_FOR_S = 300.0
 ASKED_S = 15.0  # seconds; a request not renewed for this time is abandoned
 LOOK_AGAIN_S = 1.0  # seconds between checks whether an earlier game server has ended
 SENT_AGAIN_S = 20.0
 FOLLOW_S = 600.0
-SHOWN_S = 60.0  # seconds for which the party poll shows a candidate after sending
+SHOWN_S = 60.0  # seconds; the party poll shows a candidate this long after the last player was sent
 FORGET_S = 3600.0
-LEFT_S = 120.0  # seconds in which a city may still save a player who was sent elsewhere
+LEFT_S = 120.0  # seconds during which a city may still save a player who was sent elsewhere
 
 
 @define
 class Matchmaker:
     """The matchmaking rules, applied to the matches on the board (the live state).
 
-    An object is valid for one transaction.
+    Each object is valid for one transaction only.
     """
 
     stored: StoredMatches
@@ -246,9 +246,8 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks the new one, players who have not left the earlier hunt are sent
-        back to it. Players who went to the city wait until the earlier game server has ended, as if
-        the deploy server had no capacity.
+        If an earlier launch blocks this one, players who have not left the earlier hunt are sent
+        back to it. Players who went to the city wait until the earlier game server has ended.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -309,7 +308,7 @@ class Matchmaker:
     def last_sent(self, player: AccountId) -> Sent | None:
         """Return the game server to which the player was sent last.
 
-        After an hour, it returns None, unless the player still has an entry.
+        Returns None if this was over an hour ago and the player has no entry any more.
         """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
@@ -321,10 +320,10 @@ class Matchmaker:
     ) -> frozenset[AccountId]:
         """Return those of the players who were sent to the game server.
 
-        For a hunt or tutorial, these are the players of the match for which the game server was
-        started. After a day, nobody counts any more, because a hostile machine might never end the
-        game server. For a city or dojo (no ``match_id``), a player counts until ``LEFT_S`` seconds
-        after being sent elsewhere.
+        For a hunt or tutorial, these are the players of the match ``match_id``. A day after the
+        match began, the result is empty, because a hostile machine might never end the game server.
+        For a city or dojo (no ``match_id``), a player counts until ``LEFT_S`` seconds after being
+        sent elsewhere.
         """
         if match_id:
             match = self.stored.match(match_id)
@@ -368,7 +367,7 @@ class Matchmaker:
         self.stored.set_sent(player, None)
 
     def left_party(self, party_id: str, players: tuple[AccountId, ...]) -> None:
-        """Remove players from the match of the party that they left, unless its server is ready."""
+        """Remove players from their old party's match, unless the match's server is ready."""
         for player in players:
             entry = self.stored.entry(player)
             if entry is not None and entry.match.party_id == party_id:

@@ -87,7 +87,7 @@ def _converted(
 
 MATCH_FIELDS = tuple(attribute.name for attribute in fields(KeptMatch))
 
-# a match has a longer lifetime than the entries that name it
+# a match outlives the entries that refer to it
 MATCHES = Kind("matches", KeptMatch, lives_s=2 * FORGET_S, kept_by_reading=True)
 PLACES = Kind("candidates", KeptEntry, lives_s=FORGET_S)
 QUEUES = Kind("queues", str, lives_s=FORGET_S)
@@ -118,7 +118,7 @@ class BoardMatches:
         return self.transaction.new_id()
 
     def save(self) -> None:
-        """Store the changed matches, and delete those that all players left before the launch."""
+        """Store the changed matches; delete matches that all players left before the launch."""
         for match_id, (before, match) in self._loaded.items():
             if match.is_deserted:
                 self.transaction.drop(MATCHES, match_id)
@@ -191,7 +191,7 @@ class BoardMatches:
         return self._named(LAUNCH_ON, f"{server.port}")
 
     def set_launched_on(self, server: Server, match: Match) -> None:
-        self._name(LAUNCH_ON, f"{server.port}", match)  # of all machines of a swarm
+        self._name(LAUNCH_ON, f"{server.port}", match)  # on any machine of a swarm
 
     def _named(self, kind: Kind[str], key: str) -> Match | None:
         match_id = self.transaction.get(kind, key)
@@ -220,8 +220,8 @@ class LiveMatches:
     def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
         """Yield the rules for an open transaction; store the changes when the block ends.
 
-        Do not call this again for the same transaction within the block, except to read a party:
-        each call has its own copies of the matches.
+        Within the block, do not write through a second call for the same transaction: each call
+        has its own copies of the matches.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, LaunchLimits(stored, self.cooldown_s()), self.asked_s)
@@ -250,7 +250,7 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
-        """Return a dict from player to the game server to which that player was sent last.
+        """Return the game server to which each player was sent last, by player.
 
         Players who were sent to no game server, or too long ago, are left out.
         """
@@ -269,7 +269,7 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.players_on(server, players, match_id))
 
     def left_party(self, transaction: BoardTransaction, news: PartyChanged) -> None:
-        """Remove players from the match of the party that they left, in an open transaction."""
+        """Remove players from their old party's match, in an open transaction."""
         with self.rules_on(transaction) as matchmaker:
             matchmaker.left_party(news.party_id, news.left)
 

@@ -95,7 +95,7 @@ class RegionsReply(TypedDict):
 
 
 def show_joined(entry: MatchEntry | Joined) -> JoinReply:
-    """Return the reply that both join routes send."""
+    """Return the reply of the routes that join and follow a search."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,

@@ -18,10 +18,10 @@ from svcserver.metagame.play.nodes.reports import AgentSeen
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import EMPTY_OBJECT, Answer, bare
 
-LOOK_S = 0.25  # between two listings that a node causes
+LOOK_S = 0.25  # between two updates of the list that one node causes
 CHECK_S = 10.0  # between two checks of a node; after an error, its agent waits longer
-LIST_S = 5.0  # between two looks at the states of the machines
-MAX_CLOCK_S = 1e9  # the largest difference of clocks that is shown
+LIST_S = 5.0  # between two requests for the states of the machines
+MAX_CLOCK_S = 1e9  # the largest difference of clocks that the dashboard shows
 
 
 @frozen
@@ -29,8 +29,8 @@ class AgentPoll:
     """The orders that an agent has carried out, and whether its node has an allowlist helper.
 
     ``helper_works`` says whether the helper answers and can change the firewall. ``clock`` is the
-    node's time (epoch seconds). ``image`` and ``reached`` are results of checks: whether the node
-    has the game servers' image, and whether a datagram reached its game ports.
+    node's time (epoch seconds). ``image`` says whether the node has the game servers' image, and
+    ``reached`` says whether a datagram reached the node's game ports.
     """
 
     done: Annotated[tuple[Annotated[str, text(1, 64)], ...], AtMost(MOST_ORDERS)]
@@ -57,7 +57,7 @@ class OrderEntry(TypedDict):
 
 
 class TrialEntry(TypedDict):
-    """A test of game ports: what the agent sends to the host, and what it awaits on ``port``."""
+    """A port test: the agent sends ``sent`` to the host, and awaits ``awaited`` on ``port``."""
 
     port: int
     host: str
@@ -106,8 +106,8 @@ class AgentRoutes:
         quiet=True,
     )
     async def poll(self, call: Call[AgentPoll]) -> Answer:
-        """Return the orders for the node; without an order, wait up to five seconds for one."""
-        call.request.hopeless = True  # a stop does not wait for it
+        """Return the node's orders; if there are none, wait up to five seconds for an order."""
+        call.request.hopeless = True  # a service that stops does not wait for this poll
         sent = call.body
         report = sent.report(self.wall_clock())
         down = await self._is_down(call.caller.node)  # first, so that it delays no order
@@ -118,7 +118,7 @@ class AgentRoutes:
         return Answer(200, {"orders": entries, "down": down})
 
     async def _is_down(self, node: str) -> bool:
-        """Return whether the swarm has lost a node; without the deploy server, return False."""
+        """Return whether the swarm has lost a node; False if the deploy server does not reply."""
         if self.clock.seconds() - self._listed_at >= LIST_S:
             self._listed_at = self.clock.seconds()
             try:

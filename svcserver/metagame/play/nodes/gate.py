@@ -1,10 +1,10 @@
 """Access control of the fleet's listener: what a node may do.
 
-A node proves its identity with its certificate. The node's game servers may then do what game
-servers of this machine may do, with these limits. A game server needs the launch key of a game
-server that is still running on this node. It may act only for the players who were sent to that
-game server. A hunt may also act for the players of its launch, because without Valkey a restart of
-the metagame deletes the match.
+A node proves its identity with its certificate. The node's game servers may do what game servers of
+this machine may do, with two limits. A request needs the launch key of a game server that runs on
+the node. The request may act only for players who were sent to this game server, or whom its launch
+request named. The launch request counts because, without Valkey, a restart of the metagame deletes
+the record of the players who were sent.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ from svcserver.web.routes import Answer
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; the largest save of the game is far smaller
 MAX_NAMED = 16  # accounts that a request may name
-RATES = {True: Rate(200, 6_000), False: Rate(2_000, 12_000)}  # of a node's agent, game servers
+RATES = {True: Rate(200, 6_000), False: Rate(2_000, 12_000)}  # True: a node's agent
 SERVED = frozenset((Access.TOKEN, Access.GAME_SERVER, Access.ADMIN_OR_GAME_SERVER, Access.NODE))
 
 
@@ -94,7 +94,7 @@ class NodeGate:
             return False
 
     async def admit(self, row: Row, request: HttpRequest, parameters: Mapping[str, str]) -> Caller:
-        """Return the node's agent, or the node's game server with the accounts it may act for."""
+        """Return the caller: the node's agent, or a game server and the accounts it may act for."""
         self._check_credential(row, request)
         is_agent = row.access is Access.NODE
         wait_s = self._buckets[is_agent].take(request.node, self.deploy.clock.seconds())

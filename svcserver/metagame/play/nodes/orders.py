@@ -25,9 +25,9 @@ from svcserver.metagame.play.nodes.reports import AGENTS, AgentSeen
 
 log = Logger()
 
-MOST_ORDERS = 256  # that wait for one node; the oldest are dropped
+MOST_ORDERS = 256  # orders that wait for one node; the oldest are dropped
 KEPT_S = 600.0
-POLL_S = 5.0  # how long a poll without orders is held
+POLL_S = 5.0  # how long a poll waits for an order
 DONE_S = 2.0  # how long a player waits for the node's firewall
 AGAIN_S = 10.0  # an address that was opened is not opened again for this time
 MOST_OPENED = 16_384
@@ -39,7 +39,7 @@ class NodeOrder:
 
     id: str
     act: str
-    address: str  # of a player; a network to withdraw
+    address: str  # a player's address to allow, or a network to withdraw
 
 
 @frozen
@@ -169,7 +169,7 @@ class NodeOrders:
 
 
 def _add(tx: BoardTransaction, node: str, order: NodeOrder) -> bool:
-    """Store an order, unless the node has no helper; return whether it was stored."""
+    """Store an order; return False if the node has no allowlist helper to carry it out."""
     agent = tx.get(AGENTS, node)
     if agent is not None and not agent.has_helper:
         return False

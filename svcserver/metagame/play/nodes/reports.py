@@ -11,10 +11,10 @@ SEEN_S = 20.0  # an agent that has not polled for this time is away
 class AgentSeen:
     """The last poll of an agent.
 
-    On a node without an allowlist helper, no ports are opened. ``helper_works`` says whether the
+    ``has_helper`` says whether the node has an allowlist helper, and ``helper_works`` whether the
     helper answers and can change the firewall. ``clock_s`` is the number of seconds by which the
     node's clock is ahead. ``has_image`` says whether the node has the game servers' image.
-    ``is_reached`` says whether a datagram has reached its game ports. None means unknown.
+    ``is_reached`` says whether a datagram has reached the node's game ports. None means unknown.
     """
 
     at: float

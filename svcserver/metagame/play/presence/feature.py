@@ -46,7 +46,7 @@ class PresenceActs:
     player_active: Signal[Heard]
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
-        """Mark the player as online in that place."""
+        """Mark the player as online on the map ``map_path``."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.mark_seen(account_id, there, doing)
         if self.player_active.listeners:

@@ -77,7 +77,7 @@ class FriendRoutes:
 
     @routes.row("POST", BLOCKLIST + "/<friend_id>")
     async def block(self, call: Call, user_id: str, friend_id: str) -> Answer:
-        """Block an account and end a friendship with it; blocking it twice changes nothing more."""
+        """Block an account and end the friendship with it; a repeated request changes nothing."""
         me, target = own(call, user_id), rules.named(friend_id)
         await self.acts.block(me, target, attempt=call.attempt)
         return NO_CONTENT

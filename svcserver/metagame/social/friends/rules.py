@@ -95,7 +95,7 @@ def request(
     """Send a friend request to ``friend``, or accept the request that ``friend`` has sent.
 
     ``may_ask`` is False when the quota of new requests is used up. The quota is checked last, and
-    not at all if a request is accepted.
+    only for a new request.
     """
     _check_target(friends, me, friend)
     if friends.blocked_between(me, friend):

@@ -96,7 +96,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
 
 
 def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
-    """Remove a guild member if ``me`` is the leader; if the target is ``me``, leave the guild."""
+    """Remove a member from the guild that ``me`` leads; if the target is ``me``, leave it."""
     mine = rules.require_member(guilds.member(me))
     member = rules.member_to_remove(mine, guilds.member(target))
     guilds.drop_invites_by(member.guild_id, member.account_id)
@@ -290,8 +290,9 @@ class GuildActs:
     ) -> tuple[Guild, Sequence[Member]]:
         """Found a guild whose name ``leader`` has validated; return the guild with its members.
 
-        Raises Forbidden if the name was not validated, Conflict if the name is taken or the leader
-        is in a guild already, and TooMany for a second guild within ten minutes.
+        - Raises Forbidden if the name was not validated.
+        - Raises Conflict if the name is taken, or if the leader is in a guild.
+        - Raises TooMany for a second guild within ten minutes.
         """
         validated = await self._was_validated(leader, name, nameplate)
         async with FOUNDED.place(self.board, leader) as place:

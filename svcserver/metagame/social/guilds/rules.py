@@ -109,9 +109,9 @@ def require_member(member: Member | None) -> Member:
 def member_to_remove(mine: Member, target: Member | None) -> Member:
     """Return the member to remove from the guild.
 
-    The leader may remove every other member; every other member may only leave. Raises Conflict if
-    the leader wants to leave, Forbidden if another member wants to remove somebody else, and
-    Missing if the target is not in the guild.
+    - Raises Conflict if the leader wants to leave.
+    - Raises Forbidden if a member who is not the leader wants to remove somebody else.
+    - Raises Missing if the target is not in the guild.
     """
     if target == mine and mine.rank is Rank.LEADER:
         raise Conflict("The leader cannot leave.", code=CHIEF)
@@ -135,7 +135,7 @@ def rank_to_set(mine: Member, target: Member | None, word: str) -> tuple[Member,
 
 
 def check_disbands(mine: Member | None, guild_id: str) -> None:
-    """Raise Missing unless the caller is in the guild, Forbidden unless the caller leads it."""
+    """Raise Missing if the caller is not in the guild, Forbidden if the caller does not lead it."""
     if mine is None or mine.guild_id != guild_id:
         raise Missing("This is not your guild.", code=EXCLUDED)
     if mine.rank is not Rank.LEADER:

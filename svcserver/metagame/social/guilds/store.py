@@ -243,7 +243,7 @@ class SqlGuilds:
         return None if row is None else _invite(row)
 
     def invites_of_guild(self, guild_id: str) -> Sequence[GuildInvitation]:
-        """Return all invites of the guild, whether open, expired or declined."""
+        """Return all invites of the guild, including expired and declined invites."""
         return [_invite(row) for row in self.tx.execute(_OF_GUILD, {"wanted": guild_id})]
 
     def invites_of_player(self, account_id: AccountId) -> Sequence[GuildInvitation]:

@@ -1,8 +1,8 @@
 """Operations on parties, for game and management routes. Spec: 1 §4 Parties.
 
 Parties are stored on the board (the live state). Accounts and blocks are in the database, which is
-read before the board transaction. If a block is added between this read and the transaction, an
-invite is still stored, but it cannot be accepted and expires.
+read before the board transaction. If a block is added after this read, an invite is still stored,
+but it cannot be accepted.
 """
 
 from __future__ import annotations
@@ -108,10 +108,9 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline an invite to the caller, or else withdraw the caller's invite to ``recipient``.
+        """Decline invites to the caller from the parties or senders with the ids ``texts``.
 
-        ``texts`` are ids of the party or the sender of the invite to decline. The caller's own
-        invite is withdrawn only if there is no invite to decline.
+        If there are no such invites, withdraw the caller's own invites to ``recipient``.
         """
         names = [name for name in texts if name is not None]
 

@@ -80,7 +80,7 @@ class PartyRoutes:
     async def accept(self, call: Call, invite_id: str) -> Answer:
         """Accept a party invite and show the party.
 
-        The invite is named by the id of the party or of the sender.
+        ``invite_id`` is the id of the party or of the sender.
         """
         return await self._party(
             await self.acts.accept(call.player, invite_id, attempt=call.attempt)
@@ -180,7 +180,7 @@ class PartyManagementRoutes:
         again=Again.NEVER,
     )
     async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
-        """Invite a player by username to the party of the key's holder."""
+        """Invite a player to a party by username; an admin may name another sender (``From``)."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}
         return Answer(200, reply)

@@ -1,7 +1,7 @@
 """The rules for parties and their invites. Spec: 1 §3, §4 Parties, §8.
 
-Parties and invites are board entries, which expire, so each of them may be missing. Whenever a
-party is read, members who have been silent for too long are removed.
+Parties and invites are board entries. Board entries expire, so a party or an invite may be missing.
+Whenever a party is read, members who have been silent for too long are removed.
 """
 
 from collections.abc import Collection
@@ -209,7 +209,10 @@ class Parties:
         return None
 
     def accept(self, invite: PartyInvitation) -> Party:
-        """Leave the old party and join the new one as its last member; raises Missing."""
+        """Leave the old party and join the new one as its last member.
+
+        Raises Missing without such an invite, and Conflict if the new party is full.
+        """
         self.mark_seen(invite.recipient)
         party = self.get(invite.party_id)
         if party is None or self.invite_named(invite.recipient, invite.party_id) != invite:
@@ -226,7 +229,7 @@ class Parties:
     def joined(self, account_id: AccountId, named: str) -> Party:
         """Return the player's party if ``named`` is the party's id or another member's id.
 
-        Raises Missing otherwise, or if the player is alone in the party.
+        Raises Missing if ``named`` is any other id, or if the player is alone in the party.
         """
         party = self.refresh(account_id)
         if party is None or party.is_solo or named == account_id:
@@ -258,7 +261,7 @@ class Parties:
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between two players; if they are in the same party, both stay there."""
+        """End the invites between two players; if they are in one party, they stay in it."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 

@@ -162,7 +162,7 @@ class LiveParties:
 def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:
     """Record that the player is active, even if the player has no party.
 
-    This writes without reading, so that it never conflicts.
+    The function reads nothing, so it causes no conflict with other transactions.
     """
     transaction.put(HEARD, account_id, transaction.now)
 

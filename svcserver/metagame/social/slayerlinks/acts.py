@@ -35,7 +35,7 @@ ASKED = Quota.named("slayer_link_invites_sent", rules.MAX_NEW_INVITES, rules.NEW
 
 
 def waiting(links: SqlSlayerLinks, me: AccountId, at: int) -> list[LinkInvite]:
-    """Return the pending invites that were sent or received, oldest first."""
+    """Return the pending invites that ``me`` has sent or received, oldest first."""
     return rules.waiting([*links.sent(me), *links.received(me)], at)
 
 
@@ -111,7 +111,7 @@ def end_link(
 ) -> None:
     """End the caller's links that have this partner and this slot, for both players.
 
-    A ``partner`` or ``slot`` of None matches every link; but if both are None, no link ends.
+    None stands for any partner or slot. If ``partner`` and ``slot`` are None, no link ends.
     """
     for link in links.running(me, at):
         if rules.is_meant(link, partner, slot):

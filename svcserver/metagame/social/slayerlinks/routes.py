@@ -90,7 +90,7 @@ class SlayerLinkRoutes:
 
     @routes.row("DELETE", "/slayerlink/invites/<account_id>", reply=NOTHING)
     async def drop_invites(self, call: Call, account_id: str) -> Answer:
-        """End the open invites with that player; a caller who names themselves ends all invites."""
+        """End the open invites with a player; if the id is the caller's, end all open invites."""
         partner = rules.account_named(account_id)
         await self.acts.drop_invites(call.player, partner, attempt=call.attempt)
         return enveloped(EMPTY_OBJECT)

@@ -105,7 +105,7 @@ def slot_for_invite(me: AccountId, target: AccountId, slot: int | None, *, exist
 
 
 def check_may_link(target: AccountId, running: Iterable[Link], *, are_friends: bool) -> None:
-    """Raise Forbidden unless the two are friends, and Conflict if they already have a link.
+    """Raise Forbidden if the players are not friends, and Conflict if they already have a link.
 
     If one player has blocked the other, ``are_friends`` is false. ``running`` are the caller's
     links.
@@ -129,7 +129,7 @@ def pending_invite(
 
 
 def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> None:
-    """Raise Conflict unless ``slot`` is free and the target has a free slot.
+    """Raise Conflict if ``slot`` is taken, or if the target has no free slot.
 
     ``own`` and ``targets`` are the taken slots of the two accounts. A slot is taken by a link, or
     by a pending invite that the account sent.
@@ -206,9 +206,9 @@ def sides_of(invite: LinkInvite, slot: int, at: int) -> tuple[Link, Link]:
 
 
 def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
-    """Return whether the link has this partner and this slot; None matches everything.
+    """Return whether the link has this partner and this slot; None stands for any value.
 
-    If both are None, the result is False.
+    If ``partner`` and ``slot`` are None, the result is False.
     """
     return (
         (partner is not None or slot is not None)
@@ -218,7 +218,7 @@ def is_meant(link: Link, partner: AccountId | None, slot: int | None) -> bool:
 
 
 def waiting(invites: Iterable[LinkInvite], at: int) -> list[LinkInvite]:
-    """Return those invites that are pending, oldest first."""
+    """Return the invites that are pending, oldest first."""
     pending = [invite for invite in invites if invite.is_waiting(at)]
     return sorted(pending, key=lambda invite: (invite.created_at, invite.link_id))
 
@@ -232,8 +232,8 @@ def available(
 ) -> dict[AccountId, bool]:
     """Return for each player whether ``me`` could invite that player.
 
-    The player must be a friend, both must have a free slot, and the two must not be ``tied`` by a
-    link or a pending invite.
+    The player must be in ``friends``, and must not be in ``tied``: players who share a link or a
+    pending invite with ``me``. The player and ``me`` must have free slots.
     """
     full = {account_id for account_id, slots in taken.items() if len(slots) >= len(SLOTS)}
     return {

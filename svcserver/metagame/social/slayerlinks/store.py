@@ -100,7 +100,7 @@ class SqlSlayerLinks:
         return accepted and not friends.blocked_between(first, second)
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the account's friends, except those who blocked the account or whom it blocked."""
+        """Return the account's friends, except friends with a block in either direction."""
         friends = SqlFriends(self.tx)
         accepted = friends.friends(me)
         return accepted - friends.blocked(me, accepted)

@@ -37,7 +37,7 @@ Anybody = Annotated[AccountId | None, As(read_whom, {"type": ["string", "null"]}
 
 @frozen
 class SlayerInviteAnswer:
-    """An answer to an invite; the invite is named by its id or by the other player.
+    """An answer to an invite; the invite's id or the other player identifies the invite.
 
     ``slot`` is the slot that the caller wants to use, if the answer accepts the invite.
     """
@@ -80,7 +80,7 @@ class SlayerLinkEnd:
 def which_link(
     sent: SlayerLinkEnd, argument: Callable[[str], str | None]
 ) -> tuple[AccountId | None, int | None]:
-    """Return the other player and the slot; each is taken from the body, or else from the query."""
+    """Return the other player and the slot, from the body or (if missing there) from the query."""
     partner = (
         read_whom(argument("account_id"), None) if sent.account_id is None else sent.account_id
     )
@@ -130,7 +130,7 @@ class SlayerLinkList(TypedDict):
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """Pending invites and running links; ``config`` says for how many hours they are valid."""
+    """Pending invites and running links; ``config`` has their lifetimes in hours."""
 
     config: dict[str, int]
 
@@ -168,7 +168,7 @@ def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: rules.Link) -> SlayerLink:
-    """Return a link as the reply to the player on this side shows it."""
+    """Return a link as the reply to the player ``link.account_id`` shows it."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
