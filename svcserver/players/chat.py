@@ -15,7 +15,7 @@ from svcserver.kernel.secrets import hex_token
 from svcserver.players.http import NoAnswer
 
 ANSWER_S = 30.0
-REFUSABLE = 50  # sent lines that are remembered, because the server may refuse them
+REFUSABLE = 50  # sent lines to remember, because the server may refuse them later
 SESSION = "urn:ietf:params:xml:ns:xmpp-session"
 _OPENED = element(None, "opened")  # a pseudo-stanza for ``hear``
 
@@ -81,13 +81,13 @@ class ChatClient:
     # -- what players do ---------------------------------------------------------
 
     async def log_in(self, token: str) -> None:
-        """Authenticate, bind and start a session; waits until the transport is open."""
+        """Wait until the transport is open; then authenticate, bind and start a session."""
         await self.bind(token)
         await self._set("s1", element(SESSION, "session"))
         self.bound = True
 
     async def bind(self, token: str) -> None:
-        """Authenticate and bind a resource; waits until the transport is open."""
+        """Wait until the transport is open; then authenticate and bind a resource."""
         if self.transport is None:
             await self.hear("the upgrade", lambda answer: answer is _OPENED)
         opening = element(stanza.FRAMING, "open", to=self.domain, version="1.0")
@@ -113,7 +113,7 @@ class ChatClient:
             self._fail("refused")
 
     async def enter(self, room: str) -> bool:
-        """Join a room; returns whether the server allowed it."""
+        """Join a room; return whether the server allowed it."""
         seat = self.room_address(room)
         prefix = f"{seat}/".lower()  # other servers answer in lower case, as XMPP addresses may
         muc = element(stanza.MUC, "x")

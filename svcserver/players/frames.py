@@ -1,6 +1,6 @@
 """WebSocket frames as a client sends them, without random masks.
 
-They take little CPU time, and the same messages give the same bytes.
+Such frames take little CPU time, and equal messages give equal bytes.
 
 Clients on a real network use ``players.websocket``, which masks frames randomly.
 """

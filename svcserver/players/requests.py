@@ -57,7 +57,7 @@ def transact(character: str, number: str, source: str, **lists: Any) -> Call:
 
 
 def stack(item: str, quantity: int) -> dict[str, Any]:
-    """Return a stack of items, as an element of the lists of ``transact``."""
+    """Return a stack of items, for the lists that ``transact`` takes."""
     return {"catalogId": item, "quantity": quantity}
 
 
@@ -77,7 +77,7 @@ def loadout(account: str, character: str, rest: str, sent: Any = None) -> Call:
 
 
 def buy(token: str) -> Call:
-    """Return the request that buys the offer of the purchase token."""
+    """Return the request that buys an offer with the offer's purchase token."""
     return "POST", f"/notification/platinum?token={token}", {}
 
 

@@ -26,7 +26,7 @@ class ChatSocket(WebSocketClientProtocol):
 
     def onCloseFrame(self, code: int, reasonRaw: bytes) -> Any:
         answered = super().onCloseFrame(code, reasonRaw)
-        self.client.ended()  # already here, because nothing can be sent from now on
+        self.client.ended()  # do not wait for onClose: nothing more can be sent
         return answered
 
     def onClose(self, wasClean: bool, code: int | None, reason: str | None) -> None:

@@ -13,9 +13,9 @@ from svcserver.kernel.counters import Counted, Counters
 from svcserver.kernel.redaction import redact_bytes
 
 
-# The relay refuses requests that the local game did not send.
-# Stricter than ``http.crosssite``: the game is not a browser, and uses one of three names for
-# loopback. Spec: 2 §4 Launcher relay.
+# The relay refuses requests that the local game did not send. Its rules are stricter than those of
+# ``http.crosssite``, because the game is not a browser, and uses one of three names for loopback.
+# Spec: 2 §4 Launcher relay.
 def _forbidden(reason: str) -> Refuse:
     return Refuse(403, "forbidden", reason)
 
@@ -58,7 +58,7 @@ def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool)
 
 
 def _tell_tales(headers: Sequence[Header]) -> tuple[list[bytes], list[bytes], bool]:
-    """Return the fields by which a web page is detected: Host, Origin, any Sec-Fetch field."""
+    """Return the Host values, the Origin values, and whether there is a Sec-Fetch field."""
     hosts: list[bytes] = []
     origins: list[bytes] = []
     fetched = False

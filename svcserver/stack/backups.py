@@ -28,7 +28,7 @@ SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Return True if the backup of the latest ``at`` (a time of day) was not tried yet."""
+    """Return True if no backup was tried since the last ``at``, which is a time of day."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)
@@ -37,7 +37,7 @@ def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """The service that starts a backup when it is due, and records a crash of that backup."""
+    """The service that starts due and requested backups, and records their crashes."""
 
     reactor: Any
     folder: Path  # the folder of the host's settings
@@ -66,7 +66,7 @@ class Nightly(Service):
         self._requests.startService()
 
     def stopService(self) -> Deferred[None] | None:
-        """Stop a running backup; that backup or the next one removes the partial files."""
+        """Stop a running backup; its partial files are removed at once or by the next backup."""
         Service.stopService(self)
         self._rounds.stopService()
         self._requests.stopService()

@@ -116,8 +116,7 @@ class PreparedChildren:
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
         """Start a process that prepares the component and then waits; return whether that worked.
 
-        The result is True once the process is prepared, or once ``take`` has started the component
-        in it. A process that fails is killed; with ``print_errors``, its output is printed.
+        A process that fails is killed; if ``print_errors`` is true, its output is printed.
         """
         self.drop(component.name)
         try:
@@ -135,7 +134,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Start the component in its waiting process; return the process, or None without one."""
+        """Start the component in its waiting process; return the process, or None if none waits."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 
@@ -271,7 +270,7 @@ class Children(ProcessMonitor):
                 process.signalProcess("KILL")
 
     def _signal(self, name: str, how: str) -> None:
-        """Stop a process as ``stopProcess`` does, but with any signal."""
+        """Stop a process as ``stopProcess`` does, but with the signal ``how``."""
         process: Any = self.protocols[name].transport
         with suppress(ProcessExitedAlready):
             process.signalProcess(how)

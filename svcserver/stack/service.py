@@ -78,7 +78,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again when the process exits, with the version then installed."""
+    """Run this command line again when the process exits, with the version installed then."""
     atexit.register(_restart)
 
 
@@ -118,7 +118,7 @@ class HostOptions(usage.Options):
 
     name: ClassVar[str]
     keep_rights: ClassVar[bool]
-    beside_stack: ClassVar[str]  # the reason why the program cannot run beside a stack with {pid}
+    beside_stack: ClassVar[str]  # the error message if a stack with the pid {pid} runs
     settings: Settings
     backups: BackupSettings
     components: list[Component]

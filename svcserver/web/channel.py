@@ -25,13 +25,13 @@ from svcserver.web.routes import Answer
 log = Logger()
 
 IDLE_S = 60  # how long a keep-alive connection may be idle
-RECEIVE_S = 120  # from the first to the last byte of a request; also for a client that stalls
+RECEIVE_S = 120  # from the first to the last byte of a request; also the limit for a stalled client
 YOUNG_S = 0.5  # how long the first request of a new connection may be on its way
 HALF_CLOSED_S = 2  # how long an answer may take once the client has half-closed
 MAX_REFUSED = 64 * 1024 * 1024  # bytes of a refused request to discard; no body is larger
 MAX_HELD = 256 * 1024 * 1024  # bytes of request bodies in memory, for all connections
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of unread answers, for all connections
-FAIR = 256 * 1024  # bytes; larger bodies and answers are refused or cut first
+FAIR = 256 * 1024  # bytes; larger bodies are refused first, and larger answers are cut first
 PROMPT = 128 * 1024  # bytes of an answer written to the socket in one step
 
 
@@ -47,7 +47,7 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Add received bytes; return whether the body is within its limit, and the bytes after it.
+        """Add received bytes; return whether the limit is kept, and the bytes that follow the body.
 
         Raises Fault for a malformed body.
         """
@@ -77,15 +77,15 @@ class WebChannel(Connection):
         self._work: Deferred[Any] | None = None
         self._stream: Stream | None = None
         self._chunked = False  # the stream has no length
-        self._holding = 0  # bytes of its body that are counted in ``factory.held``
+        self._holding = 0  # bytes of the request's body that ``factory.held`` counts
         self._rest = b""  # a large answer, written piece by piece
         self._rest_at = 0
-        self._used = False  # True once it has carried a request
+        self._used = False  # True once the connection has carried a request
         self._close_after = False  # whether the connection ends with the answer being written
 
     @property
     def unused(self) -> bool:
-        """True if the connection has had no request for so long that none can be on its way."""
+        """True if the connection has received nothing although it is at least ``YOUNG_S`` old."""
         old = self.factory.clock.seconds() - self.since >= YOUNG_S
         return not (self._used or self.waiting) and old
 
@@ -334,7 +334,7 @@ class WebChannel(Connection):
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Wait for the answer; there is a deadline only if the client has perhaps disconnected."""
+        """Wait for the answer; there is a deadline only if the client has half-closed."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)
@@ -358,10 +358,9 @@ class WebChannel(Connection):
 class UnreadAnswers:
     """The connections with answers that clients have not read; above ``most`` bytes, some are cut.
 
-    An answer is written in pieces. Connections are cut in the order of a list. When a client reads
-    a piece, its connection moves to the end of the list, so clients that read nothing are cut
-    first. Connections with more than ``FAIR`` bytes are cut before all connections with fewer
-    bytes. A new answer never causes the cut of its own connection.
+    Connections with more than ``FAIR`` unread bytes are cut first. Among these, and then among the
+    other connections, the first to be cut is the one whose client has read nothing for the longest
+    time. A new answer never causes the cut of its own connection.
     """
 
     most: int = MAX_UNREAD

@@ -61,7 +61,7 @@ class SharedLook:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
         self._waiting.append(waiting)
-        if not 0 <= self.now() - self._began < STALLED_S:  # else a read is in progress
+        if not 0 <= self.now() - self._began < STALLED_S:  # otherwise a read is in progress
             self._began = self.now()
             ensureDeferred(self._read())
         return await waiting
@@ -133,7 +133,7 @@ class EventStream(Stream):
             self._work.cancel()
         self.ended(self)
 
-    # what the transport calls when the reader takes less than we send
+    # the transport calls these methods when the reader is too slow
     def pauseProducing(self) -> None:
         self._paused_at = self.clock.seconds()
 
@@ -203,8 +203,8 @@ class EventStream(Stream):
 class EventStreams:
     """All open event streams of a service.
 
-    A reader may have ``SHARE`` streams: a further stream ends the oldest. All readers except owners
-    may have ``MOST`` streams together.
+    A reader may have ``SHARE`` streams; a further stream ends the reader's oldest stream. Readers
+    who are not owners may have ``MOST`` streams together.
     """
 
     clock: IReactorTime

@@ -1,7 +1,7 @@
 """Sends part of a file as a response body, with constant memory and back-pressure.
 
-On plain TCP, ``os.sendfile`` sends the file, which costs a third of the CPU time of a producer. The
-transport's ``doWrite`` is replaced for that, because Twisted calls no other method when the socket
+On plain TCP, ``os.sendfile`` sends the file and takes a third of the CPU time of a producer. This
+module replaces the transport's ``doWrite``, the only method that Twisted calls when the socket
 becomes writable. Elsewhere (TLS, Windows, file systems without sendfile, in-memory transports) a
 producer reads ``CHUNK`` bytes at a time.
 """
@@ -38,7 +38,7 @@ _NO_SENDFILE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK)
 
 @define(eq=False)
 class Transfer(Stream):
-    """A body that is being sent; ``ended(bytes sent, complete)`` is always called once.
+    """A body that is being sent; ``ended(sent bytes, complete)`` is called exactly once.
 
     If the file has become too short, ``shrank`` is called and the connection is aborted. The client
     has no other way to notice that bytes are missing.

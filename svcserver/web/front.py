@@ -1,8 +1,7 @@
 """The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
-The checks run in this order: the route exists and its feature is on; the gate shows the route to
-the account in the path (else 404); the declared size; the credential; the JSON syntax; the shape of
-the body; the rules of the feature.
+A request is checked in this order: route, declared size, credential, JSON syntax, shape of the
+body, rules of the feature. A route that does not exist for the account in the path answers 404.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ class Mounted:
     def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
         """Return the mounted route; ``make`` creates its endpoint.
 
-        A simulation can lose the route's answers, unless the route's method is GET.
+        A simulation can lose the answers of routes whose method is not GET.
         """
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
@@ -137,7 +136,7 @@ class FrontDoor:
     """The router of a service: all its routes, behind its access control (gate).
 
     ``answer`` finds a route in our own route table, for our own channel. ``resource`` uses a Klein
-    app, for a ``twisted.web`` site. Both run the same endpoints.
+    app, for a ``twisted.web`` site. The two methods run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only); ``max_json`` limits a
     body, in bytes. ``on_refusal(row, request, caller, error)`` is called for each refusal of a
@@ -164,9 +163,8 @@ class FrontDoor:
     ) -> FrontDoor:
         """Bind the features' routes that are switched on and accepted by ``serves``.
 
-        A route's endpoint is created at its first request, because only a few of a hundred routes
-        are used soon after the start. Creating all endpoints would take most of a service's
-        start-up time.
+        A route's endpoint is created at its first request, because creating all endpoints would
+        take most of a service's start-up time.
         """
         for feature in features:
             for row in feature.routes.rows:

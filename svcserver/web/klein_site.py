@@ -2,9 +2,9 @@
 
     site = Site(door.resource())
 
-Each of the service's routes becomes a route of the app. Its view runs the same endpoint as our own
-channel, so both give the same answer to a request. A request that no route matches (another letter
-case, an unknown path or method) also goes to the handler, which uses its own route table.
+Each route of the service becomes a route of the app, which runs the same endpoint as our own
+channel. So the app and the channel give the same answers. A request that no route of the app
+matches, for example because of its letter case, goes to the service's own route table.
 """
 
 from __future__ import annotations

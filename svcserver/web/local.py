@@ -1,9 +1,9 @@
 """The access control of services that only this machine may call.
 
-Three kinds of callers get 403 before their body is read: callers that are not on loopback, that
-came through a proxy, or that are another site's web page (``http.crosssite``). A route for the
-owner also needs a ticket of the machine (``kernel.machine``), because every user of a machine can
-reach its loopback addresses. Spec: 2 §4 Deploy server.
+A request gets 403 before its body is read if it does not come from loopback, came through a proxy,
+or comes from another site's web page (``http.crosssite``). A route for the owner also needs a
+ticket of the machine (``kernel.machine``), because every user of the machine can reach the loopback
+addresses. Spec: 2 §4 Deploy server.
 """
 
 from collections.abc import Callable, Iterable, Mapping

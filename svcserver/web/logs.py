@@ -1,7 +1,7 @@
 """Log observers, which write readable lines, or one JSON object per line.
 
-Every service writes the members of ``line_head`` and the event's own fields into the object;
-docs/owners/logs.md lists them.
+Each object has the members of ``line_head`` and the event's own fields; docs/owners/logs.md lists
+these members and fields.
 
 Lines are collected and passed to the writer at most every ``FLUSH_S``. Lines of level ``warn`` and
 above are passed immediately, so that the last lines of a crashing service are not lost.
@@ -59,7 +59,7 @@ class LogLines:
     _waiting: list[str] = field(factory=list, init=False)
     _flushing: Any = field(default=None, init=False)
     clock: Any = None
-    writers: list[LogWriter] = field(factory=list, kw_only=True)  # behind ``out``
+    writers: list[LogWriter] = field(factory=list, kw_only=True)  # the writers that ``out`` uses
     service: str = field(default="", kw_only=True)  # named in JSON if several services share a log
 
     def __attrs_post_init__(self) -> None:
@@ -232,10 +232,10 @@ class JsonLines(LogLines):
     err: LogDestination = field(factory=lambda: sys.stderr)
 
     def say(self, namespace: str, message: str, members: str) -> None:
-        """Write an ``info`` line directly; an event of the logger would take longer than the line.
+        """Write an ``info`` line directly, because a logger event would take more time.
 
         ``message`` and ``namespace`` must not have characters that JSON escapes; ``members`` is
-        JSON text without its braces. Merging and dumping a dictionary took three times as long.
+        JSON text without its braces.
         """
         if self.shows(LogLevel.info):
             time = _iso_ms(round(epoch() * 1000))

@@ -52,7 +52,7 @@ class Backlog:
 
     most: int = MOST
     dropped: int = field(default=0, init=False)  # lines, since the start
-    _unsaid: int = field(default=0, init=False)  # of these, the ones not yet reported in a line
+    _unsaid: int = field(default=0, init=False)  # dropped lines that no log line has reported yet
     _held: int = field(default=0, init=False)
     _waiting: deque[bytes] = field(factory=deque, init=False)
 
@@ -125,7 +125,7 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """Wait briefly until the lines are written; do nothing unless the process is ending."""
+        """If the process is ending, wait briefly until all lines are written."""
         if self._deadline is None:
             return
         with self._changed:
@@ -197,8 +197,8 @@ def _write(number: int, data: memoryview) -> int:
 def writers() -> tuple[LogDestination, LogDestination, list[LogWriter]]:
     """Return outputs for standard output and standard error, and the writers behind them.
 
-    The caller must end the writers. If both go to the same file, as with ``2>&1``, one writer keeps
-    their lines in order.
+    The caller must end the writers. If both outputs go to the same file, as with ``2>&1``, one
+    writer keeps the lines in order.
     """
     out = writer_to(sys.stdout)
     if out is not None and is_same_file(sys.stdout, sys.stderr):

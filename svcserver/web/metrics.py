@@ -27,7 +27,7 @@ from svcserver.web.site import HttpHandler
 class CountingRequests:
     """The observer that counts 4xx answers, and records the durations of requests.
 
-    A 4xx answer is counted by its reason or status, and a 429 also by its route.
+    Each 4xx answer is counted by its reason or status. A 429 is also counted by its route.
     """
 
     counters: Counters
@@ -46,9 +46,8 @@ class CountingRequests:
 class CountingHandler:
     """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    A 429 is counted under the name ``limit``. ``paths`` are the service's routes, or prefixes of
-    them; the durations are recorded under these names. A duration ends when the head of the answer
-    is ready.
+    A 429 is counted under the name ``limit``. A duration is recorded under the first of ``paths``
+    with which the request's path begins. A duration ends when the head of the answer is ready.
     """
 
     handler: HttpHandler

@@ -37,7 +37,7 @@ _PLAIN: dict[Any, Schema] = {
     dict: {"type": "object"},
     list: {"type": "array", "items": {}},
 }
-_NULL: Schema = {"type": "null"}  # as one of several
+_NULL: Schema = {"type": "null"}  # as one of several types
 _MEDIA = {str: "text/plain", Page: "text/html"}
 _ANY_BODY: Schema = {"type": ["object", "array"]}
 _FORM = "application/x-www-form-urlencoded"

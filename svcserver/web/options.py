@@ -72,8 +72,8 @@ class ServiceOptions(usage.Options):
 
 
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
-    """Return the ``twistd`` command ``svc-NAME``, whose Options and makeService are in service.py.
+    """Return the ``twistd`` command ``svc-NAME``.
 
-    ``module`` names another module that has these two.
+    ``module`` has its Options and makeService; the default is ``svcserver.NAME.service``.
     """
     return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

@@ -68,9 +68,9 @@ class HttpRequest:
     body: bytes = field(default=b"", repr=False)
     proxy_headers: tuple[bytes, ...] = field(default=PROXY_HEADERS, repr=False)
     refused: str = ""  # why the request was refused, for the counters
-    hopeless: bool = False  # its answer may never come: a service that stops does not wait for it
+    hopeless: bool = False  # the answer may never come: a service that stops does not wait
     node: str = ""  # the machine whose certificate the connection has proved
-    attempt: Any = None  # one of several, if the service's gate distinguishes them
+    attempt: Any = None  # the attempt's id and number, if the service's gate sets them
     _arguments: list[tuple[str, str]] | None = field(default=None, init=False, repr=False)
 
     def header(self, name: bytes) -> str | None:

@@ -7,8 +7,7 @@
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
 The front door (``web.front``) binds the routes; the gate reads the access label and other marks.
-The router also uses the row to answer HEAD requests and paths in another letter case or with a
-trailing slash, to redact log lines, and to generate the OpenAPI document.
+The row also determines how log lines are redacted and what the OpenAPI document says.
 """
 
 import re
@@ -75,10 +74,10 @@ class Needed:
 class WebRow:
     """One route.
 
-    ``path`` is a werkzeug rule; ``when`` decides from the settings whether the route is mounted at
-    all (an unmounted route answers an empty 404). ``access`` is a label that the service's gate
-    knows. ``body`` is a shape (``kernel.shapes``), or None if the body is ignored. A service whose
-    gate needs further fields has its own subclass.
+    ``path`` is a werkzeug rule. If ``when(settings)`` is false, the route is not mounted: a request
+    gets an empty 404. ``access`` is a label that the service's gate knows. ``body`` is a shape
+    (``kernel.shapes``), or None if the body is ignored. A service whose gate needs further fields
+    has its own subclass.
     """
 
     method: str

@@ -24,13 +24,13 @@ from svcserver.web.site import HttpFactory
 log = Logger()
 
 # New objects before a collection, and collections before one of the next generation. With Python's
-# ratio of 10, the longest turn with 200 players takes 60 ms of CPU instead of 20.
+# ratio of 10, the longest reactor turn with 200 players takes 60 ms of CPU instead of 20 ms.
 GARBAGE = 10_000, 3, 30
 BACKLOG = 511  # connections that wait to be accepted
 DRAIN_LOOK_S = 0.05  # seconds between two checks for finished requests
 DRAIN_S = 10.0  # how long a stopping service lets running requests finish
-HAND_OVER_S = 1.0  # how long it still answers on connections that were kept alive
-NOTICE_S = 0.1  # from the notice to proxies to the end of listening
+HAND_OVER_S = 1.0  # how long a stopping service answers on kept-alive connections
+NOTICE_S = 0.1  # seconds from the notice to proxies until the ports close
 
 
 class TopService(MultiService):
@@ -71,14 +71,14 @@ def top_service(
     reactor: Any, *, production: bool = False, level: str = "info", service: str = ""
 ) -> TopService:
     """Return a top service that logs to standard output."""
-    linecache.clearcache()  # attrs left the source of its generated methods there, 2 MB
+    linecache.clearcache()  # attrs left 2 MB there: the source of its generated methods
     LibraryLogs.install()
     lines = standard_lines(production=production, level=level, clock=reactor, service=service)
     return TopService(lines)
 
 
 class OrderedServices(MultiService):
-    """Parts that depend on the parts before them; on stop, they end one by one, the last one first.
+    """Parts that depend on the parts before them; a stop ends them one by one, the last part first.
 
     A MultiService stops all parts together, so a running request would lose the database.
     """
@@ -97,7 +97,7 @@ class OrderedServices(MultiService):
 
 
 class StartWarnings(Service):
-    """The service that logs, at its start, what ``kernel.settings.load`` warned of."""
+    """The service that logs the warnings of ``kernel.settings.load`` when it starts."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -112,14 +112,13 @@ class StartWarnings(Service):
 class Listening(Service):
     """A service that listens on a TCP port; if the port is taken, a one-line error ends the start.
 
-    The ``ready`` line shows ``name``. ``component`` names the service that owns the port if
-    ``name`` differs: ``name`` may end with ``-metrics``. ``shared`` is a further port on which
-    other processes of ours listen too; the operating system gives each connection to one of these
-    processes.
+    The ``ready`` line shows ``name``. ``component`` is the service's name, for a ``name`` such as
+    ``content-metrics``. ``shared`` is a further port on which other processes of ours listen too;
+    the operating system gives each connection to one of these processes.
 
     A stop first closes the connections that have carried no request. This tells a proxy that the
-    service stops (``Sentinel``). The proxy then opens no new connection, and closes its other
-    connections; requests on these are still answered for ``HAND_OVER_S``. The port is closed after
+    service stops (``Sentinel``): the proxy opens no new connection, and closes its old connections.
+    Requests on old connections are still answered for ``HAND_OVER_S``. The port is closed after
     ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the remaining connections are
     cut. So no request is sent on a closed connection, and no connection is reset while it waits in
     the queue of the listening socket.

@@ -3,7 +3,7 @@
 werkzeug matches static segments case-sensitively, and Klein binds a map adapter per
 request. This table ignores the letter case of static segments only, ignores a trailing
 slash, and finds a fixed path with one dictionary look-up. It has a trie per method, so a
-static segment of another method never hides a parameter of this method.
+static segment of one method never hides a parameter of another method.
 """
 
 from functools import lru_cache

@@ -218,7 +218,7 @@ class AlertClient:
     async def _resolve(self, name: str, port: int, *, private: bool) -> str:
         """Return the address to connect to, or raise NotDelivered.
 
-        Unless ``private`` is set, every address of the name must be public.
+        If ``private`` is false, every address of the name must be public.
         """
         try:
             addresses = await self.look_up(name, port)

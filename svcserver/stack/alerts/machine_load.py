@@ -21,7 +21,7 @@ OpenFiles = Mapping[str, tuple[int, int]]
 
 @define(eq=False)
 class MachineLoad:
-    """The load now and at each minute of the last hour; ``sample`` measures it."""
+    """The machine's load now and in each minute of the last hour."""
 
     data: Path
     disk: Callable[[Path], Disk]

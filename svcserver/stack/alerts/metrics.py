@@ -72,7 +72,7 @@ def machine_faults(reply: Any) -> dict[tuple[AlertKind, str], str | None]:
                 node_fault = NODE_LOST if is_lost else None
                 agent_fault = AGENT_AWAY if is_away and not is_lost else None
                 for kind, fault in ((AlertKind.NODE, node_fault), (AlertKind.AGENT, agent_fault)):
-                    # two machines may have one subject: no fault of theirs is hidden
+                    # two machines may have the same subject: the first fault is kept
                     faults[kind, subject] = faults.get((kind, subject)) or fault
     return faults
 
@@ -112,7 +112,7 @@ class MetricsPoller:
         return DeferredList(polls).addCallback(lambda _: None)
 
     async def _poll(self, component: Component) -> None:
-        """Poll one process; each metagame worker has its own ports."""
+        """Poll the process of a component, at the component's own ports."""
         name, now = component.name, self.watch.wall_clock()
         variables = {**read_or_empty(component.env_file), **component.extra}
         if component.kind == METAGAME:

@@ -54,7 +54,7 @@ class Faults:
     _well_checks: Counter[tuple[AlertKind, str]] = field(factory=Counter, init=False)
 
     def update(self, what: AlertKind, subject: str, wrong: str | None, now: float) -> Alert | None:
-        """Return the alert to send, if any; ``wrong`` describes the fault, None means no fault."""
+        """Return the alert to send, or None; ``wrong`` is the text of a fault, or None."""
         key = what, subject
         reported_at = self._reported.get(key)
         if wrong is None:

@@ -56,7 +56,7 @@ class ChannelQueue:
     held: HeldAlerts = field(factory=HeldAlerts)
     deliveries: deque[Delivery] = field(factory=deque)  # newest first
     _waiting: deque[Alert] = field(factory=deque, init=False)
-    _is_recorded: bool = field(default=False, init=False)  # the alert that is tried again
+    _is_recorded: bool = field(default=False, init=False)  # ``deliveries`` has the first alert
     _tries: int = field(default=0, init=False)
     _number: str = field(default="", init=False)
     _delivery: Deferred[None] | None = field(default=None, init=False)

@@ -54,7 +54,7 @@ class RunningProcess:
 
 @define(eq=False)
 class EnvFileWatch:
-    """The settings that each service read from its env file in ``folder`` when it started."""
+    """The settings that each service read from its env file in ``folder`` at its start."""
 
     folder: Path
     environment: Mapping[str, str | None]  # overrides stack.env
@@ -73,7 +73,7 @@ class EnvFileWatch:
         self._started[name] = _lines(path) if is_same else None
 
     def changed(self) -> dict[str, tuple[str, ...] | None]:
-        """Map each service to those of its settings that have changed and need a restart.
+        """Map each service to its settings that have changed since its start and need a restart.
 
         The value is None if the changes are unknown; services without changes are left out.
         """
