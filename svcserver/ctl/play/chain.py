@@ -124,10 +124,10 @@ class Chain:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")
 
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
-        """Wait until the allowlist has admitted each address; return False if it refuses loopback.
+        """Wait until the allowlist has admitted each address; raises PlayFailed after ``REPORT_S``.
 
-        Simulated players connect from loopback addresses, which the allowlist admits only with
-        ALLOWLIST_ALLOW_PRIVATE=1.
+        Returns False without ALLOWLIST_ALLOW_PRIVATE=1: simulated players connect from loopback
+        addresses, which the allowlist then refuses.
         """
         if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False
@@ -148,7 +148,7 @@ class Chain:
             await wire.close()
 
     async def _key(self, metagame: HttpWire) -> None:
-        """Check the game-server key by a route that answers 401 only to an unknown key."""
+        """Check the game-server key with a request that gets 401 only if the key is unknown."""
         reply = await metagame.ask(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
@@ -160,9 +160,9 @@ class Chain:
             )
 
     async def _room(self, deploy: HttpWire) -> None:
-        """Ask the deploy server for a city, to check that there is enough memory for one.
+        """Ask the deploy server for a city, as the metagame does.
 
-        The metagame sends the same request.
+        Raises PlayFailed if there is too little memory for a city.
         """
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:

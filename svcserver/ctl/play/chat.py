@@ -21,8 +21,8 @@ from svcserver.players.websocket import connect
 
 LATE_S = 0.2  # how much later a duplicate of a line may arrive
 LOOK_S = 0.1
-PAUSE_S = 1.0  # before the game connects again, at most
-BACK_S = 30.0  # how long the game tries
+PAUSE_S = 1.0  # maximum wait before the game connects again
+BACK_S = 30.0  # how long the game tries to connect again
 CLOSED = "closed"  # the server ended the connection
 LINE = "chat line, from sending to receiving"
 LOGIN = "chat login"
@@ -76,7 +76,7 @@ class Chat:
     """The chat sessions of all players, and the lines that each player must have received.
 
     If the server closes a connection, the player connects again, as the game does. Lines sent
-    before the new connection may be missed; ``missed`` counts these lines.
+    before the new connection may be missed; ``missed`` counts the missed lines.
     """
 
     reactor: Any
@@ -172,7 +172,7 @@ class Chat:
         return sum(member.received.total() for member in self.members.values())
 
     def interruptions(self) -> str:
-        """Return a clause that counts the connections that ended; empty if none ended."""
+        """Return a phrase with the number of connections that ended; empty if none ended."""
         if not self.reconnections:
             return ""
         ended = counted(self.reconnections, "chat connection")

@@ -1,7 +1,7 @@
 """Checks after a session, independent of the clients that played it.
 
-The database is read on a separate connection while the metagame runs. Without access to the host's
-folder, the same data is read over HTTP after a new login from another address.
+The players' data is read over HTTP, after a new login from another address. With access to the
+host's folder, the database is read too, on a separate connection while the metagame runs.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """Wait until the players' game servers have ended; return the kinds of all others."""
+    """Wait until the players' game servers have ended; return the kinds of the other servers."""
     ours, deadline = {entry.account for entry in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)

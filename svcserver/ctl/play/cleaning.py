@@ -16,7 +16,7 @@ from svcserver.metagame.accounts.store import SqlAccounts
 from svcserver.metagame.owner.people.store import remove
 from svcserver.metagame.social.guilds.store import SqlGuilds
 
-AT_ONCE = 50  # accounts per transaction: players can write in between
+AT_ONCE = 50  # accounts per transaction; between two transactions, players can write
 
 
 def clean(host: Host, players: Sequence[Player]) -> int:

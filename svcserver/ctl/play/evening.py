@@ -30,11 +30,11 @@ from svcserver.relay.relaying import PortBusy, RelayService
 
 SAVES = 3  # minimum per player
 MAX_PLAYERS = 1000
-SHOWN = 8  # entries of a list in one line
+SHOWN = 8  # maximum entries of a list in a line
 AT_ONCE = 32  # players who do the same thing concurrently
 RESTART_S = 10.0  # how long a game server waits for a metagame that restarts
 TRIES = 100  # ports that are tried for a relay
-DOWNLOADS = 8  # done concurrently
+DOWNLOADS = 8  # maximum number of concurrent downloads
 
 
 @frozen
@@ -49,7 +49,7 @@ class Wishes:
     hunt_s: float = 0.0  # the minimum length of a hunt; players' actions are spread over it
     whole: bool = False  # every part of a session must be enabled
     keep: bool = False  # keep the players' accounts
-    stand_in: bool = True  # simulated game servers; real ones reply only to the game
+    stand_in: bool = True  # game servers are simulated; real ones reply only to the game
 
 
 @define(eq=False)
@@ -83,7 +83,7 @@ class Evening:
             await self._play()
         except PlayFailed:
             if self.chain is not None and self.players:
-                await self.chain.look(self.reactor)  # the faulty component explains more
+                await self.chain.look(self.reactor)  # may raise a more exact error
             raise
         finally:
             await self._leave()
@@ -177,7 +177,7 @@ class Evening:
     async def _found(self) -> None:
         """Create guilds, each from the players of several parties.
 
-        The requests go through a game server, as in the real game.
+        A game server's request creates each guild, as in the real game.
         """
         assert self._direct is not None and self.chain is not None  # noqa: S101 - _has says so
         direct, key = self._direct, self.chain.game_server_key
@@ -342,10 +342,7 @@ class Evening:
             await relay.stopService()
 
     def _parties(self) -> list[list[Player]]:
-        """Divide the players into parties of up to four and nearly equal size.
-
-        So only a few players hunt alone.
-        """
+        """Divide the players into nearly equal parties of up to four, so that few hunt alone."""
         needed = -(-len(self.players) // together.PARTY)
         return [self.players[at::needed] for at in range(needed)]
 
@@ -397,9 +394,9 @@ async def _save_some(player: Player) -> None:
 
 
 def source_of(at: int, street: int = 77) -> str:
-    """Return an address in 127.0.0.0/8 for this player; ``street`` differs for each session.
+    """Return an address in 127.0.0.0/8 for player number ``at``.
 
-    The gateway limits registrations by address, so sessions that start within minutes of each
-    other must use different addresses.
+    ``street`` must differ between sessions that start within minutes of each other, because the
+    gateway limits registrations by address.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"

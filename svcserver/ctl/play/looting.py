@@ -48,7 +48,7 @@ class HuntServer:
             await self.unlock(player)
 
     async def loot(self, player: Player, hunt: int) -> None:
-        """Add currency, material and a weapon; every second call sends the request twice."""
+        """Add currency, material and a weapon; in every second hunt, send the request twice."""
         stacks = {CURRENCY: SPENT + 1 + secrets.randbelow(200), MATERIAL: 1 + secrets.randbelow(9)}
         item = Item(WEAPON, 1, json.dump({"Power": hunt}).decode())
         instance = str(uuid4())
@@ -66,7 +66,7 @@ class HuntServer:
         _totals(player, answers, list(stacks))
 
     async def grant(self, player: Player, hunt: int) -> None:
-        """Grant experience and an objective twice; both requests must get the same reply."""
+        """Send a grant of experience and an objective twice; both replies must be the same."""
         amount, count = GRANT + secrets.randbelow(50), hunt
         call = requests.grant(player.account, SEASON, amount, OBJECTIVE, count)
         answers = await gather([self.ask(player, *call) for _ in range(2)])
@@ -97,7 +97,7 @@ class HuntServer:
         player.earned.hunt_pass = str(answer["payload"])
 
     async def unlock(self, player: Player) -> None:
-        """Unlock a loadout slot and make it the active one."""
+        """Unlock a loadout slot and activate it."""
         answer = await self.ask(player, *_loadout(player, "unlock/1"))
         player.earned.character_slots = int(answer["payload"]["num_character_slots"])
         await self.ask(player, *_loadout(player, "active/1"))

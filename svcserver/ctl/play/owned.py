@@ -19,7 +19,7 @@ _TRACKS = text("SELECT progression_id, progress FROM progression_tracks WHERE ac
 
 
 async def compare(fresh: Player, player: Player, features: frozenset[str]) -> None:
-    """Compare a player's belongings with those that ``fresh`` reads; raises PlayFailed.
+    """Raise PlayFailed if a player's belongings differ from those that ``fresh`` reads.
 
     ``fresh`` is a new login of the same player.
     """

@@ -17,7 +17,7 @@ SEASON = "season09b"
 PERSISTENT = "persistent"
 SAVE_BYTES = 40_000  # the size of a character after many sessions
 MATCH = "matchmaking, from join to address"
-POLL_S = 1.0  # the game polls every 10 s; a session is shorter
+POLL_S = 1.0  # the game polls only every 10 s; a simulated session is short
 MATCH_S = 120.0  # on a full host, players wait
 
 

@@ -27,7 +27,7 @@ class Story:
     wall_clock: Callable[[], float]
     lines: list[str] = field(factory=list)
     _began: float = field(init=False)
-    _step: tuple[str, int] = field(default=("", 0), init=False)  # with the number of its parts
+    _step: tuple[str, int] = field(default=("", 0), init=False)  # name and number of parts
     _done: int = field(default=0, init=False)
     _timer: Any = field(default=None, init=False)
 
@@ -42,7 +42,7 @@ class Story:
     def begin(self, step: str, parts: int, clock: Any) -> None:
         """Show the progress of a step every ``PROGRESS_S`` seconds, until a line is added.
 
-        Without ``parts``, only the step's name is shown.
+        If ``parts`` is 0, only the step's name is shown.
         """
         self.stop()
         self._step, self._done = (step, parts), 0

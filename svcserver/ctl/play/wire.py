@@ -20,7 +20,7 @@ ANSWER_S = 30.0
 MAX_ANSWER = 16 * 1024 * 1024  # bytes
 IDLE_S = 20.0  # idle time of a keep-alive connection; shorter than the other side's timeout
 AGAIN_S = 0.2
-CONNECTIONS = 8  # the connection stays open for the next request
+CONNECTIONS = 8  # maximum number of idle keep-alive connections
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
     "certificate_mismatch": ("gateway", "its certificate is not the one that the invite names"),
