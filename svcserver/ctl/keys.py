@@ -1,4 +1,4 @@
-"""The command ``svcctl keys``: replaces the keys that sign tokens; no player is logged out.
+"""The command ``svcctl keys``, which replaces the keys that sign tokens.
 
 After a rotation, the old key signs no new tokens, but the metagame still accepts the tokens that
 the old key has signed (AUTH_VERIFY_KEYS_B64). When the last of these tokens has expired, the old
@@ -33,7 +33,7 @@ FURTHER = "AUTH_VERIFY_KEYS_B64"
 
 @frozen
 class SigningKeyPair:
-    """A pair of signing keys, in the form of the two settings in metagame.env (base64)."""
+    """A private and a public signing key, encoded as in metagame.env (base64)."""
 
     private: str = field(repr=False)
     public: str
@@ -142,10 +142,10 @@ class _PublicKeys:
 
 
 def expired_at(tx: Connection, public: str) -> datetime | None:
-    """Return the time at which the last token expires that was signed with an older key.
+    """Return the time at which the last token signed with an older key expires.
 
-    Returns None while the metagame still signs with an older key. ``public`` is the current public
-    key; raises BadKey if it is invalid.
+    Returns None while the metagame still signs with an older key. Raises BadKey if ``public``, the
+    current public key, is invalid.
     """
     since = signs_since(tx, key_id(load_public(public)))
     return None if since is None else datetime.fromtimestamp(since + LIFETIME_S, UTC)

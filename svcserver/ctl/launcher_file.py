@@ -1,4 +1,4 @@
-"""The launcher that a host offers: finds the built file and copies it into the host's folder."""
+"""Functions that find the built launcher files and copy them into the host's folder."""
 
 import hashlib
 import os
@@ -19,13 +19,13 @@ from svcserver.edge.joining import (
 from svcserver.edge.launcher_update import SUFFIX, BadOffer, LauncherOffer, packed_version, sign
 
 BUILT = Path(svcserver.__file__).parents[1] / "dist"
-"""The folder of what ``make launcher`` and ``make launcher-windows`` build in a clone."""
+"""The folder of a clone into which ``make launcher`` and ``make launcher-windows`` write."""
 
 
 def put(file: Path, folder: Path) -> str:
-    """Copy a launcher into ``folder`` with its checksum; return the checksum. Raises OSError.
+    """Copy a launcher and its checksum into ``folder``; return the checksum. Raises OSError.
 
-    A download in progress gets the old file completely or an error, never a mixture of both files.
+    A download in progress gets the complete old file or an error, never parts of two files.
     """
     folder.mkdir(exist_ok=True)
     name = offered_name(file)
@@ -51,8 +51,8 @@ def offered_name(file: Path) -> str:
 def sign_launchers(host: Host) -> str:
     """Use the gateway's key to sign the launchers that a host offers.
 
-    Returns why a file is not signed, or an empty string. A launcher updates itself only to a signed
-    file. A host without a gateway has no key.
+    Returns why a file could not be signed, or an empty string. A launcher updates itself only to a
+    signed file. On a host without a gateway, nothing is signed.
     """
     folder = launcher_folder(host.folder) if host.folder is not None else None
     pair, fault = host.gateway_pair(), ""

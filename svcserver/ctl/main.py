@@ -67,7 +67,7 @@ CURES = {
     errno.EDQUOT: "make room on its disk",
     errno.EIO: "check its disk",
 }
-"""Cures of errors of the operating system."""
+"""The advice that a command prints for an error of the operating system."""
 _QUIET = logging.NullHandler()
 
 
@@ -97,10 +97,10 @@ class Commands(click.Group):
 
 
 def _imported(module: str) -> ModuleType:
-    """Import and return the module; meanwhile, garbage collection is off: it would free nothing.
+    """Import and return the module.
 
-    Imported objects are also excluded from later collections, which saves a quarter of the start-up
-    time.
+    Garbage collection is off during the import, and later collections ignore the imported objects.
+    This saves a quarter of the start-up time.
     """
     known = sys.modules.get(module)
     if known is not None:

@@ -1,4 +1,4 @@
-"""The commands ``svcctl drain`` and ``svcctl update``, which empty a server before a restart."""
+"""The commands ``svcctl drain``, ``update``, ``restart`` and ``upgrade``."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ ROLLING_LOOK_S = 0.2
 def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]:
     """Return the host's folder and its running stack.
 
-    If no stack runs, raises Failed with a message that ends with ``otherwise``, the fix.
+    Raises Failed if no stack runs; the message ends with ``otherwise``, which says what to do.
     """
     folder = host.folder or Path()
     running = rolling.read_state(folder)
@@ -218,10 +218,9 @@ def _once_it_listens(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
-    """Call ``act``, and retry up to ``START_S`` while the connection is refused.
+    """Call ``act``; while the connection is refused, try again for up to ``START_S`` seconds.
 
-    Neither apt nor systemd waits until the metagame replies, so without retries ``svcctl drain
-    off`` would fail directly after an upgrade.
+    Directly after an upgrade, the metagame may not reply yet, and ``svcctl drain off`` would fail.
     """
     began, is_printed = clock(), False
     while True:

@@ -1,4 +1,4 @@
-"""The commands ``svcctl sanctions`` and ``svcctl audit``, and changes that add an audit row.
+"""The commands ``svcctl sanctions`` and ``svcctl audit``, and functions that make audited changes.
 
 A running metagame polls the database twice a second, so changes reach players within a second.
 """
@@ -50,8 +50,8 @@ def by_staff(
 ) -> T:
     """Carry out a staff action on the account ``name``, on behalf of the owner; add an audit row.
 
-    ``work`` creates an object whose methods are such actions, for example ``StaffWork``. ``choose``
-    calls one of these methods.
+    ``work`` creates an object with a method for each action, for example ``StaffWork``. ``choose``
+    calls one of these methods, which returns the action.
     """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
@@ -74,7 +74,7 @@ def recorded(host: Host, entry: AuditEntry, act: Act[T]) -> T:
 
 
 def refuse(host: Host, entry: AuditEntry, why: Refusal) -> NoReturn:
-    """Add an audit row about a refused attempt, if there is a database; then raise Failed."""
+    """Add an audit row about a refused attempt, if there is a database. Always raises Failed."""
     with suppress(Failed):
         transact(host, lambda tx: add_row(tx, entry, time.time(), why.message))
     fail(why.message)
@@ -104,12 +104,12 @@ def sanctions(host: Host, out: Out) -> None:
 
 
 def _every_sanction(tx: Connection) -> list[HeldSanction]:
-    """Return all sanctions in force; they are read page by page."""
+    """Return all sanctions in force."""
     return [entry for piece in holding(tx, time.time()) for entry in piece]
 
 
 def moment(at: object) -> str:
-    """Return an ISO 8601 time in the form used in tables, to the second."""
+    """Return an ISO 8601 time in the form ``YYYY-MM-DD HH:MM:SS``, which tables use."""
     return str(at)[:19].replace("T", " ")
 
 
@@ -159,7 +159,7 @@ def _came_of(row: AuditRow) -> str:
 
 
 def _ago(name: str, text: str) -> float | None:
-    """Return the epoch time that lies ``text`` before now; ``text`` is a duration such as ``12h``.
+    """Return the current epoch time minus ``text``, a duration such as ``12h``.
 
     Returns None if ``text`` is empty; raises Failed if it is not a duration.
     """

@@ -13,7 +13,7 @@ from svcserver.ctl.output import Failed, HalfDone, warn
 from svcserver.kernel.json import Json
 from svcserver.metagame.accounts.audit import BROKEN_OFF, AuditEntry, Trace, add_row
 
-# the same time as a starting metagame waits for a lock
+# equal to the time that a starting metagame waits for a lock
 WAIT_MS = 5_000
 CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have been done"}
 
@@ -22,9 +22,9 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the block is interrupted or raises, the row says that part of the change may have been made.
-    If it raises HalfDone, the row says which part. If the row cannot be written within ``WAIT_MS``,
-    the change is kept and a warning is printed.
+    If the block raises Failed, the row contains its message. After HalfDone, the row contains its
+    ``outcome``. After any other exception, the row says that part of the change may have been made.
+    If the row about a change cannot be written within ``WAIT_MS``, a warning is printed.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:
@@ -48,7 +48,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
 def _leave(
     host: Host, entry: AuditEntry, trace: Trace, refused: str | None, *, prefix: str = ""
 ) -> None:
-    """Add the audit row; if that fails, print a warning that begins with ``prefix``."""
+    """Add the audit row. If that fails, warn with ``prefix``; without a prefix, do not warn."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # without a host there is no audit log
     try:

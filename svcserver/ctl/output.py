@@ -1,7 +1,7 @@
 """The output of commands: plain text for people, ``--json`` for programs, one-line errors.
 
-Everything that a command prints for people is printed here, because this module escapes foreign
-text (``kernel.foreign_text``). Elsewhere in ``ctl``, ruff forbids ``print`` and ``click.echo``.
+Commands print only through this module, because it escapes foreign text (``kernel.foreign_text``).
+Elsewhere in ``ctl``, ruff forbids ``print`` and ``click.echo``.
 """
 
 import shlex
@@ -31,8 +31,8 @@ class Failed(click.ClickException):
 class HalfDone(Failed):
     """The error when a command fails after it made, or may have made, part of a change.
 
-    ``outcome`` describes that part in the audit log: "upgrade failed: the backup's data is in
-    place".
+    ``outcome`` describes that part in the audit log, for example "upgrade failed: the backup's data
+    is in place".
     """
 
     def __init__(self, message: str, outcome: str) -> None:
@@ -82,7 +82,8 @@ def show_defect(kind: type[BaseException], error: BaseException, trace: Any) -> 
 def program(name: str) -> str:
     """Return the shell command for our program ``name``.
 
-    It is the name if a shell finds the program through PATH, else the program's path.
+    The command is ``name`` if PATH leads to the program of this installation, else the program's
+    path.
     """
     beside = Path(sys.executable).parent / name
     first = shutil.which(name)
@@ -108,7 +109,7 @@ class Out:
                 echo(line)
 
     def data(self, value: Any) -> None:
-        """Print ``value`` as JSON with ``--json``, else nothing."""
+        """Print ``value`` as JSON with ``--json``; print nothing without ``--json``."""
         if self.as_json:
             sys.stdout.write(json.dump_ascii(value) + "\n")
             sys.stdout.flush()  # the reader needs the line now, although the command runs on

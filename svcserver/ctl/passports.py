@@ -1,4 +1,4 @@
-"""The command ``svcctl passport``: signed data that players bring from a trusted host."""
+"""The command ``svcctl passport``, for signed data that players bring from a trusted host."""
 
 import time
 from datetime import UTC, datetime

@@ -47,8 +47,8 @@ from svcserver.metagame.owner.wire import AccountExport
 class NewFile:
     """A file that is written inside a transaction, so that it is on disk before the commit.
 
-    ``is_there`` becomes true when this command has created the file. While it is false, ``drop``
-    removes nothing.
+    ``is_there`` becomes true when this command has created the file. Until then, ``drop`` removes
+    nothing.
     """
 
     path: Path
@@ -330,7 +330,7 @@ def rollback(
 
 
 def _kick(host: Host, who: Account, reason: str) -> None:
-    """Log the player off through the running metagame, which then rejects the player's saves."""
+    """Log the player off, through the metagame if it runs; the player's saves are then rejected."""
     try:
         owner_of(host).post("DashboardKick", {"Account": who.id}, reason)
     except NobodyListens:

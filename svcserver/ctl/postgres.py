@@ -15,7 +15,7 @@ DUMP_S = 3600  # how long each program may take
 
 
 def needs(*programs: str) -> None:
-    """Raise Failed if one of these programs is not installed."""
+    """Raise Failed if any of ``programs`` is not installed."""
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"

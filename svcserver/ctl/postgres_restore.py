@@ -36,7 +36,7 @@ _BUSY = re.compile(r":  (?:40P01|55P03): ")
 _AS_IT_WAS = "the database was not changed"
 _UNSURE = "the database may have been restored: check it with svcctl db check"
 _MAYBE = "failed: it may have been done"
-_BEGIN = "\\o /dev/null\nBEGIN;\n"  # of psql's output, only the line of ``_FED`` is needed
+_BEGIN = "\\o /dev/null\nBEGIN;\n"  # drops psql's output, except ``_FED``
 _FED = b"fed\n"
 
 # Drops all objects that our role owns in the schema. pg_restore --clean drops only the objects in
@@ -111,9 +111,9 @@ def restore_into(url: URL, source: Path) -> None:
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
     """Replace the database with a dump of a host, completely or not at all.
 
-    Returns the file in ``beside`` with the previous contents, or None if the database was empty. If
-    this function raises Failed, the database is unchanged. If it raises HalfDone, a special Failed,
-    it is not known whether the dump was restored. ``say`` is called before each further attempt.
+    Returns the file in ``beside`` with the previous contents, or None if the database was empty.
+    Raises HalfDone if it is unknown whether the dump was restored, and another Failed if the
+    database is unchanged. ``say`` is called before each further attempt.
     """
     try:
         needs(*PROGRAMS)
@@ -146,7 +146,7 @@ def _listed(source: Path) -> str:
 
 
 def _of_a_host(source: Path) -> str:
-    """Return the list of a dump's entries; raises Failed if the dump is not that of a host."""
+    """Return the list of a dump's entries; raises Failed if the dump is not a host's dump."""
     listed = _listed(source)
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is not a backup of a host")

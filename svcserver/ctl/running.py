@@ -1,7 +1,8 @@
 """Finds and stops the processes that run a host.
 
-A stack writes a file into the host's folder. Other services are found through the host's
-database: an SQLite file has a lock that names the process, and PostgreSQL lists its connections.
+A stack is found by a file that it writes into the host's folder. Other services are found through
+the host's database: an SQLite file has a lock that names the process, and PostgreSQL lists its
+connections.
 """
 
 import os
@@ -42,7 +43,7 @@ _USERS = (
 
 @frozen
 class DatabaseUser:
-    """A process that uses the host's database; ``pid`` is 0 if only PostgreSQL lists it."""
+    """A process that uses the host's database; ``pid`` is 0 if only the program's name is known."""
 
     what: str
     pid: int = 0

@@ -13,7 +13,7 @@ from svcserver.ctl.output import Failed, Out, counted, fail
 from svcserver.kernel.foreign_text import cell
 
 EVERY_S = 2.0
-NO_HEALTH = (401, 403, 404)  # 404 unless BACKEND_HEALTH=1, else the key is not an admin's
+NO_HEALTH = (401, 403, 404)  # 404: BACKEND_HEALTH is off; others: not an admin's key
 
 
 @host_command(None, "status")

@@ -18,15 +18,15 @@ class EndedBySignal(SystemExit):
 STOPPED = (
     KeyboardInterrupt,
     EndedBySignal,
-)  # for commands that know their outcome when stopped
+)  # for commands that report their outcome when stopped
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End the ``with`` block on SIGTERM and SIGHUP as on Ctrl-C, so that its cleanup runs.
 
-    A signal that is already ignored stays ignored, because nohup needs that. A nested call changes
-    nothing, so that the outer block's cleanup is not interrupted.
+    A signal that is already ignored, as under nohup, stays ignored. A nested call changes nothing,
+    so that the outer block's cleanup is not interrupted.
     """
     if current_thread() is not main_thread():
         yield

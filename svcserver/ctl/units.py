@@ -150,7 +150,7 @@ After={after}
 
 
 def _backup(place: UnitPaths) -> str:
-    """Return the unit of the nightly backup; its timer sets the time."""
+    """Return the unit of the nightly backup, which a timer starts."""
     service = Service("makes and tests a backup", ("metagame",), confined=False)
     svcctl = _word(place.program.with_name("svcctl"))
     return f"""\
@@ -251,7 +251,7 @@ def _quoted(path: Path | str) -> str:
 
 
 def _literal(path: Path) -> str:
-    """Escape the specifiers of systemd in a text."""
+    """Escape each ``%`` of a path for systemd."""
     return str(path).replace("%", "%%")
 
 
@@ -266,7 +266,7 @@ def _argument(path: Path) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the copy of the units for docs/host."""
+    """Write the units of the example host, as in docs/host, into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files(UnitPaths()).items():
         (folder / name).write_text(text, encoding="utf-8")
