@@ -77,8 +77,8 @@ def is_sqlite(engine: Engine) -> bool:
 def make_engine(url: URL, connections: int = CONNECTIONS, program: str = "svcctl") -> Engine:
     """Return an SQLAlchemy engine that hides statement parameters in logs and errors.
 
-    It does not connect yet. ``connections`` is the maximum number of connections to PostgreSQL.
-    PostgreSQL lists them under the name ``program``.
+    The engine does not connect yet. ``connections`` is the maximum number of connections to
+    PostgreSQL. ``program`` is the name that PostgreSQL shows for these connections.
     """
     if url.get_backend_name() == "sqlite":
         engine = create_engine(

@@ -1,4 +1,4 @@
-"""Chooses the ledger that fits the database; features know only the ``Ledger`` protocol."""
+"""Chooses the ledger that fits the database; features use only the ``Ledger`` protocol."""
 
 from typing import Any, Protocol
 
@@ -34,7 +34,7 @@ def ledger_for(
 
     ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters``
     receives the number of transactions that were repeated on PostgreSQL. ``accounts`` is the column
-    with the account ids: PostgreSQL locks an account's row while it writes to the account.
+    with the account ids: on PostgreSQL, a write to an account locks the account's row.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)

@@ -4,9 +4,8 @@ On SQLite, the driver's cursor executes the statements. On PostgreSQL, they are 
 pipeline mode (``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
-the order of the parameters, the names of the columns) are cached as a plan. Statements that are not
-simple, such as those with long lists or with defaults that Python computes, are still executed by
-SQLAlchemy.
+the order of the parameters, the names of the columns) are cached as a plan. A statement with a long
+list, or with defaults that Python computes, has no plan, and SQLAlchemy executes it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 
 from svcserver.kernel.cache import BoundedCache
 
-MAX_PLANS = 1_024  # a few hundred statements are prebuilt; those built per call are bounded
+MAX_PLANS = 1_024  # a few hundred statements are prebuilt; others are built per call
 MAX_LIST = 16  # values of an expanding list; each length needs its own plan
 _FLOAT8, _NUMERIC = 701, 1700
 Convert = Callable[[Any], Any]
@@ -30,7 +29,7 @@ SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
 
 
 class Rows:
-    """A statement's result: the subset of SQLAlchemy's ``CursorResult`` that stores use."""
+    """A statement's result, with those methods of SQLAlchemy's ``CursorResult`` that are used."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -81,7 +80,7 @@ class Plans:
     """A bounded cache of plans, by statement and parameter names."""
 
     most_listed: int = MAX_LIST
-    # a plain dict, cleared when it is full, because each statement is looked up here
+    # a plain dict, because its look-up is fast; it is cleared when it is full
     _plans: dict[Any, ExecutionPlan] = field(factory=dict, init=False, repr=False)
     _known: BoundedCache[Any, str] = field(init=False)  # SEEN_ONCE or IMPOSSIBLE
 
@@ -92,7 +91,7 @@ class Plans:
     def plan_for(
         self, statement: Any, parameters: Mapping[str, Any], dialect: Any
     ) -> ExecutionPlan | None:
-        """Return the statement's plan, or None on its first run or if no plan is possible.
+        """Return the statement's plan, or None if SQLAlchemy must execute the statement.
 
         The first run creates no plan, because many statements are built for a single run.
         """
@@ -127,7 +126,7 @@ class FastConnection:
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
         raw: Any = connection.connection.dbapi_connection
-        self._cursor = raw.cursor()  # one is enough: all rows are fetched immediately
+        self._cursor = raw.cursor()  # one cursor is enough: all rows are fetched immediately
         self.dialect = connection.dialect  # stored, because ``__getattr__`` takes a microsecond
 
     def __getattr__(self, name: str) -> Any:
@@ -209,7 +208,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
 
 
 def _is_bytes(value: Any) -> bool:
-    """Return whether the type is binary; the SQLite driver needs no conversion for bytes."""
+    """Return whether the type of ``value`` is binary; the SQLite driver converts no bytes."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -238,7 +237,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
 
 
 def _convert(kind: Any, dialect: Any) -> Convert | None:
-    """Return the function that converts a driver's value, or None if none is needed."""
+    """Return the function that converts a driver's value, or None if it needs no conversion."""
     convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
     return convert
 

@@ -51,9 +51,8 @@ class Ledger(Protocol):
         """Run ``work`` on a snapshot of the database; the work must not write."""
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
-        """Run ``work`` in a transaction; after the commit, the Deferred fires with its result.
+        """Run ``work`` in a transaction; after the commit, the Deferred fires with the result.
 
-        ``scope`` says how to isolate the work from concurrent transactions; SQLite has no
-        concurrent writes. docs/contributors/transactions.md says which work uses ``Across``, and
-        why.
+        On PostgreSQL, ``scope`` says how to isolate the work from concurrent transactions.
+        docs/contributors/transactions.md says which work uses ``Across``, and why.
         """

@@ -20,12 +20,12 @@ from sqlalchemy.exc import DBAPIError
 MAX_PREPARED = 2_048  # a few hundred statements, some in several lengths of a list
 ANSWER_S = 45.0  # the server's own statement timeout is shorter
 _TEXT, _BINARY = pq.Format.TEXT, pq.Format.BINARY
-Sent = list[str | None]  # per reply: None for a command, else the prepared statement
+Sent = list[str | None]  # per reply: the SQL of a statement to prepare, or None for a command
 _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class ConnectionGone(Exception):
-    """The error for a broken connection; ``error`` is what SQLAlchemy would have raised."""
+    """The error for a broken connection; ``error`` is the one that SQLAlchemy would have raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -54,7 +54,7 @@ class Command:
 
 
 def encoded(value: Any) -> tuple[bytes | None, pq.Format] | None:
-    """Return a value in PostgreSQL's format, or None if the driver must convert it."""
+    """Return a value as bytes with their format, or None if the driver must convert the value."""
     kind = type(value)
     if kind is str:
         return None if "\0" in value else (value.encode(), _TEXT)
@@ -80,7 +80,7 @@ class Pipeline:
         self._names: dict[str, bytes] = {}
         self._number = 0  # number of the last prepared statement
         self._first: list[Command] = []  # to be sent before the next command
-        self._owed: deque[Sent] = deque()  # batches without a reply; only the last is awaited
+        self._owed: deque[Sent] = deque()  # batches whose replies were not read yet
         self._poll: Any = None
 
     @property
@@ -152,7 +152,7 @@ class Pipeline:
         return loaded
 
     def plainly(self, run: Callable[[Connection], Any]) -> Any:
-        """Call ``run`` with the SQLAlchemy connection outside pipeline mode; return its result."""
+        """Call ``run`` with the SQLAlchemy connection, outside pipeline mode; return the result."""
         if self._first:
             self.exchange([])
         self._answers()

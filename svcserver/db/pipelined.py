@@ -1,8 +1,8 @@
 """Runs several jobs in one transaction, and sends their statements together in few round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with its result. A job does not notice the others; for the job, the
-connection seems to be its own.
+together, and each job continues with the result of its own statement. To each job, the connection
+seems to be its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The error for a transaction that must be rolled back; ``by`` has the jobs that failed."""
+    """The error for a transaction that must be rolled back; ``by`` maps job indexes to failures."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")
@@ -129,7 +129,8 @@ class _Together:
 def together(pipeline: Pipeline, plans: Plans, works: Sequence[Work[Any]]) -> list[Any]:
     """Run the jobs together; return each job's result or Failure.
 
-    Raises Spoilt or ConnectionGone.
+    Raises Spoilt if the transaction must be rolled back, and ConnectionGone if the connection
+    broke.
     """
     pieces = _Together(pipeline, plans)
     try:

@@ -1,6 +1,6 @@
 """The ledger on PostgreSQL: a few threads, each with a connection, that run jobs in batches.
 
-Concurrent reads share one snapshot and its round trips. Concurrent writes to single accounts share
+Concurrent reads share a snapshot and are sent together. Concurrent writes to single accounts share
 a transaction with READ COMMITTED isolation, which locks the row of each account. Work that depends
 on several accounts runs alone, as SERIALIZABLE, and is repeated after a conflict.
 docs/contributors/transactions.md lists such work.
@@ -27,7 +27,7 @@ T = TypeVar("T")
 MAX_WAITING = 10_000
 # our statements take milliseconds; another program's lock must not block them forever
 STATEMENT_S = 30
-READERS_OF = 4  # of every four connections, one reads and one writes single accounts
+READERS_OF = 4  # a quarter of the connections reads, a quarter writes single accounts
 
 
 class PostgresLedger(Service):
@@ -60,7 +60,7 @@ class PostgresLedger(Service):
         rest = max(1, connections - 2 * some)
         self._singles = self._pool("database-single", rest, SingleRuns(self._again, lock))
         event.listen(engine, "connect", _prepare)
-        engine.dispose()  # drops connections of the start, which have no statement timeout
+        engine.dispose()  # drops earlier connections, which have no statement timeout
 
     def startService(self) -> None:
         """Start the threads; each connects when it gets its first job."""

@@ -1,6 +1,6 @@
-"""Three ways to run jobs on PostgreSQL: in a shared snapshot, in a shared transaction, or alone.
+"""Classes that run jobs on PostgreSQL: in a shared snapshot, in a shared transaction, or alone.
 
-The threads of the pool call these objects, each with its own connection.
+The threads of a pool call these objects, each thread with its own connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Results = Sequence[Any]
 
 @frozen
 class ReadRuns:
-    """The way to run reads: all jobs share one snapshot and its round trips."""
+    """The runner of reads: the jobs of a batch share a snapshot and are sent together."""
 
     most: ClassVar[int] = 128
 
@@ -49,7 +49,7 @@ class ReadRuns:
 
 @frozen
 class AccountLock:
-    """The locks on account rows; ``column`` is the column with the id of each account."""
+    """The locks on account rows; ``column`` is the column with the account ids."""
 
     column: sa.Column[Any]
     together: str = field(init=False)
@@ -64,7 +64,7 @@ class AccountLock:
         object.__setattr__(self, "single", _sql(single))
 
     def take(self, pipeline: Pipeline, jobs: Sequence[Job]) -> set[str]:
-        """Lock the jobs' accounts; return the ids of those for which this succeeded.
+        """Lock the jobs' accounts; return the ids of the accounts that are now locked.
 
         An account that another transaction has locked is skipped.
         """
@@ -87,7 +87,7 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """The way to run writes to single accounts: one transaction locks all accounts of the batch."""
+    """The runner of writes to single accounts: one transaction locks all accounts of the batch."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]
@@ -96,8 +96,8 @@ class AccountRuns:
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
         """Run the jobs and return their outcomes.
 
-        The outcome is LATER if another transaction has locked the job's account or conflicts with
-        the job.
+        The outcome is LATER if the job must run alone: its account is locked or missing, or another
+        transaction conflicts with the job.
         """
         lock = self.lock
         if lock is None:
@@ -122,7 +122,7 @@ class AccountRuns:
 
 @frozen
 class SingleRuns:
-    """The way to run a job alone; after a conflict with another transaction, it runs again.
+    """The runner of single jobs; after a conflict with another transaction, a job runs again.
 
     A job runs as SERIALIZABLE if it depends on several accounts, or if its account does not exist.
     """

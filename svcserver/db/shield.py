@@ -1,7 +1,7 @@
 """Protects coroutines from being cancelled.
 
 The HTTP server cancels a handler when its client disconnects. A database write that has started
-still commits. So the steps that follow it, such as signals to other features, must run, too.
+still commits. So the steps that follow the write, such as signals to other features, must also run.
 """
 
 from collections.abc import Callable, Coroutine

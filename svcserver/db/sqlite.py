@@ -35,7 +35,7 @@ log = Logger()
 # would wait 0.2 s. Once in 4,000 pages, the writer copies the last piece, because SQLite overwrites
 # the log from its beginning only when all its pages are copied. Durability does not depend on
 # checkpoints: every COMMIT syncs the log.
-PIECE = 512  # pages of 16 KiB per piece; a larger piece delays the commits beside it
+PIECE = 512  # pages of 16 KiB per piece; a larger piece delays concurrent commits
 END = 4_000  # pages in the log at which the writer copies the rest
 MOST = 8_000  # pages in the log at which SQLite itself copies all of them within a COMMIT
 MOVE = "PRAGMA wal_checkpoint(PASSIVE)"  # does not wait; returns busy, pages, pages moved
@@ -51,7 +51,7 @@ class CheckpointSchedule:
     part, the pages per job are measured.
 
     The writer's thread calls ``committed`` and ``ended``, and the checkpoint thread calls the other
-    methods; no field is set by both threads.
+    methods. Both threads set ``can_end``; every other field is set by only one thread.
     """
 
     piece: int = PIECE
@@ -75,7 +75,7 @@ class CheckpointSchedule:
 
     def moved(self, pages: int, done: int) -> None:
         """Record that the log has ``pages`` pages, and that ``done`` of them are copied."""
-        grown = pages - self._pages if pages >= self._pages else pages  # else restarted
+        grown = pages - self._pages if pages >= self._pages else pages  # else a new log
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
         # if pages are left, a long read still needs them
@@ -97,7 +97,7 @@ class Checkpoints:
         self._raw: Any = connection.connection.dbapi_connection
         connection.exec_driver_sql("PRAGMA wal_autocheckpoint=0")
         # On POSIX, closing a file drops every lock that the process has on the file. So this
-        # one stays open until the ledger's connections are closed.
+        # file stays open until the ledger's connections are closed.
         self._file = os.open(file, os.O_RDWR)
         self._schedule = CheckpointSchedule()
         self._faults = Throttle()
@@ -118,7 +118,7 @@ class Checkpoints:
         """Start a part of the checkpoint if it is due.
 
         If a part has copied all pages of a long log, the writer copies the pages that were added
-        after that. SQLite then overwrites the log from its beginning. The writer's thread calls
+        since then. SQLite then overwrites the log from its beginning. The writer's thread calls
         this after each batch.
         """
         if self._schedule.committed(jobs):
@@ -146,7 +146,7 @@ class Checkpoints:
             return
         try:
             # SQLite syncs the file only if nothing was committed meanwhile. With this sync, the
-            # writer need not wait for one when it restarts the log.
+            # writer need not wait for a sync when it restarts the log.
             _sync(self._file)
         except OSError as why:
             self._failed(why)
@@ -322,7 +322,7 @@ class Worker:
                 self._raw.execute("ROLLBACK")
         except sqlite3.Error:
             text = "a transaction could not be rolled back"
-            # observers are not thread-safe
+            # log observers are not thread-safe
             self._reactor.callFromThread(log.failure, text, Failure())
 
     def _together(self, batch: list[Job]) -> list[Outcome] | None:

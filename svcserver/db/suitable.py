@@ -15,15 +15,15 @@ _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 def refuse_unsuitable(engine: Engine) -> None:
     """Raise BadDatabase if the server cannot be used, because of its pooler or its encoding.
 
-    If there is a pooler, it must not change the connection between two transactions. The encoding
-    must be UTF-8. Raises SQLAlchemyError if the server does not answer.
+    A pooler must give all transactions of a client the same server connection. The encoding must be
+    UTF-8. Raises SQLAlchemyError if the server does not answer.
     """
     if is_sqlite(engine):
         return
     probe = make_engine(engine.url, 2).execution_options(isolation_level="AUTOCOMMIT")
     try:
         with probe.connect() as older, probe.connect() as newer:
-            # in this order, both kinds of pooler are noticed: newest or oldest session first
+            # detects poolers that reuse the newest session, and those that reuse the oldest
             order = (older, newer, newer, older)
             sessions = [tx.exec_driver_sql(_SESSION).scalar_one() for tx in order]
             encoding = older.exec_driver_sql(_ENCODING).scalar_one()

@@ -17,9 +17,9 @@ ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 """The type of auto-increment primary keys; SQLite only numbers plain INTEGER keys."""
 
 ACCOUNT = {"account": True}
-"""The ``info=`` of a column with an account's id that is not called ``account_id``.
+"""The ``info=`` of a column that holds an account's id but is not called ``account_id``.
 
-The row is exported and deleted together with that account.
+Each row is exported and deleted together with its account.
 """
 
 CHUNK = 500  # ids per statement: databases limit the number of parameters

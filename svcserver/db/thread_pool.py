@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """A way to run a batch of at most ``most`` jobs in a thread of the pool."""
+    """A function that runs a batch of at most ``most`` jobs in a thread of the pool."""
 
     @property
     def most(self) -> int: ...
@@ -74,7 +74,7 @@ class ThreadPool:
     def stop(self) -> None:
         """Make the threads end after the queued jobs, and wait until all have ended."""
         alive = [thread for thread in self.threads if thread.is_alive()]
-        # a second loop, because a thread that ends fast must not take another's sentinel
+        # a second loop: after the first sentinel, a thread may end before ``is_alive`` is called
         for _ in alive:
             self._queue.put(None)
         for thread in alive:

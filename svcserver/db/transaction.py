@@ -26,8 +26,8 @@ def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
 
     The SQLite connections are in autocommit mode: with ``Engine.begin`` alone, each statement would
     be committed separately. ``wait_ms`` is how long to wait for another writer. On PostgreSQL, the
-    transaction sees what others commit meanwhile, so use ``transact`` for work that reads and then
-    writes.
+    transaction sees what other transactions commit meanwhile, so use ``transact`` for work that
+    reads and then writes.
     """
     if not is_sqlite(engine):
         with engine.begin() as tx:
@@ -60,7 +60,7 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
     A violated uniqueness constraint counts as a conflict, too: in the next run, ``work`` finds the
     row of the other transaction and raises the documented refusal. Retries after such a violation
-    have a limit of their own, which serialization failures do not use up.
+    have their own limit, ``MAX_DUPLICATES``.
     """
     tries = Tries()
     while True:
@@ -89,7 +89,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Return True, and count the error, if another transaction caused it.
+        """Count the error and return True if another transaction caused it.
 
         A retry is useful only after such an error.
         """

@@ -61,12 +61,12 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """Migrate the database of a service; if a migration is needed, it runs in a child process.
+    """Migrate a service's database, in a child process if a migration is needed.
 
-    Alembic takes ten megabytes of memory, but it is needed only for a moment. So only the child
-    process loads it. Afterwards, this process calls ``upgrade``, too; if the child has failed, that
-    call reports the reason. If this process has other threads, it does not fork: the child could
-    wait forever for a lock that another thread held at the fork.
+    Returns and raises the same as ``upgrade``. Only the child process loads Alembic, to save
+    memory. Afterwards, this process calls ``upgrade`` too, in case the child has failed. If this
+    process has other threads, it does not fork: the child could wait forever for a lock that
+    another thread held at the fork.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
@@ -127,7 +127,7 @@ def _is_file(database: str) -> bool:
 
 
 def _make_private(file: str) -> None:
-    """Create a missing database file with mode 0600; by default, SQLite lets all users read it.
+    """Create a missing database file with mode 0600, because SQLite would let all users read it.
 
     An existing file that others can read is made private, together with its write-ahead log and
     shared memory.
@@ -152,7 +152,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase if the file is damaged, so that a damaged database accepts no saves."""
+    """Raise BadDatabase if the file is damaged; a file above ``LOOKED_THROUGH`` is not checked."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return
