@@ -32,9 +32,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m\Z")
 class OutputPart(TypedDict):
     """New lines of a game server's output; ``cursor`` marks the position after them.
 
-    ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the cursor was not valid, so that
-    the lines are the last lines of the output. ``missed`` is true if some lines after the cursor
-    are left out. ``ended`` is true if the server has ended, and no more lines follow.
+    ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the cursor was not valid: the lines
+    are then the last lines of the output. ``missed`` is true if some lines after the cursor are
+    left out. ``ended`` is true if the server has ended, and no more lines follow.
     """
 
     lines: list[str]
@@ -49,7 +49,7 @@ class OutputFile:
     """The current output file of a game server, or the last output of an ended game server.
 
     ``start`` is the position of the file's first byte in the whole output of the server. ``series``
-    names the output in which positions are counted: a cursor from another series is not valid here.
+    identifies this output: a cursor from another series is not valid here.
     """
 
     path: Path
@@ -114,7 +114,7 @@ class OutputFile:
         return data, at
 
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
-        """Return up to ``PIECE`` bytes from ``offset``, their offset, and whether any were skipped.
+        """Return up to ``PIECE`` bytes, their offset, and whether bytes were skipped before them.
 
         Without an offset, or if the offset is far behind, the end of the file is read.
         """

@@ -3,7 +3,7 @@
 The deploy server and the agent of another machine send each other a nonce, each to the address that
 players use for the receiver. Nobody answers a datagram. Each side uses one socket to send and
 another to receive. With a single socket, the other side's datagrams would look like replies to our
-own. A firewall could then let them in although it blocks players' datagrams.
+own. A firewall could then admit these datagrams although it blocks players' datagrams.
 """
 
 from collections.abc import Awaitable, Callable

@@ -15,7 +15,7 @@ import struct
 import sys
 from pathlib import Path
 
-FIRST = 4096  # bytes that are looked at
+FIRST = 4096  # bytes of the program that are read
 TRY_S = 5.0
 PTRACE_TRACEME = 0
 ELF = b"\x7fELF"
@@ -58,7 +58,7 @@ def try_program(program: str) -> OSError | None:
     if sys.platform != "linux":
         return None
     ptrace = ctypes.CDLL(None).ptrace
-    reading, writing = os.pipe()  # exec closes it
+    reading, writing = os.pipe()  # exec closes the writing end
     pid = os.fork()
     if pid == 0:
         try:

@@ -37,7 +37,7 @@ TAG = "SVC_GAME_SERVER"
 PR_SET_CHILD_SUBREAPER = 36
 ROUNDS = 8  # rounds of checks for processes forked during a kill
 LOOK_AGE_S = 0.1  # seconds in which checks of many game servers share one process table
-ENDING_S = 5.0  # seconds at most in which orphans are killed again and again at the stop
+ENDING_S = 5.0  # maximum seconds in which the stop kills orphans again and again
 ENDING_POLL_S = 0.02
 LARGEST = 1024 * 1024  # maximum bytes read of a table or an environment
 TABLES = ("net/udp", "net/udp6")
@@ -245,7 +245,7 @@ class ProcessTable:
 class Family:
     """The processes of the game server ``id`` on ``port``.
 
-    ``leader`` is the pid of the process that was started first. It leads a process group and a
+    ``leader`` is the pid of the process that was started first, which leads a process group and a
     session.
     """
 
@@ -257,7 +257,7 @@ class Family:
     snapshot: ProcessTable = field(factory=ProcessTable)
     _since: float = field(init=False)
     _known: dict[int, int] = field(factory=dict, init=False)  # pid: started
-    _foreign: dict[int, int] = field(factory=dict, init=False)  # those without the variable
+    _foreign: dict[int, int] = field(factory=dict, init=False)  # without ``TAG``
 
     def __attrs_post_init__(self) -> None:
         self._since = self.reactor.seconds()
@@ -269,7 +269,7 @@ class Family:
     def members(self, max_age_s: float = 0.0) -> list[Process]:
         """Return the living processes, parents before their children.
 
-        With ``max_age_s`` the answer may be up to that many seconds old.
+        The result may be up to ``max_age_s`` seconds old.
         """
         now, snapshot = self.reactor.seconds(), self.snapshot
         oldest = max(now - max_age_s, self._since)  # a table older than our launch lacks the leader
@@ -326,7 +326,7 @@ class Family:
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
         """Return the orphans without ``TAG`` that belong to the game server because of its port.
 
-        They use the port, or their command line names it.
+        Such an orphan uses the port, or its command line contains the port.
         """
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
@@ -381,8 +381,7 @@ class Family:
     def holder(self) -> Process | None:
         """Return the process that has the port open, or None.
 
-        If the kernel hides which process has it open, return one of the processes whose sockets are
-        hidden.
+        If the kernel hides the sockets of some processes, the result may be one of these processes.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():
@@ -396,7 +395,7 @@ class Family:
     def signal(self, number: int) -> bool:
         """Send a signal to all processes; return True if at least one received it.
 
-        SIGKILL also goes to processes that they fork in the meantime.
+        SIGKILL also goes to processes that the receivers fork in the meantime.
         """
         tried: set[tuple[int, int]] = set()
         is_sent = False
@@ -432,7 +431,7 @@ POLL_S = 1.0
 class Watched:
     """A descriptor that the reactor watches; calls ``ready`` when the descriptor is readable.
 
-    Calls ``closed`` at the end of the file, when nothing is left to read.
+    At the end of the file, it calls ``closed``.
     """
 
     reactor: Any

@@ -79,7 +79,7 @@ def send_ping(port: int) -> None:
 class _UnreadState:
     """The state of one server: its unread bytes, and since when their number has only risen.
 
-    ``is_logged`` says whether a log line already reports that only heartbeats keep it alive.
+    ``is_logged`` is True if the log already says that only heartbeats spare the server.
     """
 
     since: float
@@ -101,7 +101,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the newly frozen servers, and those that count as alive only due to heartbeats.
+        """Return the newly frozen servers, and those that are newly spared because of heartbeats.
 
         ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
         heartbeat.

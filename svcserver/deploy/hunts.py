@@ -130,7 +130,7 @@ class HuntTable:
         )
 
     def tutorial(self, request: LaunchRequest) -> Launch:
-        """Return the launch of the map that the arguments name."""
+        """Return the launch of the map that the request names."""
         behemoth = request.behemoth
         base = behemoth.rpartition("/")[2]
         tutorial = "_tutorial_bp" in base or request.map_path.endswith("/dia_moss_triforce")
@@ -143,7 +143,7 @@ class HuntTable:
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """Return the launch of a hunt, on one of the hunt's maps."""
+        """Return the launch of a hunt, on one of the hunt's maps; raise Unlaunchable."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")

@@ -17,7 +17,7 @@ log = Logger()
 
 KEPT = 200  # launches
 MAX_BYTES = 256 * 1024  # of a file; one entry has about 500
-MOST_MATCHES = 16_384  # more than end while the metagame may repeat a launch
+MOST_MATCHES = 16_384  # more matches than end while a launch may be repeated
 MATCHES_BYTES = MOST_MATCHES * 37
 LONGEST = 300  # characters of a reason
 
@@ -43,7 +43,7 @@ class PastLaunch(TypedDict):
 
 
 FAILED = "failed"
-ALIKE = ("id", "kind", "map", "how", "reason")  # the same end again
+ALIKE = ("id", "kind", "map", "how", "reason")  # equal in repeated entries
 
 
 @define
@@ -151,7 +151,7 @@ def _lines(path: Path, most: int) -> list[bytes]:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 2 * most))
             return file.read(2 * most).split(b"\n")
-    except OSError:  # there is none yet
+    except OSError:  # there is no file yet
         return []
 
 

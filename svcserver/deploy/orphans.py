@@ -1,7 +1,7 @@
 """Kills processes that an earlier deploy server started and the current one does not adopt.
 
-They are game servers without a record, and children of wrapper scripts and game servers. All of
-them inherited an environment variable that identifies the deploy server. Spec: 2 §3.
+Such processes are game servers without a record, and children of wrapper scripts and game servers.
+They inherited an environment variable that identifies the deploy server. Spec: 2 §3.
 """
 
 import os
@@ -19,13 +19,13 @@ log = Logger()
 
 MARK = "SVC_DEPLOY_SERVER"
 POLL_S = 0.02
-ENDING_S = 2.0  # at most, for each; a killed process takes milliseconds
+ENDING_S = 2.0  # maximum wait for each process, which usually takes milliseconds
 
 
 def mark(host: str, port: int) -> dict[str, str]:
     """Return the environment variable that marks our children: its value is our listening address.
 
-    No other program in the same network namespace can have the same value.
+    In one network namespace, no other program can listen at this address.
     """
     return {MARK: f"{host}:{port}"}
 
@@ -41,7 +41,7 @@ def end_left_over(
 
     Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
     ``servers``, and the services that game servers share. Call this only while listening on that
-    address: then no other deploy server runs there, so no deploy server needs the processes.
+    address, because another deploy server there would still need the processes.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}

@@ -21,7 +21,7 @@ class OwnerActions:
     async def act(self, act: str, server_id: str, kind: str) -> str | None:
         """Start the city or dojo, restart or stop a server, or drain a machine.
 
-        Returns the id of a started server.
+        Returns the id of the city or dojo after a start or restart, else None.
         """
         match act:
             case "start":

@@ -5,8 +5,8 @@ launcher (GAMESERVER_LAUNCHER) exited without an error, the game server gets tim
 in the background. When the game server has ended, the remaining processes are killed, and the end
 is reported once.
 
-A process that an earlier deploy server started is not our child. A pidfd reports its end, but not
-its exit code. Its output still arrives through its own pipes (``child_setup.py``).
+A process that an earlier deploy server started is not our child. A pidfd reports the end of such a
+process, but not the exit code. Its output still arrives through its own pipes (``child_setup.py``).
 """
 
 import errno
@@ -151,7 +151,7 @@ class GameProcess(ProcessProtocol):
         self._launcher_ended_at = 0.0  # the age of its family at the launcher's end
         self._has_listened = False  # True once one of its processes has had the port
         self._finished = False
-        self._pipes: list[Watched] = []  # what it prints
+        self._pipes: list[Watched] = []  # with its output
         self._closed = False  # the transport reports nothing more
         self._next: Watched | Polled | None = None  # the process that is watched next
         self._next_pid: int | None = None
@@ -455,7 +455,7 @@ class AdoptedTransport:
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-    """Let ``process`` watch the game server with this pid; raise OSError if there is none."""
+    """Let ``process`` watch the game server with this pid; raise OSError if it does not run."""
     transport = AdoptedTransport(reactor, pid, process)
     transport.begin(is_ours)
     process.attach(transport, pid)

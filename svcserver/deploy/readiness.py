@@ -20,9 +20,9 @@ VARIABLE = "SVC_SERVER_READY_FILE"
 class Readiness:
     """The rule that decides when a started game server counts as ready.
 
-    With ``folder``, the game server must write a file there; it writes the file once it listens.
-    Without ``folder``, a hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each
-    launch, and the launch fails if the value is bad.
+    With ``folder``, the game server must write a file there once it listens. Without ``folder``, a
+    hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each launch, and the
+    launch fails if the value is bad.
     """
 
     clock: Any
@@ -32,7 +32,7 @@ class Readiness:
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
         """Return the path of the ready file, and the variable that tells the child this path.
 
-        Raises Unlaunchable.
+        Raises Unlaunchable if the folder does not exist.
         """
         if self.folder is None:
             return None, {}

@@ -33,7 +33,7 @@ PlayerId = Annotated[str, text_where(is_player, "an account id")]
 @spelled(pascal_case)
 @frozen
 class LaunchBody:
-    """A request to launch a game server, for these account ids."""
+    """A request to launch a game server for the accounts in ``expected_players``."""
 
     game_mode: TextWithNul | None = None
     game_args: TextWithNul | None = None
@@ -55,7 +55,7 @@ def match_of(sent: str | None) -> str:
 @spelled(pascal_case)
 @frozen
 class OwnerActionBody:
-    """A request to start the city or dojo, or to stop or restart one game server."""
+    """A request to start, stop or restart one game server, or to drain a machine."""
 
     act: Annotated[str, text(1, 16)]
     id: Annotated[str, text(0, 64)] = ""
@@ -71,13 +71,13 @@ class HeartbeatsBody:
 
 
 class HeartbeatsReply(TypedDict):
-    """The reply to heartbeats: the number of servers that the request named and that run here."""
+    """The reply to heartbeats: how many of the servers in the request run here."""
 
     known: int
 
 
 class OwnerActionReply(TypedDict):
-    """The id of the server that runs now, or null after a stop."""
+    """The id of the city or dojo that runs now, or null if the request does not start one."""
 
     id: str | None
 
@@ -164,7 +164,7 @@ class Launches(TypedDict):
 
 
 class KeyReply(TypedDict):
-    """The running game server that has the key; ``known`` is false if there is none.
+    """The running game server that has the key; ``known`` is false if no server has it.
 
     ``node`` is the id of the server's machine in a swarm, and ``match`` the match for which the
     server was started. ``players`` are the players whom the launch request named. The list is empty
@@ -189,7 +189,7 @@ MAX_JSON = 100 * 1024  # bytes of a body
 
 
 def refuse(status: int, refusal: Refusal) -> Answer:
-    """Answer Malformed with ``bad_request`` and a message, and other refusals with no body."""
+    """Return an answer with a message for Malformed, and without a body for other refusals."""
     if isinstance(refusal, Malformed):
         return Answer(status, {"error": "bad_request", "message": refusal.message})
     return Answer(status)
@@ -289,7 +289,7 @@ class Deploy:
 
     @routes.row("POST", "/gameservers/look", access=OWNER, reply=Empty, quiet=True)
     async def look(self, call: WebCall) -> Answer:
-        """List the game servers now, because one has started or ended on another machine."""
+        """List the game servers now, because one has started or ended on a machine of the swarm."""
         self.supervisor.look()
         return Answer(200, EMPTY_OBJECT)
 
@@ -367,7 +367,7 @@ class Deploy:
         quiet=True,
     )
     async def begin_check(self, call: WebCall[AgentCheckBody]) -> Answer:
-        """Begin a trial of a machine's game ports; return what its agent needs for checks."""
+        """Begin a trial of a machine's game ports; return the data that its agent needs."""
         trials = self.supervisor.trials
         reply: AgentCheck = {
             "image": self.supervisor.image,

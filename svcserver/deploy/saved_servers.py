@@ -1,10 +1,9 @@
-"""Records of running game servers on disk, by which the next deploy server adopts them.
+"""Records of running game servers on disk, with which the next deploy server adopts them.
 
 There is one small file for each server, readable only by its owner. A process matches its record
-only if two conditions hold. It started in the recorded tick of the kernel's clock. And either the
-machine has not been restarted since, or the process has the deploy server's variable in its
-environment (``orphans.mark``). The pid alone is not enough, because another process may have the
-pid by now.
+only if it started in the recorded tick of the kernel's clock. If the machine may have been
+restarted since, the process must also have the deploy server's variable in its environment
+(``orphans.mark``). The pid alone is not enough, because another process may have the pid by now.
 """
 
 import os
@@ -31,7 +30,7 @@ class SavedServer:
     """A saved game server.
 
     ``started`` is when its process started, in kernel ticks after the start of the machine.
-    ``boot`` is the id of that start.
+    ``boot`` is the kernel's id of the machine's start.
     """
 
     server: GameServer

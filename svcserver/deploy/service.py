@@ -49,7 +49,7 @@ from svcserver.web.serving import Listening, OrderedServices, StartWarnings, Top
 from svcserver.web.site import HttpFactory
 
 log = Logger()
-# Has the host's signing key, with which the deploy server checks the machine's tickets.
+# The file with the host's signing key, with which the deploy server checks tickets.
 # It is not in deploy.env, because game servers inherit the deploy server's environment.
 FILE = "metagame.env"
 
@@ -105,7 +105,7 @@ class SigningKeys:
 NAME = "svc-deploy"
 OUTPUT = Path("gameserver-logs")
 STATE = Path("gameserver-state")
-HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has no SIGHUP
 
 
 class Options(ServiceOptions):
@@ -172,10 +172,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def make_state_folder() -> None:
-    """Make the folder for the files that survive a restart of the deploy server.
-
-    They are the launch history and the list of matches that ended.
-    """
+    """Make the folder of the launch history and of the ended matches, which survive a restart."""
     try:
         STATE.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
@@ -314,14 +311,14 @@ def _at_boot(settings: Settings) -> list[Kind]:
 class Watch(Service):
     """The service that starts the city and the dojo, and runs the watchdog.
 
-    When the service stops, it ends all game servers. With ``hands_over`` it ends none of them: the
-    next deploy server adopts them.
+    When the service stops, it ends all game servers. If ``hands_over`` is True, they keep running,
+    and the next deploy server adopts them.
     """
 
     clock: Any
     supervisor: Supervisor
     at_boot: list[Kind]
-    tidy: Callable[[], object] = lambda: None  # a Deferred delays the first starts
+    tidy: Callable[[], object] = lambda: None  # if it returns a Deferred, the first starts wait
     last_words: Callable[[], object] = lambda: None
     # kills the processes that remain when all game servers have ended
     sweep: Callable[[], Deferred[None]] = lambda: succeed(None)

@@ -95,7 +95,7 @@ class Settings:
     liveness: bool = env("PERSISTENT_WORLD_LIVENESS", on_unless_0, default=True)
     hunt_worker: bool = env("HUNT_WORKER", off_unless_1, default=False)
     memory_guard: bool = env("GAMESERVER_MEMORY_GUARD", on_unless_0, default=True)
-    # these are read at each launch: a bad one makes the launch fail, not the start
+    # these are read at each launch: a bad value makes only the launch fail
     min_free_mb: str = env("GAMESERVER_MIN_FREE_MB", default="3072")
     startup_mb: str = env("GAMESERVER_STARTUP_MB", default="1536")
     hunt_startup_mb: str = env("GAMESERVER_HUNT_STARTUP_MB", default="")

@@ -1,6 +1,6 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
-Launches wait in a queue, with a pause between two of them. Requests for the city or the dojo share
+Launches wait in a queue, with a pause between two launches. Requests for the city or the dojo share
 one launch. The supervisor notices a dead server when the process exits or when the watchdog runs.
 At the latest, it notices before it hands the server out.
 """
@@ -51,15 +51,15 @@ EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system han
 MAX_QUEUED = 64  # maximum number of queued launches
 NO_ADDRESS = "its machine has no IPv4 address; set its label svc.address"
 
-# Makes a GameProcess watch the process of a pid, if the last argument still returns True;
-# otherwise raises OSError.
+# Makes a GameProcess watch the process with this pid. Raises OSError if the process has ended; the
+# last argument returns True while it runs.
 Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 
 
 class Engine(Protocol):
     """The interface of ``process.Spawner`` and ``swarm.SwarmEngine``.
 
-    ``start`` begins a launch and returns the pid, or 0 if there is none. A failed launch raises
+    ``start`` begins a launch and returns the pid, or 0 if there is no pid. A failed launch raises
     OSError or NoCapacity, or is reported through ``process.end_exec``. Afterwards the engine
     reports the game server's end to ``process``. When ``process.kill`` is called, the engine ends
     the game server.
@@ -84,7 +84,7 @@ class Supervisor:
 
     ``wall_clock`` returns epoch seconds; ``is_bound`` returns whether another program uses a UDP
     port. ``host`` is MY_IP, or None if the engine chooses each game server's machine. If the memory
-    guard has a bad setting, ``broken_guard`` names it, and launches fail.
+    guard has a bad setting, ``broken_guard`` names the setting, and launches fail.
     """
 
     clock: Any
@@ -101,10 +101,10 @@ class Supervisor:
     spacing_s: float = 0.0
     liveness: bool = True
     saved: SavedServers | None = None
-    begin: Callable[[], Deferred[None]] = lambda: succeed(None)  # the engine adopts what runs
+    begin: Callable[[], Deferred[None]] = lambda: succeed(None)  # the engine adopts servers
     leave: Callable[[], object] = lambda: None  # the last call; game servers may still run
     look: Callable[[], object] = lambda: None  # the engine lists its game servers now
-    machines: Callable[[], list[MachineRecord]] = list  # none if all run on this machine
+    machines: Callable[[], list[MachineRecord]] = list  # empty if no swarm is used
     trials: DatagramTrials | None = None  # of the game ports of a swarm's machines
     image: str = ""  # of the game servers in a swarm
     shortages: int = 0  # launches refused because no machine had enough memory
@@ -114,7 +114,7 @@ class Supervisor:
     # creates the family for a server's id, port and leader
     family: Callable[[str, int, int], Family] | None = None
     _processes: dict[str, GameProcess] = field(factory=dict, init=False)
-    # launches that several requests wait for, by "kind" or "match" and its name
+    # requests that wait for a launch, by ("kind", name) or ("match", id)
     _shared: dict[tuple[str, str], list[Deferred[GameServer]]] = field(factory=dict, init=False)
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
@@ -149,7 +149,7 @@ class Supervisor:
         if self.host is None and not server.host:
             if launch.kind not in PERSISTENT:
                 raise Unlaunchable(NO_ADDRESS)
-            raise NoCapacity("memory")  # its machine is lost, and it runs on no other yet
+            raise NoCapacity("memory")  # its machine is lost, and no other machine runs it yet
         return server
 
     def _find_match(self, match_id: str) -> GameServer | None:
@@ -194,9 +194,9 @@ class Supervisor:
                 waiting.callback(result)
 
     async def _replace(self, launch: Launch) -> GameServer:
-        """Launch a server, but first let all processes of its dead predecessor end.
+        """Launch a server after the remaining processes of its dead predecessor are killed.
 
-        Until they end, these processes perhaps use the port.
+        These processes may still use the port.
         """
         server = self.fleet.of_kind(launch.kind)
         if server is not None:

@@ -7,8 +7,8 @@ Docker's events only trigger a listing of services, tasks and machines. All deci
 listings alone, so a lost event or a restart of this service does no harm.
 
 Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
-its running tasks, and it starts its waiting tasks later, when there is room. Docker also never
-forgets completed tasks.
+the job's running tasks, and it starts the job's waiting tasks later, when there is room. Docker
+also never forgets a job's completed tasks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from svcserver.kernel.throttle import Throttle
 log = Logger()
 
 NODE_S = 5.0  # a launch without a machine is removed after this time
-START_S = 30.0  # then an adopted hunt that has not started is removed
+START_S = 30.0  # an adopted hunt that has not started by then is removed
 BUSY_S = 0.25  # between two listings while a game server starts or stops
 IDLE_S = 5.0
 RETRY_S = 1.0  # after an error
@@ -49,8 +49,8 @@ MOST_WAITING = 1_000
 STALE_S = 15.0  # since the last listing; then the state of each machine is unknown
 HELD_S = 60.0  # the agent of a lost machine ends the game servers there within this time
 LATE_S = 30.0  # an engine may carry out a launch this long after it failed to answer
-AVOIDED_S = 60.0  # no hunt is sent to a machine that has rejected one, for example without image
-LABELS_S = 3600.0  # between two warnings of a machine's label
+AVOIDED_S = 60.0  # after a machine rejects a hunt, it gets no hunt for this time
+LABELS_S = 3600.0  # between two warnings about a machine's label
 STOP_S = 10.0  # from SIGTERM to SIGKILL
 LOG_DRIVER = {"Name": "json-file", "Options": {"max-size": "1m", "max-file": "2"}}
 HOST, KIND, MATCH, SERVER = "svc.host", "svc.kind", "svc.match", "svc.server"  # labels
@@ -66,7 +66,7 @@ MB = 1024 * 1024
 LOST = "its machine is lost"
 LONGEST_ERROR = 300
 LONGEST_NAME = 64
-FAILED = frozenset(("complete", "failed", "rejected"))  # ended without an order
+FAILED = frozenset(("complete", "failed", "rejected"))  # ended by themselves
 ENDED = FAILED | {"shutdown", "orphaned", "remove"}
 WAITING = frozenset(("new", "pending"))  # no machine is chosen yet
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)  # errors of malformed replies
@@ -330,7 +330,7 @@ class WaitingMatch:
 
 @define(eq=False)
 class SwarmEngine:
-    """The engine that starts services; ``host`` identifies this deploy server in their labels.
+    """The engine that starts services; ``host`` identifies this deploy server in service labels.
 
     ``memory_mb`` returns the memory that is reserved for a kind of game server; the server cannot
     use more. ``cpus`` is the limit of CPU cores; a quarter of this limit is reserved. ``adopt``
@@ -513,7 +513,7 @@ class SwarmEngine:
         trusted = [TRUSTED] if self._needs_trust(launch) else []
         ready = {record["id"] for record in self._machines.records if record["state"] == "ready"}
         if launch.kind in PERSISTENT or ready <= self._avoided.keys():
-            return trusted  # a city may stay for months; a hunt needs a machine, or the real error
+            return trusted  # a city would avoid machines for months; a hunt may need one
         return [*trusted, *(f"node.id!={node}" for node in self._avoided)]
 
     def _needs_trust(self, launch: Launch) -> bool:
@@ -525,7 +525,7 @@ class SwarmEngine:
             try:
                 if self.api.version:
                     await self.api.follow_events(EVENTS, self.wake)
-                    self.wake()  # what happened before the next stream begins
+                    self.wake()  # finds changes before the next stream begins
             except EngineError as error:
                 if self._stopped:
                     return
@@ -708,10 +708,10 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service that an earlier deploy server started, or remove the service.
 
-        A service is removed if it has no machine, if its label is damaged, or if ``adopt`` returns
-        None. If it has never had a machine, its match can be launched again. A service that first
-        appears in a later listing is removed, too. Docker created it, but the reply was lost, so
-        this deploy server counts the launch as failed.
+        A service is adopted only in the first listing, and only if it has a machine, its label is
+        intact and ``adopt`` accepts it. A service that appears later belongs to a failed launch:
+        Docker created it, but the reply was lost. If a removed service never had a machine, its
+        match can be launched again.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
@@ -742,9 +742,9 @@ class SwarmEngine:
     async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
         """Act on the result of a listing for one service.
 
-        A launch that lacks room is removed. If it gets a machine before it is removed, its hunt may
-        have started there. Then no second attempt is made, because it could start the same match's
-        hunt twice.
+        A launch that lacks room is removed. If it gets a machine before the removal, its hunt may
+        have started there. Such a launch is not repeated, so that the match's hunt does not start
+        twice.
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
