@@ -127,14 +127,14 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Write the certificate and key (mode 0600); raises BadCertificate if either exists."""
+    """Write the certificate and the key (mode 0600) into ``folder``; see ``write_pair_to``."""
     return write_pair_to(pair, (folder / CERT_FILE, folder / KEY_FILE), force=force)
 
 
 def write_pair_to(
     pair: Pair, paths: tuple[Path, Path], *, force: bool = False
 ) -> tuple[Path, Path]:
-    """Write certificate and key to these two files; raises BadCertificate if either exists."""
+    """Write the pair to two files; raises BadCertificate if one exists and ``force`` is False."""
     for path in paths:
         if path.exists() and not force:
             raise BadCertificate(

@@ -42,11 +42,15 @@ class ChannelFactory(Connections[EdgeChannel]):
     def evict(self, beside: Callable[[str], int]) -> str:
         """Abort an idle connection; return its metrics label, or "" if no connection is idle.
 
-        ``beside(peer)`` returns how many connections the peer's network has. Connections between
-        two requests are evicted before connections whose client is slow during a request. Among
-        equal connections, those of the network with the most connections are evicted first, and of
-        these the connection that has been idle longest. So a network that opens many connections
-        loses many, and a player with only one connection keeps that connection.
+        ``beside(peer)`` returns how many connections the peer's network has. Connections are sorted
+        by:
+
+        - their state: first those between two requests, then those whose client is slow in a
+          request
+        - the number of connections of their network, the highest number first
+        - their idle time, the longest first
+
+        So a network with many connections loses many, and a player's only connection is kept.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:
@@ -65,7 +69,7 @@ class ChannelFactory(Connections[EdgeChannel]):
         return None
 
     def _find_idle(self, beside: Callable[[str], int]) -> bool:
-        """Search all connections for idle ones; return False if there are none.
+        """Search all connections for idle ones; return False if no connection is idle.
 
         Several candidates for eviction are stored at once, because a search is expensive.
         """
@@ -77,7 +81,7 @@ class ChannelFactory(Connections[EdgeChannel]):
     def stop(self, grace_s: float) -> Deferred[None]:
         """Close all connections, each after its request in progress.
 
-        The Deferred fires when the last one is closed. Connections that are still open after
+        The Deferred fires when all connections are closed. Connections that are still open after
         ``grace_s`` seconds are aborted.
         """
         self.stopping = True

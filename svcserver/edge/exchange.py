@@ -1,7 +1,7 @@
 """An exchange: one request that is forwarded to an upstream, and the upstream's answer.
 
 No body is buffered: when one side reads too slowly, the proxy stops reading from the other side.
-The framing headers are written from the parsed message; the sender's own headers are never copied.
+The proxy writes its own framing headers from the parsed message, and drops those of the sender.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _RETRY_AFTER = frozenset([b"retry-after"])
 
 
 class Client(Connection):
-    """A client connection whose requests become exchanges."""
+    """A client connection; each request becomes an ``Exchange``."""
 
     policy: ProxyPolicy
     limits: Limits
 
     @abstractmethod
     def finish(self, exchange: Exchange, *, close: bool) -> None:
-        """Log the exchange, whose answer has been sent.
+        """Log a request whose answer has been sent.
 
         Then close the connection if ``close`` is True, else read the next request.
         """
@@ -118,7 +118,7 @@ class Exchange:
         head = request_head(self.head, self.forward, policy, attempt=retry.count())
         send(connection.transport, b"".join((head, retry.body)) if retry.body else head)
         self.moved = True
-        if b"expect" in policy.dropped:  # else the upstream answers it
+        if b"expect" in policy.dropped:  # else the upstream answers Expect
             self._continue()
         if buggify("edge: a connection ends in the middle of a request"):
             connection.transport.abortConnection()

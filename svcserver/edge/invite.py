@@ -1,8 +1,8 @@
 """The invite: one string that tells a launcher which host to trust and how to join it.
 
 ``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``
-During a certificate renewal, ``fp2`` is the next certificate's fingerprint; both are accepted.
-The string is a secret, because it contains the invite code. Spec: 2 §4 Launcher relay.
+During a certificate renewal, ``fp2`` is the next certificate's fingerprint; either fingerprint is
+accepted. The string is a secret, because it contains the invite code. Spec: 2 §4 Launcher relay.
 """
 
 import ipaddress

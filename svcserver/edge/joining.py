@@ -13,7 +13,7 @@ LAUNCHER_FILE = "svc-launcher.pyz"  # for every system that has Python
 WINDOWS_FILE = "svc-launcher-windows.zip"
 LAUNCHER_FILES = (WINDOWS_FILE, LAUNCHER_FILE)  # the host's page /join links to them
 LAUNCHER_PATH = "/content/v1/launcher/"  # on the content server, followed by the file's name
-CHECKSUM_SUFFIX = ".sha256"  # of the file beside it with its checksum, in sha256sum's format
+CHECKSUM_SUFFIX = ".sha256"  # of the file with a launcher file's checksum (sha256sum's format)
 _CHECKSUM = re.compile(r"([0-9a-f]{64})  (\S+)\n?\Z")
 
 
@@ -78,7 +78,7 @@ def launcher_address(folder: Path, invite: Invite) -> str:
 
 
 def launcher_folder(folder: Path) -> Path | None:
-    """Return the folder of the launcher files that the host offers, or None if there is none."""
+    """Return the folder of the launcher files that the host offers, or None if it offers none."""
     try:
         folder_name = _read(folder, "content").get("CONTENT_LAUNCHER_DIR", "").strip()
     except (BadSetting, OSError):
@@ -93,9 +93,9 @@ def offered(folder: Path) -> list[str]:
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return the stored SHA-256 of a launcher file, or "" if the file is newer than the SHA-256.
+    """Return the stored SHA-256 of a launcher file, or "" if it is missing or out of date.
 
-    The launcher itself is not read: it has several megabytes, and the dashboard asks often.
+    The launcher itself is not read, because it is large and the dashboard calls this often.
     """
     where = launcher_folder(folder)
     if where is None:

@@ -55,9 +55,9 @@ class LauncherOffer:
 
 
 def order(version: str) -> tuple[tuple[int, ...], int, int]:
-    """Return a sort key for a version, which is sometimes a pre-release.
+    """Return a sort key for a version; pre-releases are supported.
 
-    Texts that are not versions come first in the order.
+    A text that is not a version comes first in the order.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -102,7 +102,7 @@ def packed_version(file: Path) -> str:
 
 
 def sign(offer: LauncherOffer, pair: Pair) -> bytes:
-    """Return the offer's file: its fields, the signature and the certificate.
+    """Return the content of the offer's file: its fields, the signature and the certificate.
 
     Raises BadOffer if the pair cannot be used.
     """
@@ -126,7 +126,7 @@ def sign(offer: LauncherOffer, pair: Pair) -> bytes:
 def verified(entry: Mapping[str, Any], fingerprints: Collection[str]) -> LauncherOffer:
     """Return the offer in an ``entry`` of a host's list, or raise BadOffer.
 
-    The signature must be that of a certificate with one of these ``fingerprints``.
+    The signer's certificate must have one of the ``fingerprints``.
     """
     offer = LauncherOffer(
         _text(entry, "name", _NAME.match),

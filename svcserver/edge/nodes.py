@@ -50,7 +50,7 @@ class FleetNode:
     """A machine that may run game servers."""
 
     id: str  # the node's id in the swarm
-    address: str  # for the owner: players' address when the certificate was issued
+    address: str  # for the owner: players' address at the time of ``issued_at``
     fingerprint: str  # of its certificate
     issued_at: int  # epoch seconds
     engine_address: str = ""  # the address that its requests come from; "" in older lists
@@ -147,10 +147,7 @@ class FleetFolder:
         return json.dump(credential)
 
     def prepare(self) -> tuple[Pair, Pair]:
-        """Return certificate and key of the authority, and those of the listener.
-
-        The first call makes them.
-        """
+        """Return the authority's pair and the listener's pair; the first call makes both pairs."""
         authority = self._pair("ca", lambda: make_authority("svcserver fleet"))
         return authority, self._pair("host", lambda: make_pair(["svc-metagame"]))
 
@@ -191,7 +188,7 @@ class FleetFolder:
         return self._read("ca")
 
     def server(self) -> Pair:
-        """Return the certificate of the metagame's listener; raises BadFleet."""
+        """Return the certificate and key of the metagame's listener; raises BadFleet."""
         return self._read("host")
 
     def _paths(self, name: str) -> tuple[Path, Path]:

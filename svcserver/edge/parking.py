@@ -24,7 +24,7 @@ CHECK_EVERY_S = 0.1  # seconds between two checks of the upstream
 CHECK_TIMEOUT_S = 1.0
 AT_ONCE = 64  # requests released in one turn of the reactor
 MOST = 1024  # requests
-MOST_BYTES = 16 * 1024 * 1024  # bytes of their bodies that may be in memory meanwhile
+MOST_BYTES = 16 * 1024 * 1024  # maximum body bytes of all waiting requests
 RETRY_AFTER_S = 2
 NETWORK_BITS = 48  # IPv6 prefix length: the largest network of one customer
 
@@ -66,7 +66,7 @@ class Parking:
     _parked: dict[Deferred[None], _ParkedRequest] = field(factory=dict, init=False)
     _networks: dict[str, _Network] = field(factory=dict, init=False)
     _bytes: int = field(default=0, init=False)
-    _reached: bool = field(default=False, init=False)  # at any time
+    _reached: bool = field(default=False, init=False)  # at least once
     _away_since: float | None = field(default=None, init=False)
     _next: Any = field(default=None, init=False)  # the next check
     _checking: Deferred[Any] | None = field(default=None, init=False)
@@ -105,9 +105,9 @@ class Parking:
         """Return a Deferred that fires when the request should be tried again.
 
         The caller cancels the Deferred if the client disconnects. The Deferred fails with ``error``
-        if the upstream is not restarting. ``size`` is the number of body bytes that the client may
-        send while it waits. ``since`` is when the request first waited. ``peer`` is the client's
-        address.
+        if the upstream is not restarting, and with status 503 after ``park_s`` seconds. ``size`` is
+        the number of body bytes that the client may send meanwhile. ``since`` is when the request
+        first waited. ``peer`` is the client's address.
         """
         now = self.clock.seconds()
         self.lost()

@@ -1,8 +1,8 @@
 """TLS for many small messages: each is read in one step and written in one step.
 
 Twisted reads until OpenSSL has no more data, and then checks whether OpenSSL has bytes of its own
-to send. Both checks end with an exception. Neither can find anything if exactly one data record has
-arrived, so they are skipped. ``http/prompt.py`` explains the immediate writes.
+to send. The last read and the check end with an exception. Neither is needed if exactly one data
+record has arrived, so this module skips them. ``http/prompt.py`` explains the immediate writes.
 
 This module uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes
 takes 13 us with them and 34 us without; the gateway needs 57 us for a small request. If one of
@@ -81,9 +81,9 @@ def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int
 class PromptTLS(TLSMemoryBIOProtocol):
     """TLS that reads a small record in one step and sends a small record immediately.
 
-    The successful path bypasses pyOpenSSL, whose checks and buffers took three times as long as
-    the four OpenSSL calls of a request. On any other result Twisted calls OpenSSL again and
-    handles that result.
+    The successful path bypasses pyOpenSSL, whose checks and buffers took three times as long as the
+    four OpenSSL calls of a request. If a direct call fails, Twisted calls OpenSSL again and handles
+    the result.
     """
 
     _handshakeDone = _aborted = _lostTLSConnection = False
@@ -92,7 +92,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
         """Store OpenSSL's objects and the state in the instance's own dictionary.
 
         Twisted's wrapper and pyOpenSSL's connection have ``__getattr__``, which makes attribute
-        lookups many times slower; a small request needed twenty of them.
+        lookups many times slower; a small request needed twenty lookups.
         """
         state: dict[str, Any] = self.__dict__
         for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):

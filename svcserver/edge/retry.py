@@ -10,7 +10,7 @@ from svcserver.http.heads import RequestHead
 
 MOST_TRIES = 3
 MAX_KEPT = MAX_BACKLOG  # maximum bytes of a body kept for a retry
-_SAFE = (b"GET", b"HEAD")  # safe to retry even if the upstream does not know their id
+_SAFE = (b"GET", b"HEAD")  # safe to retry even without a request id
 
 
 class Retry:
@@ -42,7 +42,7 @@ class Retry:
     def may_be_done(self) -> bool:
         """True if an upstream may have executed the request, so that the client must not repeat it.
 
-        A repetition by the client would have a new id, so it would not be recognised.
+        The client's repetition would have a new id, so the upstream would not recognise it.
         """
         return self._record.tries > 0 and self._head.method not in _SAFE
 

@@ -2,9 +2,10 @@
 
 A request without a player's token goes to the less busy of two processes drawn at random. A
 player's requests go to one process, which a hash of the token chooses. If that process is down, or
-much busier than the player's second choice, they go to the second choice. A process that refuses a
-connection is skipped for ``OUT_S`` seconds. The request goes to another process at once, because no
-part of the request was sent yet.
+much busier than the player's second choice, the requests go to the second choice.
+
+A process that refuses a connection is skipped for ``OUT_S`` seconds. The refused request goes to
+another process at once, because no part of the request was sent yet.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Spread:
     ) -> Deferred[None]:
         now = self.clock.seconds()
         if since is not None and now - since >= self.parking.park_s:
-            return fail(error)  # all were tried in the meantime, each until its timeout
+            return fail(error)  # all processes were tried, each until its timeout
         if any(member.usable(now) for member in self.members):
             return succeed(None)
         return self.parking.wait(error, size, since, peer)
@@ -131,7 +132,7 @@ class Spread:
 
 @frozen(eq=False)
 class Near:
-    """A ``Spread`` that tries its processes in one player's order of preference."""
+    """The upstream for one player: it tries the processes of ``spread`` in the player's order."""
 
     spread: Spread
     key: int

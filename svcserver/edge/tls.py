@@ -82,7 +82,7 @@ def _use(context: SSL.Context, pair: Pair) -> None:
 def node_context(pair: Pair, authority: bytes) -> SSL.Context:
     """Return the TLS context of a listener whose clients need a certificate of the authority.
 
-    No session is resumed, so each connection proves its certificate again.
+    No session is resumed, so a client must present its certificate on each connection.
     """
     context = server_context(pair)
     context.set_options(SSL.OP_NO_TICKET)

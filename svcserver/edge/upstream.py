@@ -25,7 +25,7 @@ MAX_IDLE = 256
 
 
 class ConnectionUser(Protocol):
-    """The user of a connection, such as an exchange; it receives the connection's events."""
+    """The user of a connection, such as an ``Exchange``; it receives the connection's events."""
 
     def upstream_received(self, data: bytes) -> None:
         """Handle received bytes of the answer."""
@@ -38,7 +38,7 @@ class UpstreamConnection(protocol.Protocol):
     """One upstream connection, which belongs to one user at a time."""
 
     user: ConnectionUser | None = None
-    used: bool = False  # True if it has carried an exchange before
+    used: bool = False  # True if it has carried a request before
     idle_since: float = 0.0
     alive: bool = False
 
@@ -78,9 +78,8 @@ class UpstreamConnection(protocol.Protocol):
 class Pool:
     """The connections to one upstream.
 
-    ``connect`` opens a connection and returns a Deferred. The Deferred fires with an
-    UpstreamConnection that is ready for bytes, or fails; the caller of ``take`` gets the failure as
-    Unreachable.
+    ``connect`` returns a Deferred that fires with an UpstreamConnection, which is ready for bytes.
+    If the Deferred fails, the caller of ``take`` gets Unreachable.
     """
 
     clock: IReactorTime
@@ -97,7 +96,7 @@ class Pool:
     closed: bool = field(default=False, init=False)
 
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return an idle connection, or a Deferred of a new one that can fail with Unreachable.
+        """Return an idle connection, or a Deferred with a new one; can fail with Unreachable.
 
         With ``fresh``, idle connections are not used. While the upstream restarts, the result is a
         Deferred that has already failed; in this time, only ``reach`` tries to connect.

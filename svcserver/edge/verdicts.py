@@ -79,7 +79,7 @@ class Upstream(Protocol):
     """A source of connections; a user takes a connection, uses it alone, and gives it back."""
 
     def take(self, *, fresh: bool = False) -> Any:
-        """Return an idle connection (never if ``fresh``), or a Deferred of a new one."""
+        """Return an idle connection (never if ``fresh``), or a Deferred with a new connection."""
 
     def give_back(self, connection: Any) -> None:
         """Take back an idle connection on which nothing is left to read."""
@@ -92,7 +92,7 @@ class Upstream(Protocol):
 
 @define
 class Record:
-    """The data about one exchange that the log line needs."""
+    """The data about a request and its answer that the log line needs."""
 
     peer: str
     began: float
@@ -132,4 +132,4 @@ class ProxyPolicy(Protocol):
         """
 
     def done(self, record: Record) -> None:
-        """Log a finished exchange, and release what the exchange occupied."""
+        """Count and log a request that has ended."""

@@ -23,7 +23,7 @@ HOP_BY_HOP = frozenset(
     ]
 )
 _NEVER_DROPPED = frozenset([b"host"])  # a Connection field cannot remove these
-MOST_NAMED = 4  # fields in a Connection field for which the removed names are cached
+MOST_NAMED = 4  # with more names in the Connection field, the result is not cached
 _ATTEMPT = ATTEMPT + b": %d\r\n"
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _AS_SENT = b"as sent"  # compared by identity; avoids a second copy of the head's bytes
@@ -50,8 +50,8 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    If ``attempt`` is above 1, a header tells the upstream the number: an earlier process that did
-    not answer may have executed the request.
+    If ``attempt`` is above 1, a header tells the upstream this number, because an earlier process
+    that did not answer may have executed the request.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
@@ -77,7 +77,7 @@ def request_head(
 
 
 def _fields_to_pass_on(head: RequestHead, dropped: frozenset[bytes]) -> bytes:
-    """Return the fields to forward; ``_AS_SENT`` stands for the received bytes as they are."""
+    """Return the fields to forward, or ``_AS_SENT`` if they are the same bytes as received."""
     lines = _join_fields(head.headers, dropped, head.named)
     return _AS_SENT if head.raw.partition(b"\r\n")[2] == lines + b"\r\n" else lines
 
@@ -149,4 +149,4 @@ def _removed(dropped: frozenset[bytes], named: frozenset[bytes]) -> frozenset[by
     return HOP_BY_HOP | dropped | (named - _NEVER_DROPPED)
 
 
-_cached_removed = lru_cache(maxsize=256)(_removed)  # most list the same few fields, or none
+_cached_removed = lru_cache(maxsize=256)(_removed)  # most messages list the same few fields

@@ -26,11 +26,11 @@ from svcserver.kernel.throttle import Throttle
 log = Logger()
 
 MAX_UNDER_WAY = 256  # concurrent reports to one helper
-MOST_WANTED = 2_048  # unfinished reports to one helper; further ones wait for the next trigger
-NETWORK_WANTED = 8  # maximum number of these from one IPv6 /64 network
+MOST_WANTED = 2_048  # unfinished reports to one helper; others wait for a later request
+NETWORK_WANTED = 8  # maximum number of unfinished reports for one IPv6 /64 network
 TOO_MANY = 429
 UNANSWERED = 502  # the status in the metrics for no answer or a late one
-WANTED_S = 60.0  # a player sends something every 20 s; after so long the player has left
+WANTED_S = 60.0  # a player sends something every 20 s, so a silent player has left
 NETWORK_TOLD = 16  # reported addresses of one /64 that are cached; the oldest is dropped
 
 

@@ -53,7 +53,7 @@ def join_pages(offered: Collection[str] = ()) -> JoinPages:
 
 
 def _page(offered: Collection[str], *, on_windows: bool) -> ProxyPage:
-    """Return a page with its headers; it may load nothing but its own style sheet.
+    """Return a page with its headers; the page may load nothing but its own style sheet.
 
     The first link leads to the file that suits the visitor's system.
     """
@@ -96,7 +96,7 @@ def _with(raw: bytes, names: Collection[str]) -> bytes:
 
 @define(eq=False, slots=False)
 class LauncherCheck(Service):
-    """The check that adds the launcher's link while the content server offers the launcher.
+    """The regular check that updates the page's links to the content server's launcher files.
 
     If the content server does not answer, for example during a restart, the page stays unchanged.
     """

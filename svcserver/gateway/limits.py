@@ -57,7 +57,7 @@ class NetworkBuckets:
         }
 
     def take(self, peer: str, now: float) -> float:
-        """Take a token from each network's bucket: return 0.0, or the seconds to wait."""
+        """Take a token for each network of ``peer``; return 0.0, or the seconds to wait."""
         for network, shares in networks_of(peer):
             if wait := self._buckets[shares].take(network, now):
                 return wait
@@ -91,7 +91,7 @@ class Spending:
 class ConnectionCounts:
     """The number of open connections, in total and per network, and the rate of new connections.
 
-    ``make_room`` closes an idle connection, and returns whether there was one.
+    ``make_room`` closes an idle connection; it returns False if no connection is idle.
     """
 
     most: int

@@ -113,7 +113,7 @@ def _rule(
     )
 
 
-_cached_rule = lru_cache(maxsize=4096)(_rule)  # the same few are repeated
+_cached_rule = lru_cache(maxsize=4096)(_rule)  # the same few requests are repeated
 
 
 def _bucket(path: str, *, socket: bool) -> Bucket:
@@ -160,7 +160,7 @@ def is_under(path: str, root: str) -> bool:
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Return whether a 2xx answer identifies a player, for whom the UDP ports are then opened."""
+    """Return whether a 2xx answer identifies a player; if so, the UDP ports are opened."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

@@ -127,10 +127,10 @@ class Gateway:
         return not reason
 
     def evicted(self, waited_for: str) -> bool:
-        """Count a connection closed to make room, and return True; return False if none was closed.
+        """Count a connection that was closed to make room; return False if none was closed.
 
-        ``waited_for`` is the metrics label of what the closed connection waited for; "" means that
-        none was closed.
+        ``waited_for`` is the result of ``ChannelFactory.evict``: the connection's metrics label, or
+        "" if no connection was closed.
         """
         if not waited_for:
             return False

@@ -133,7 +133,7 @@ def sharing(
 ) -> tuple[tuple[IService, ...], dict[str, Figure]]:
     """Return the services that share limits with other gateways, and their metrics.
 
-    Both are empty without LIVE_URL.
+    Without LIVE_URL, there are neither services nor metrics.
     """
     if settings.live_url.in_memory:
         return (), {}

@@ -61,7 +61,7 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a parser of whole milliseconds from ``low`` to ``high``; it returns seconds."""
+    """Return a parser that turns whole milliseconds from ``low`` to ``high`` into seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 
@@ -113,7 +113,7 @@ class Settings:
     log_level: str = env("LOG_LEVEL", log_level, default="info", bad=Bad.WARN)
 
     def limits(self) -> Limits:
-        """The time and size limits for the proxy core."""
+        """Return the time and size limits for the proxy core."""
         return Limits(
             headers_s=self.headers_s,
             request_s=self.request_s,
@@ -126,7 +126,7 @@ class Settings:
         )
 
     def rates(self) -> dict[Bucket, Rate]:
-        """The rate of each token bucket."""
+        """Return the rate of each token bucket."""
         return {
             Bucket.GENERAL: self.general,
             Bucket.CONTENT: self.content_rate,

@@ -1,4 +1,4 @@
-"""Limits shared by several gateways: each publishes the number of tokens that it gave out.
+"""Limits shared by several gateways: each gateway publishes how many tokens it gave out.
 
 The messages go through the live-state engine (LIVE_URL); no request waits for them. A gateway
 decides with the counts that it has, and later subtracts the tokens that other gateways gave out. A
@@ -22,7 +22,7 @@ from svcserver.kernel.ids import new_id
 GAP_S = 0.05  # between two messages; the first token after a pause is published at once
 HELLO_S = 10.0  # how often a gateway publishes without tokens
 ALONE_S = 3 * HELLO_S  # after so long without a message of another gateway, we are alone
-MOST_TOLD = 1_000  # addresses per bucket; each gateway notices a flood of more by itself
+MOST_TOLD = 1_000  # addresses per bucket; each gateway itself limits a flood of more addresses
 
 
 @frozen
@@ -35,7 +35,7 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """The exchange that publishes our token counts and subtracts those of other gateways."""
+    """The service that publishes our token counts and subtracts those of other gateways."""
 
     clock: Any
     board: Board

@@ -79,9 +79,9 @@ class Checkup(Service):
 
 
 # A sentinel is a connection without data, which shows immediately that its upstream ends.
-# A service that stops closes such a connection first, and still answers on the others
-# (``web/serving.py``). So the edge closes its idle ones itself, and no request is sent on a
-# connection that is being closed: nobody would know whether it was carried out.
+# A service that stops closes such a connection first, and still answers on its other connections
+# (``web/serving.py``). So the edge then closes its idle connections, and sends no request on a
+# connection that is being closed: nobody would know whether the request was executed.
 RENEW_S = 20.0  # shorter than any of our services keeps an unused connection
 AGAIN_S = 0.25  # between two attempts
 PATIENCE_S = 5.0
@@ -150,7 +150,7 @@ class Sentinel(Service):
         self._opening = None
         if not self.running or failure.check(CancelledError):
             return
-        if self._held is not None:  # the port is closed, but its connections are not yet
+        if self._held is not None:  # the port is closed, but its connections are still open
             self._leave()
             self.on_lost()
         self._open_in(AGAIN_S)
