@@ -95,7 +95,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores a result, which is a ``shape`` or None."""
+    """Return the kind of board entry that stores results; a result is a ``shape`` or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 
@@ -179,7 +179,7 @@ class Attempt:
         return [(kind, self.request_id)] if self.request_id else []
 
     def in_transaction(self, work: BoardWork[T], kind: Kind[StoredResult[Any]]) -> BoardWork[T]:
-        """Return ``work``, changed to run only once, for use in a larger board transaction."""
+        """Return a form of ``work`` that runs only once, for use in a larger board transaction."""
         if not self.request_id:
             return work
 

@@ -98,7 +98,7 @@ class AccountActs:
             return state
 
     async def why_not_free(self, username: str) -> Refusal | None:
-        """Return the error that says why a new account may not have that name, or None."""
+        """Return the error that a new account with that name would raise, or None."""
         try:
             name = rules.username(username)
             await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))

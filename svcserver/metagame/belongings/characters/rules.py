@@ -47,7 +47,7 @@ def next_version(current: int, highest: Callable[[int], int]) -> int:
 
     Usually, this is ``current`` + 1. So if a client saves at the same time, its save has the same
     version and is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the result is
-    a lower version, so that clients can save again: ``highest(MAX_VERSION // 2)`` + 1.
+    ``highest(MAX_VERSION // 2)`` + 1; after this lower version, clients can save again.
     ``highest`` returns the highest stored version below its argument.
     """
     if current + 1 < MAX_VERSION:

@@ -77,8 +77,8 @@ class InventoryHolder:
 class Note:
     """A row of the item log; ``answer`` is the reply for repeats of the transaction.
 
-    The keys of ``changes`` are ``stacks`` (with ``added``, ``taken`` and the final ``totals``), and
-    ``removed``, ``saved`` and ``made`` (each a list of instance ids).
+    ``changes`` may have the key ``stacks``, with ``added``, ``taken`` and the final ``totals``. It
+    may also have ``removed``, ``saved`` and ``made``, which are lists of instance ids.
     """
 
     character_id: CharacterId

@@ -233,8 +233,8 @@ class FigureRoutes:
     async def over_time(self, call: Call) -> Answer:
         """Return the load figures of an hour, a day, a week or eight weeks.
 
-        An hour and a day have a value for each minute, a week for each hour, and eight weeks for
-        each day.
+        The reply has a value for each minute of an hour or a day, for each hour of a week, or for
+        each day of eight weeks.
         """
         await self.reads.take_of(call)
         try:

@@ -128,7 +128,7 @@ class StaffWork:
         return change
 
     def _kept_out_too(self, tx: Connection, done: SanctionChange) -> list[Account]:
-        """Return the other players who logged in from networks to which the ban now extends.
+        """Return the other players who logged in from networks that the ban now covers.
 
         Log-ins whose tokens have certainly expired are ignored.
         """

@@ -149,8 +149,8 @@ def take_in(
 ) -> Act[Taken]:
     """Return the action that imports a passport into the account ``name``.
 
-    The action raises Missing for an unknown account, Forbidden for an untrusted host, and Conflict
-    if a passport of this player was imported before.
+    The action raises Missing for an unknown account, and Forbidden for an untrusted host. If a
+    passport of this player was imported before, the action raises Conflict.
     """
 
     def act(tx: Connection, trace: Trace) -> Taken:

@@ -213,7 +213,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return each character to import with its document, and sentences about what is left out."""
+    """Return the characters to import with their documents, and sentences on what is left out."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:
