@@ -24,6 +24,7 @@ BREATH_S = 0.0005  # between two GET /svc-status
 IDLE, WARM = 500, 20
 TALKERS = 8
 LONGEST = "\N{DRAGON}" * 2_048  # the longest line in bytes
+WARM_UP_S = 15.0
 SHOUT_S = 0.04  # between two lines of a talker: a session may send thirty stanzas a second
 ROOM = "City-1"
 PAD = "x" * 56
@@ -225,7 +226,8 @@ async def stalled(server: Server) -> tuple[bool, float]:
 
     for talker in talkers:
         talker.sink = hear
-    await _shout(talkers, asyncio.Event(), 2.0, lambda: None)  # allocates what each client needs
+    # memory grows by some 12 MiB during the first ten seconds, without a stalled reader
+    await _shout(talkers, asyncio.Event(), WARM_UP_S, lambda: None)
     await reader.arrive(receive_buffer=8 * KIB)
     await reader.join(ROOM)
     assert reader.transport is not None
