@@ -40,11 +40,11 @@ def sentences(
     if len(known) == 1:
         where += f" (its SHA-256 is {known[0][1]})"
     elif known:
-        listed = ", and of ".join(f"{name} {checksum}" for name, checksum in known)
+        listed = ", and of ".join(f"{name} is {checksum}" for name, checksum in known)
         where += f" (the SHA-256 of {listed})"
-    inside = "" if invite.public else ", and be in my private network"
+    inside = "" if invite.public else ", and join my private network"
     return [
-        f"I keep a host of our game, {invite.name}: get the launcher {where}{inside}.",
+        f"I run a host for our game, {invite.name}: get the launcher {where}{inside}.",
         "Start it, and paste the line below, which is for you alone.",
         f"It shows {'sixteen' if invite.next_fingerprint else 'eight'} words, which must be these: "
         f"{host_words(invite)}."

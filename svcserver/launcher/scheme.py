@@ -81,10 +81,10 @@ class LinuxScheme:
         if is_anothers:
             return _of_another(current)
         if before == text and not over_another:
-            return f"Links that begin with {SCHEME}: open the launcher ({file})."
+            return f'Links that begin with "{SCHEME}:" open the launcher ({file}).'
         self.run(["xdg-mime", "default", DESKTOP_FILE, _HANDLED])
         self._refresh()
-        return f"Links that begin with {SCHEME}: now open the launcher ({file})."
+        return f'Links that begin with "{SCHEME}:" now open the launcher ({file}).'
 
     def _write(self, file: Path, text: str) -> None:
         self.icon.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class LinuxScheme:
         written = (self.programs / DESKTOP_FILE, self.icon)
         deletions = (partial(file.unlink, missing_ok=True) for file in written)
         do_all(*deletions, self._forget_choice, self._refresh)
-        return f"Links that begin with {SCHEME}: no longer open the launcher."
+        return f'Links that begin with "{SCHEME}:" no longer open the launcher.'
 
     def _forget_choice(self) -> None:
         """Remove the launcher's line from the user's default programs, and keep all other lines."""
@@ -117,7 +117,7 @@ class LinuxScheme:
 
 def _of_another(program: str) -> str:
     return (
-        f"Links that begin with {SCHEME}: open another program ({program}), as before. "
+        f'Links that begin with "{SCHEME}:" still open another program ({program}). '
         "Start the launcher with --links to change that."
     )
 
@@ -178,14 +178,14 @@ class WindowsScheme:
     def add(self, *, over_another: bool = False) -> str:
         there, line = self.registry.get(_OPENING), self._line
         if there == line and self.registry.get(_WRITTEN) == line:
-            return f"Links that begin with {SCHEME}: open the launcher."
+            return f'Links that begin with "{SCHEME}:" open the launcher.'
         if there and not self._is_ours(there) and not over_another:
             return _of_another(there)
         self.registry.set(_WRITTEN, "", line)
         self.registry.set(_KEY, "", "URL:svc invite")
         self.registry.set(_KEY, "URL Protocol", "")
         self.registry.set(_OPENING, "", line)
-        return f"Links that begin with {SCHEME}: now open the launcher."
+        return f'Links that begin with "{SCHEME}:" now open the launcher.'
 
     def remove(self) -> str:
         there = self.registry.get(_OPENING)
@@ -194,8 +194,8 @@ class WindowsScheme:
         keys = (*(_KEY + name for name in below), _WRITTEN)
         do_all(*(partial(self.registry.delete, key) for key in keys))
         if not ours:
-            return f"Links that begin with {SCHEME}: open another program ({there}), and still do."
-        return f"Links that begin with {SCHEME}: no longer open the launcher."
+            return f'Links that begin with "{SCHEME}:" still open another program ({there}).'
+        return f'Links that begin with "{SCHEME}:" no longer open the launcher.'
 
 
 @define

@@ -81,7 +81,7 @@ DISK_FULL = (
     "what has been downloaded stays. The launcher always leaves {reserve} of the disk free."
 )
 IN_THE_WAY = (
-    "The game needs a file where the folder {folder} is, and that folder is not empty. "
+    "A file of the game must replace the folder {folder}, but that folder is not empty. "
     "Move the folder away, or choose another folder for the game."
 )
 NOT_WRITABLE = "The folder {folder} cannot be written to ({why}). Choose another one."

@@ -77,8 +77,8 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertEqual(ran.data, {"file": f"{self.launchers / WINDOWS_FILE}", "sha256": sha256})
         text = self.says()
         self.assertIn(f"{WINDOWS_FILE} or https://203.0.113.10/content/v1/launcher/svc", text)
-        self.assertIn(f"(the SHA-256 of {WINDOWS_FILE} {sha256}, and of", text)
-        self.assertIn(f"{LAUNCHER_FILE} {SHA256}).", text)
+        self.assertIn(f"(the SHA-256 of {WINDOWS_FILE} is {sha256}, and of", text)
+        self.assertIn(f"{LAUNCHER_FILE} is {SHA256}).", text)
         self.assertEqual(self.notes(), "")
         (self.launchers / WINDOWS_FILE).write_bytes(b"PK another")
         self.assertIn(f"{WINDOWS_FILE} is missing or wrong", self.notes())
@@ -95,11 +95,11 @@ class LauncherFileTests(SynchronousTestCase):
         self.folder = nowhere(self)
         ran = svcctl("init", self.folder, "--private-host", "100.64.0.9")
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertIn("get the launcher from me, and be in my private network.", self.says())
+        self.assertIn("get the launcher from me, and join my private network.", self.says())
         self.launchers = self.folder / "launcher"
         self.put()
         address = "http://100.64.0.9:61002/content/v1/launcher/svc-launcher.pyz"
-        self.assertIn(f"from {address}, or from me (its SHA-256 is {SHA256}), and be", self.says())
+        self.assertIn(f"from {address}, or from me (its SHA-256 is {SHA256}), and", self.says())
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("BIND_HOST=100.64.0.9", "BIND_HOST=127.0.0.1"))
         self.assertIn("get the launcher from me (", self.says())

@@ -167,7 +167,7 @@ class SchemeTests(SynchronousTestCase):
             self.assertEqual(registry.get(opening), foreign)
         self.assertIn("now open the launcher", moved.add(over_another=True))
         registry.set(opening, "", foreign)  # this other program was installed afterwards
-        self.assertIn("still do", moved.remove())
+        self.assertIn("still open another program", moved.remove())
         self.assertEqual(registry.get(opening), foreign)
         self.assertNotIn(r"Software\svc-launcher", registry.keys)
 
@@ -204,7 +204,7 @@ class SchemeTests(SynchronousTestCase):
         self.assertIn('Exec="/opt/my py" "/l.pyz" -- %u\n', text)
         self.assertIn("MimeType=x-scheme-handler/svc;\n", text)
         self.assertEqual(desktop.changes, ["default", "update"])
-        self.assertIn(": open the launcher", scheme.add())
+        self.assertIn('" open the launcher', scheme.add())
         self.assertEqual(desktop.changes, ["default", "update"])
         before = "[Default Applications]\ntext/html=fox.desktop\nx-scheme-handler/svc={}\n"
         for choice in ("other.desktop", "svc-launcher.desktop.mine"):
@@ -223,7 +223,7 @@ class SchemeTests(SynchronousTestCase):
         folder, desktop = new_folder(self), Desktop(chosen="other.desktop")
         programs = folder / "applications"
         scheme = LinuxScheme(programs, ["/l.pyz"], desktop.run, folder / "mimeapps.list")
-        self.assertIn("another program (other.desktop), as before", scheme.add())
+        self.assertIn("still open another program (other.desktop)", scheme.add())
         entry = programs / "svc-launcher.desktop"
         self.assertIn('Exec="/l.pyz" -- %u\n', entry.read_text())
         self.assertNotIn("MimeType", entry.read_text())
@@ -231,7 +231,7 @@ class SchemeTests(SynchronousTestCase):
         self.assertIn("now open the launcher", scheme.add(over_another=True))
         self.assertEqual(desktop.chosen, "svc-launcher.desktop")
         desktop.chosen = "other.desktop"  # the player's choice, later
-        self.assertIn("as before", scheme.add())
+        self.assertIn("still open another program", scheme.add())
         self.assertEqual(desktop.chosen, "other.desktop")
         self.assertIn("MimeType", entry.read_text())
         self.assertIn("now open the launcher", scheme.add(over_another=True))
@@ -241,7 +241,7 @@ class SchemeTests(SynchronousTestCase):
         folder = new_folder(self)
         scheme = LinuxScheme(folder, ["/l.pyz"], lambda _: "", folder / "mimeapps.list")
         self.assertIn("now open the launcher", scheme.add())
-        self.assertIn(": open the launcher", scheme.add())
+        self.assertIn('" open the launcher', scheme.add())
         self.assertTrue((folder / "svc-launcher.desktop").is_file())
         scheme.remove()
         self.assertEqual(list(folder.iterdir()), [])

@@ -83,7 +83,7 @@ def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Ho
             expect(seconds).not_to_have_text(before)
             tab.picture("away")
             tab.choose("Accounts")
-            waits = "The page loads as soon as it does."
+            waits = "The page loads when the server answers."
             expect(tab.page.locator("#content")).to_contain_text(waits, timeout=PATIENCE_MS)
         is_back(tab)
         expect(tab.page.get_by_role("table", name="Accounts")).to_contain_text("Bertram")

@@ -130,7 +130,7 @@ def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_pat
             stored.append((route, route.fetch().body()))
 
     with visit(browser, tmp_path, "light", invite(host)) as tab:
-        tab.reads("The host gets no name and no key of yours yet")
+        tab.reads("Your name and key are not sent to the host yet")
         tab.page.route("**/api/state", keep)
         while not stored:
             tab.page.wait_for_timeout(50)
@@ -368,7 +368,7 @@ def test_a_key_is_carried_to_another_pc_and_never_in_a_page(
         tab.reads("You are already Mover_1 on Friday Hunts, with a different key")
         tab.rounds()
         tab.picture("13-other-key")
-        tab.press("Take it in place of mine")
+        tab.press("Use this key instead of mine")
         tab.reads("You are Mover_2")
 
 
@@ -379,7 +379,7 @@ def test_an_invite_that_is_clicked_is_shown_by_the_launcher_that_runs(
     with visit(browser, tmp_path) as tab:
         tab.reads("Hunt with your friends")
         assert "already runs" in start_again(tmp_path, invite_text())
-        tab.reads("The host gets no name and no key of yours yet")
+        tab.reads("Your name and key are not sent to the host yet")
 
 
 def test_the_page_ends_the_launcher(browser: Browser, tmp_path: Path) -> None:

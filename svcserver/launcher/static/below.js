@@ -71,7 +71,7 @@ export function settings(host, act, keys) {
   } }, "Remove this host");
   return el("details", {}, el("summary", {}, "Settings"), el("div", {}, form,
     host.username ? el("div", { class: "stack" },
-      el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} It is your password for this host, and never shown.`),
+      el("h2", {}, "Your key"), el("p", { class: "hint" }, `${keys} The key is your password for this host, and is never shown.`),
       el("div", { class: "row" }, el("button", { onclick: () => act("save-key") }, "Save my key for another PC"), el("button", { onclick: () => act("renew-key") }, "Renew my key"))) : null,
     el("div", {}, remove)));
 }

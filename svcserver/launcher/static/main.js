@@ -93,7 +93,7 @@ function welcome() {
   const invite = el("textarea", { name: "invite", required: true, autocomplete: "off", spellcheck: "false", placeholder: "svc://join?…" });
   let replacing = false; // the chosen file replaces another key after a second click
   const bringing = el("button", {}, "Bring my key");
-  const replace = (whether) => { replacing = whether; bringing.textContent = whether ? "Take it in place of mine" : "Bring my key"; };
+  const replace = (whether) => { replacing = whether; bringing.textContent = whether ? "Use this key instead of mine" : "Bring my key"; };
   const keyFile = el("input", { type: "file", accept: ".json,application/json", name: "key", required: true, onchange: () => replace(false) });
   const on = (ask) => async (event) => {
     event.preventDefault();

@@ -78,7 +78,10 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
     state = f"Players see the name {name}" + ("" if has_picture else ", without a picture") + "."
     cure = "Set SERVER_NAME in metagame.env, and restart the metagame."
     if named:
-        cure = "Name a folder with pictures in CONTENT_BRANDING_DIR of content.env, and restart."
+        cure = (
+            "Set CONTENT_BRANDING_DIR in content.env to a folder with pictures, and restart the "
+            "content server."
+        )
     return item("name", "Name and picture", state, cure, done=named and has_picture)
 
 
@@ -97,7 +100,7 @@ def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
     elif not binary:
         state = "No game server is set."
     elif path.name == SIMULATOR:
-        state = "It is the simulator, on which nobody can play."
+        state = "The game server is the simulator, on which nobody can play."
     elif in_swarm:
         state = f"The swarm runs {binary} of the image {image}."
         return item("server", "Game server", state, "", done=True)
@@ -107,7 +110,7 @@ def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
         state = f"{path} cannot be run."
     else:
         return item("server", "Game server", f"{path.name} can be run.", "", done=True)
-    cure = f"Set {missing} in deploy.env, and restart."
+    cure = f"Set {missing} in deploy.env, and restart the deploy server."
     return item("server", "Game server", state, cure, done=False)
 
 

@@ -154,7 +154,7 @@ function start(title, page, stream = "beat", query = new URLSearchParams()) {
     if (!shown()) return;
     if (why.status === 401) return signOut(LOST);
     const again = passes(why, live.again);
-    const wait = why.status === 0 ? " The page loads as soon as it does." : again ? " The page loads again soon." : "";
+    const wait = why.status === 0 ? " The page loads when the server answers." : again ? " The page loads again soon." : "";
     root.replaceChildren(...refused(title, worded(why) + wait, why.status === 403 ? null : button("Load again", live.again)));
   };
   const begun = (async () => { hear = await page(root, live) ?? hear; })().catch(failed);

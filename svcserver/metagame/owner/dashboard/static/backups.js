@@ -41,7 +41,7 @@ function progress(running, settings) {
   const current = running ? Math.max(0, steps.findIndex(([step]) => step === running.step)) : -1;
   const items = steps.map(([step, words], number) => el("li", { "data-key": step, "aria-current": number === current ? "step" : null },
     state(number < current ? "good" : number === current ? "busy" : "todo", words)));
-  return [el("p", {}, running ? `A backup is in progress since ${exactly(running.since)}.` : "A backup starts in a moment."),
+  return [el("p", {}, running ? `A backup has been in progress since ${exactly(running.since)}.` : "A backup starts in a moment."),
     el("ol", { class: "steps", "aria-label": "Progress" }, items)];
 }
 

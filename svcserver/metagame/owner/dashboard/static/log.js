@@ -13,7 +13,7 @@ const READABLE = /^(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)$/;
 export function log(root, live) {
   const field = (label) => el("input", { type: "search", placeholder: label, "aria-label": label, autocomplete: "off", input: () => draw() });
   const text = field("Filter by text"), actor = field("Filter by player");
-  const level = select("Minimum level", [["debug", "Everything"], ["info", "From info"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
+  const level = select("Minimum level", [["debug", "Everything"], ["info", "Info and above"], ["warn", "Warnings and errors"], ["error", "Errors"]]);
   const service = select("Service", [["", "All services"]]);
   const place = el("div", { class: "log", role: "log", tabindex: "0", "aria-label": "Log lines" });
   const alone = el("p", { class: "muted", hidden: true },

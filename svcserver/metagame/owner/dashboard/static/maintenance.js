@@ -31,7 +31,7 @@ export async function pause(changed) {
     text: `Running hunts continue to their end. No new hunt can start until you end the pause. Now: ${hunts} running, ${count(playersOnline, "player")} online.${stack ? "" : ` ${UNITS}`}`,
     fields: [
       { name: "then", label: "When the server is empty", options: [["", "do nothing"], ...(stack ? ACTS : [])] },
-      { name: "until", label: "Empty means", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
+      { name: "until", label: "The server is empty when", options: [["no hunt", "no hunt runs"], ["nobody", "nobody is online"]] },
       REASON],
   });
   if (input) {
