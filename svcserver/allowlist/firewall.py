@@ -277,7 +277,7 @@ def _automatic(
     if platform.startswith("linux") and iptables is not None and ipset is not None:
         return "iptables"
     raise NoFirewall(
-        "ALLOWLIST_BACKEND auto found neither nft nor iptables and ipset; "
+        "ALLOWLIST_BACKEND auto needs nft, or both iptables and ipset; "
         "install nftables, or set ALLOWLIST_DRY_RUN=1 to only log what would be done"
     )
 

@@ -42,7 +42,7 @@ class EngineAddress:
         try:
             port = parts.port
         except ValueError:  # the error's text could contain a part of a password
-            raise ValueError("must name a port of 1 to 65535 after the host") from None
+            raise ValueError("must have a port from 1 to 65535 after the host") from None
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if user and not password:
             raise ValueError("has a user name but no password")
@@ -62,8 +62,8 @@ def authorities(path: Path) -> list[str]:
         text = path.read_text(encoding="ascii")
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):  # not ASCII, or without a certificate
-        raise ValueError(f"names a CA file without a PEM certificate: {path}") from None
+        raise ValueError(f"has a CA file without a PEM certificate: {path}") from None
     except OSError as error:
-        raise ValueError(f"names a CA file that cannot be read: {path}: {error.strerror}") from None
+        raise ValueError(f"has a CA file that cannot be read: {path}: {error.strerror}") from None
     end = "-----END CERTIFICATE-----"
     return [certificate + end for certificate in text.split(end)[:-1]]

@@ -73,7 +73,8 @@ class EngineWire(Protocol):
         The failure is a ConnectionEnded or an EngineReplyError.
         """
         if not self.up or len(self._waiting) >= MOST_WAITING:
-            return fail(ConnectionEnded("not connected" if not self.up else "too many wait"))
+            why = "too many commands wait" if self.up else "not connected"
+            return fail(ConnectionEnded(why))
         done: Deferred[Any] = Deferred(_keep_place)
         self._waiting.append((self._clock.seconds(), done))
         self._unsent.append(encoded(*arguments))

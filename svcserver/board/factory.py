@@ -73,7 +73,7 @@ class BoardSnapshot(Service):
         try:
             data = _written(self.board.saved(), self.wall_clock())
             if len(data) > MOST_BYTES + HEAD_BYTES:
-                raise Unusable(f"would have {len(data)} bytes")
+                raise Unusable(f"would be too large ({len(data)} bytes)")
             fresh.unlink(missing_ok=True)  # an old file may be readable by others
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file:
@@ -119,7 +119,7 @@ def _read(data: bytes, now: float) -> tuple[float, dict[str, list[Any]]]:
     except (ValueError, KeyError, TypeError):
         raise Unusable("is damaged") from None
     if form != FORM:
-        raise Unusable("is of another version")
+        raise Unusable("was saved by another version")
     if hashlib.sha256(body).hexdigest() != wanted:
         raise Unusable("is damaged")
     if not -FRESH_S <= now - at <= FRESH_S:

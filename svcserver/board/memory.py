@@ -51,7 +51,7 @@ class Tables(dict[Kind[Any], Table]):
                     kind.decode(orjson.dumps(value)), FOR_EVER if until is None else until
                 )
             except Exception as error:  # another version may have written it
-                text = "ignoring the saved entries {kind}: {why}"
+                text = "ignoring the saved {kind} entries: {why}"
                 log.warn(text, kind=kind.name, why=type(error).__name__)
                 break
             table[str(key)] = entry
@@ -189,7 +189,7 @@ class MemoryBoard:
     def _drop_oldest(self, kind: Kind[Any], table: Table, now: float) -> None:
         table.popitem(last=False)
         if self._full.due(kind.name, now):
-            text = "the board holds {most} entries {kind}, the limit: dropping the oldest"
+            text = "the board holds the maximum of {most} {kind} entries: dropping the oldest"
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:

@@ -44,7 +44,7 @@ def not_a_folder(text: str) -> Path:
     """Parse the path of a file; the file does not have to exist yet."""
     path = Path(text.strip())
     if path.is_dir():
-        raise ValueError("must name a file, not a folder")
+        raise ValueError("must be a file, not a folder")
     return path
 
 
@@ -103,6 +103,6 @@ def check(settings: Settings) -> None:
         inside = any(address in network for network in _PRIVATE_NETWORKS)
         if not (inside or settings.allow_any_bind):
             raise BadSetting(
-                f"BIND_HOST {host} is neither loopback nor a private overlay address; "
+                f"BIND_HOST {host} is not a loopback or private overlay address; "
                 "make only the gateway public, or set CONTENT_ALLOW_ANY_BIND=1"
             )

@@ -22,8 +22,8 @@ from svcserver.stack.components import metagame_url
 ANSWER_S = 5.0
 ACT_S = 60.0  # a game server may end slowly
 UNPROVEN = (
-    "the metagame accepts neither the key nor this machine's ticket: run this on the metagame's "
-    "machine, with its metagame.env; if the signing key there was changed, restart the metagame"
+    "the metagame refuses the key and this machine's ticket: run this on the metagame's machine, "
+    "with its metagame.env; if the signing key there was changed, restart the metagame"
 )
 MAX_ANSWER = 16 * 1024 * 1024
 

@@ -78,8 +78,8 @@ def make(
     out.text(f"fingerprint  {pair.fingerprint}")
     if renewal:
         out.text(
-            "New invites now name this certificate and the one in use. When every player has a"
-            " new invite: svcctl cert switch"
+            "New invites now contain the fingerprints of this certificate and of the one in use."
+            " When every player has a new invite, run svcctl cert switch."
         )
 
 

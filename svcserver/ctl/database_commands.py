@@ -23,7 +23,7 @@ from svcserver.metagame.access.staff_sessions import end_all_sessions
 
 LOCKED_S = 30  # how long a copy waits for another program's lock on one of the files
 MOST_FAULTS = 100  # faults that are listed for a damaged file
-NO_SQLITE = "it does not begin as an SQLite database does"
+NO_SQLITE = "it does not begin like an SQLite database"
 FOREIGN_CODE = (
     "its database has a view, a virtual table or a trigger that no version of svcserver makes"
 )
@@ -151,7 +151,7 @@ def cure_of_damage(faults: list[str]) -> str:
     if NO_SQLITE in faults:
         return f"correct DATABASE_URL; if it is correct, {restore}"
     if all(fault.endswith(DANGLING) for fault in faults):
-        return f"somebody changed the database by hand: undo that; if that is impossible, {restore}"
+        return f"somebody changed the database by hand: undo that change; if you cannot, {restore}"
     return restore
 
 
@@ -273,7 +273,8 @@ def put_back(source: Path, file: Path) -> Path | None:
     try:
         copy_sqlite(source, file)
     except STOPPED:  # the copy is atomic, but it may be complete already
-        line = f"stopped; {file} may already be the backup: run svcctl db upgrade to prepare it"
+        line = f"stopped; {file} may already have the backup's data: "
+        line += "run svcctl db upgrade to finish the restore"
         raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
     return previous
 

@@ -154,7 +154,7 @@ class Docker:
         if swarm.get("LocalNodeState") == "active" and not swarm.get("ControlAvailable"):
             fail("This machine is a worker of a swarm. Make it a manager with docker node promote.")
         if not swarm.get("ControlAvailable"):
-            fail("This machine is no manager of a swarm. Run svcctl fleet init first.")
+            fail("This machine is not a manager of a swarm. Run svcctl fleet init first.")
         return swarm
 
 

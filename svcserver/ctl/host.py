@@ -28,7 +28,7 @@ from svcserver.stack.components import dashboard
 
 S = TypeVar("S")
 OWNER_KEY = "owner.key"
-NO_HOST = "name the folder with the host's settings, or make a host with svcctl init DIR"
+NO_HOST = "give the folder with the host's settings, or make a host with svcctl init DIR"
 
 
 @frozen

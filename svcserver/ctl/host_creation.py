@@ -229,8 +229,8 @@ def whole_path(folder: Path) -> Path:
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
         fail(
-            f"no setting can contain the path {str(path)!a}, because it ends in a blank or has a "
-            "character that cannot be printed: choose another folder"
+            f"the path {str(path)!a} cannot be written into a setting, because the path ends in a "
+            "blank or has a character that cannot be printed: choose another folder"
         )
     return path
 

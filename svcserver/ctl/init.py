@@ -148,8 +148,8 @@ def place_of(
         fail("Give --public-host or --private-host, not both.")
     if private_host is not None and not is_private(private_host):
         fail(
-            f"--private-host {private_host} is neither in 100.64.0.0/10 nor loopback: "
-            "on any other address the metagame is open to everybody. Use --public-host."
+            f"--private-host {private_host} must be in 100.64.0.0/10 or a loopback address: "
+            "on other addresses, the metagame is open to everybody. Use --public-host."
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
@@ -158,8 +158,8 @@ def place_of(
     number = whole_in(port, LONGEST_PORT) if colon else ports.gateway
     if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
         fail(
-            f"--public-host {public_host}: give NAME or NAME:PORT: a DNS name such as "
-            "play.example.org, or an IPv4 address; a port from 1 to 65535"
+            f"--public-host {public_host} must be NAME or NAME:PORT, where NAME is a DNS name "
+            "such as play.example.org or an IPv4 address, and PORT is from 1 to 65535"
         )
     if not colon:
         return PublicAddress(name, private=False, ports=ports)

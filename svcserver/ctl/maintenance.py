@@ -98,7 +98,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
     if newer is not None:
         fail(
             f"the database cannot be upgraded, because {migrations.too_new(newer)}; "
-            "install the version that made it, or a newer one"
+            "install the version that made this revision, or a newer version"
         )
     out.data(
         {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}

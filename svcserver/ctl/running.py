@@ -169,7 +169,7 @@ def _holder(file: Path) -> DatabaseUser | None:
     if not file.exists():
         return None
     if not READS_LOCKS:
-        warn(f"svcctl cannot see on this system if a program uses {file}: stop the host first")
+        warn(f"svcctl cannot see on this system whether a program uses {file}: stop the host first")
         return None
     import fcntl
 

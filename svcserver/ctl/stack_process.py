@@ -32,7 +32,7 @@ def broken_of(line: str) -> PlayFailed:
     """
     name, _, rest = line.partition(ENDED)
     how, _, last = rest.partition("): ")
-    message = last.removesuffix("; the stack ends").partition("; again in ")[0]
+    message = last.removesuffix("; the stack ends").partition("; it starts again in ")[0]
     return PlayFailed(name.rpartition(": ")[2], message or how)
 
 

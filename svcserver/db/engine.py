@@ -59,7 +59,7 @@ def database_url(text: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername in ("sqlite", "sqlite+pysqlite"):
         if url.host:
-            raise ValueError("must name an SQLite file after three slashes, as in sqlite:///svc.db")
+            raise ValueError("must have a file name after three slashes, as in sqlite:///svc.db")
         return url
     raise ValueError("must begin with sqlite:/// or postgresql://")
 

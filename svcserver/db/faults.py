@@ -26,11 +26,11 @@ RETRY_S = 2
 _SQLITE = {
     "SQLITE_BUSY": "another program has locked it: stop that program",
     "SQLITE_CANTOPEN": "its files cannot be opened: check their owner and the limit on open files",
-    "SQLITE_CORRUPT": "it is damaged: stop, and restore a backup with svcctl db restore",
+    "SQLITE_CORRUPT": "it is damaged: stop the host, and restore a backup with svcctl db restore",
     "SQLITE_FULL": "the disk is full: free some space",
     "SQLITE_IOERR": "the disk fails or is full: see the system's log",
     "SQLITE_LOCKED": "another program has locked it: stop that program",
-    "SQLITE_NOTADB": "it is damaged: stop, and restore a backup with svcctl db restore",
+    "SQLITE_NOTADB": "it is damaged: stop the host, and restore a backup with svcctl db restore",
     "SQLITE_NOMEM": "there is too little memory: give the machine more",
     "SQLITE_READONLY": "it is read-only: check the owner of its files, and how the disk is mounted",
 }

@@ -6,8 +6,8 @@ from svcserver.db.engine import BadDatabase, SQLAlchemyError, is_sqlite, make_en
 
 SHARED = (
     "DATABASE_URL leads to a connection pooler that gives each transaction another connection "
-    "(pgbouncer: pool_mode=transaction or statement), so that prepared statements and settings "
-    "get lost; set pool_mode=session for this database, or let DATABASE_URL name PostgreSQL itself"
+    "(pgbouncer: pool_mode=transaction or statement), so prepared statements and settings get "
+    "lost; set pool_mode=session for this database, or put PostgreSQL's address into DATABASE_URL"
 )
 _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 

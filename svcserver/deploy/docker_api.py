@@ -94,8 +94,8 @@ def tls_options(host: str, certificates: str) -> Any:
     except (SSL.Error, crypto.Error, VerifyError, ValueError):
         names = ", ".join(TLS_FILES)
         raise BadSetting(
-            f"DOCKER_CERT_PATH: {names} in {certificates} are not a certificate authority, a "
-            "certificate and its key in PEM"
+            f"DOCKER_CERT_PATH: {names} in {certificates} must be a CA certificate, a client "
+            "certificate and its key, all in PEM format"
         ) from None
 
 
@@ -207,7 +207,7 @@ def _negotiated(reply: Any) -> str:
         newest = _numbers(reply["ApiVersion"])
         version = max(OLDEST, _numbers(reply.get("MinAPIVersion", "1.0")))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise EngineError(0, "the reply to /version names no API version") from None
+        raise EngineError(0, "the reply to /version has no API version") from None
     if version > newest:
         raise EngineError(0, f"API {reply['ApiVersion']} is too old. Install Docker 20.10 or later")
     return ".".join(map(str, version))

@@ -115,7 +115,7 @@ def _script(head: bytes, plain_cause: str) -> str:
     if line.endswith(b"\r"):
         return "has Windows line ends (CR LF), also in its #! line; convert it with dos2unix"
     if not words:
-        return "names no interpreter in its #! line; write one such as #!/bin/sh"
+        return "has no interpreter in its #! line; write one such as #!/bin/sh"
     interpreter = os.fsdecode(words[0])
     shown = "".join(char if char.isprintable() else "?" for char in interpreter)
     if not os.path.exists(interpreter):

@@ -25,7 +25,7 @@ LOCALHOST = "127.0.0.1"
 ENDED = "{kind} {id} on port {port} has read nothing for {grace:.0f} s and is killed"
 SPARED = (
     "{kind} {id} on port {port} has read nothing for {grace:.0f} s, but its players still send "
-    "heartbeats: it is left running until they stop"
+    "heartbeats: it keeps running until the heartbeats stop"
 )
 
 # Returns the inodes of a game server's sockets, or None if the kernel hides them.

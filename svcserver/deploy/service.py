@@ -353,7 +353,7 @@ class Watch(Service):
         Service.stopService(self)
         self._rounds.stopService()
         if self.hands_over:
-            log.info("game servers keep running: the next deploy server adopts them")
+            log.info("game servers keep running: the deploy server adopts them at its next start")
             self.supervisor.hand_over()
             self.supervisor.leave()
             return succeed(None)

@@ -125,10 +125,12 @@ def check(settings: Settings) -> list[str]:
         tls_options("localhost", settings.docker_certificates)
     if not settings.has_ports:
         warnings.append(
-            "PORT_RANGE_BEGIN and PORT_RANGE_END name no ports; no game server can start"
+            "PORT_RANGE_BEGIN must be above 0 and below PORT_RANGE_END; no game server can start"
         )
     elif settings.last_port - settings.first_port < 2:
-        warnings.append("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower BEGIN")
+        warnings.append(
+            "PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts; lower PORT_RANGE_BEGIN"
+        )
     if settings.engine == "swarm" and not settings.image:
         warnings.append("GAMESERVER_IMAGE is not set; no game server can start")
     if settings.engine == "swarm" and not settings.launch_keys:

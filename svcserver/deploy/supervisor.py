@@ -49,7 +49,7 @@ WATCHDOG_S = 60.0
 GIVE_UP_S = 5.0  # wait after SIGKILL, which a process blocked in the kernel may ignore
 EXEC_S = 30.0  # for the exec, which takes milliseconds unless a file system hangs
 MAX_QUEUED = 64  # maximum number of queued launches
-NO_ADDRESS = "its machine has no IPv4 address; set its label svc.address"
+NO_ADDRESS = "the machine has no IPv4 address; set the label svc.address of the machine"
 
 # Makes a GameProcess watch the process with this pid. Raises OSError if the process has ended; the
 # last argument returns True while it runs.
@@ -305,9 +305,9 @@ class Supervisor:
 
     def _reserve_port(self, kind: Kind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
-            raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END name no ports")
+            raise Unlaunchable("PORT_RANGE_BEGIN must be above 0 and below PORT_RANGE_END")
         if self.fleet.hunt_worker and kind in PERSISTENT:
-            raise Unlaunchable("a hunt worker (HUNT_WORKER=1) has no city and no dojo")
+            raise Unlaunchable("a hunt worker (HUNT_WORKER=1) cannot start a city or dojo")
         if not self.fleet.has_ports(kind):
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts")
         return self.fleet.hold(kind, self.is_bound)

@@ -577,7 +577,8 @@ class SwarmEngine:
             info = await self.api.call("GET", "/info")
             swarm = info.get("Swarm") or {}
             if not swarm.get("ControlAvailable"):
-                raise EngineError(0, "this machine is no manager of a swarm. Run docker swarm init")
+                text = "this machine is not a manager of a swarm. Run docker swarm init"
+                raise EngineError(0, text)
             self._node = str(swarm["NodeID"])
         nodes = await self.api.call("GET", "/nodes")
         self._machines = Machines.parse(nodes, self._node, self.my_ip)
@@ -617,8 +618,8 @@ class SwarmEngine:
             label = str((node["Spec"].get("Labels") or {}).get(ADDRESS, ""))
             if label and not _is_address(label) and self._labels.due(node["ID"], now):
                 log.warn(
-                    "the label {label} of machine {node} is no IPv4 address: {text!r}. Players get "
-                    "the machine's address in the swarm.",
+                    "the label {label} of machine {node} is not an IPv4 address: {text!r}. Players "
+                    "get the machine's address in the swarm.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],

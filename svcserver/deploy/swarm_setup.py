@@ -51,7 +51,8 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: P
     known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
     for name in engine.trusted - known:
         log.warn(
-            "GAMESERVER_TRUSTED names {name!r}, which is no kind of game server and no hunt",
+            "GAMESERVER_TRUSTED lists {name!r}, which is unknown. "
+            "List only city, dojo, hunt, tutorial and hunt ids.",
             name=name,
         )
 

@@ -62,14 +62,14 @@ def make_pair(
     self-signed. ``usage`` is the only extended key usage.
     """
     if not hosts:
-        raise BadCertificate("certificate", "names no host; give at least one host name or address")
+        raise BadCertificate("certificate", "has no host; give at least one host name or address")
     now = now or datetime.now(UTC)
     key = ec.generate_private_key(ec.SECP256R1())
     try:
         alternatives = x509.SubjectAlternativeName([_alternative(host) for host in hosts])
     except ValueError:
         raise BadCertificate(
-            "certificate", "has a host that is neither a name nor an address"
+            "certificate", "has a host that is not a valid host name or address"
         ) from None
     builder = (
         _builder(hosts[0], key, now, years, issuer)
@@ -244,5 +244,5 @@ def _private(pem: bytes) -> Any:
         return serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError):
         raise BadCertificate(
-            "key", "is not a PEM private key without a password; make one with svcctl cert make"
+            "key", "must be an unencrypted PEM private key; make one with svcctl cert make"
         ) from None

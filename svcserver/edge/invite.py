@@ -57,7 +57,7 @@ _WORDS = {
     "name": "the server's name must be 1 to 64 printable characters",
     "share": "the invite's share link must be an https link of the overlay network",
     "unreadable": "the invite file cannot be read",
-    "private": "this invite is for a private network; the relay needs a public one (version 2)",
+    "private": "this invite is for a private network; the relay needs an invite of a public host",
 }
 
 

@@ -110,7 +110,7 @@ def sign(offer: LauncherOffer, pair: Pair) -> bytes:
         certificate = x509.load_pem_x509_certificate(pair.certificate)
         key: Any = serialization.load_pem_private_key(pair.key, password=None)
     except (TypeError, ValueError):
-        raise BadOffer("the gateway's certificate or key is not PEM without a password") from None
+        raise BadOffer("the gateway's certificate and key must be unencrypted PEM files") from None
     signature: bytes = key.sign(offer.statement(), *_scheme(key.public_key()))
     der = certificate.public_bytes(serialization.Encoding.DER)
     return json.dump(

@@ -124,11 +124,11 @@ class FleetFolder:
         """
         if not _NODE.match(node):
             raise BadFleet(
-                f"{node[:80]!r} is no node id: give 1 to 63 lower-case letters or digits"
+                f"{node[:80]!r} is not a node id: give 1 to 63 lower-case letters or digits"
             )
         for name in (address, host):
             if not is_host(name):
-                raise BadFleet(f"{name[:80]!r} is neither a host name nor an IPv4 address")
+                raise BadFleet(f"{name[:80]!r} is not a host name or IPv4 address")
         others = [entry for entry in self.nodes() if entry.id != node]
         if len(others) >= MAX_NODES:
             raise BadFleet(f"the fleet has {MAX_NODES} nodes already; remove one first")

@@ -259,8 +259,8 @@ class TlsListener(Service):
             reason = getattr(error, "socketError", error)
             raise failed_start(
                 f"{NAME}: GATEWAY_PORT: cannot listen on {host}:{port}: {reason}; "
-                "choose another GATEWAY_PORT or GATEWAY_BIND, stop the program that uses the "
-                "port, or grant a port below 1024 with CAP_NET_BIND_SERVICE or a systemd socket"
+                "choose another GATEWAY_PORT or GATEWAY_BIND, or stop the program that uses the "
+                "port. A port below 1024 needs CAP_NET_BIND_SERVICE or a systemd socket"
             ) from None
         log.info("gateway ready", address=self._address(), fingerprint=self.pair.fingerprint)
 

@@ -115,9 +115,9 @@ def split(url: str) -> SplitResult:
     if not parts.scheme or not host or port == 0:
         raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535")
     if not _is_host(host, is_literal="[" in parts.netloc):
-        raise ValueError("must name a host: labels of 1 to 63 characters, separated by dots")
+        raise ValueError("must have a host name: parts of 1 to 63 characters with dots between")
     if not "".join(parts[2:]).isascii():
-        raise ValueError("must have a path of ASCII characters; write others as %XX")
+        raise ValueError("must have a path of ASCII characters; write other characters as %XX")
     return parts
 
 
@@ -161,7 +161,7 @@ def kinds(text: str) -> tuple[AlertKind, ...]:
         return tuple(map(AlertKind, comma_list(text)))
     except ValueError:
         words = ", ".join(kind.value for kind in AlertKind if kind is not AlertKind.TEST)
-        raise ValueError(f"must be some of {words}, separated by commas") from None
+        raise ValueError(f"must be one or more of {words}, separated by commas") from None
 
 
 @frozen

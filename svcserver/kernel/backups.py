@@ -94,7 +94,7 @@ class Backups:
             return self.fault
         if self.begun is not None and (self.cut_off or now - self.begun > 2 * LONGEST_S):
             at = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
-            return f"the backup begun {at} ended in the middle: killed, or with the machine"
+            return f"the backup of {at} did not finish: it was killed, or the machine stopped"
         damaged = next((backup for backup in self.kept if backup.fault is not None), None)
         if damaged is not None:
             return f"{Path(damaged.file).name}: {damaged.fault}"

@@ -88,7 +88,7 @@ class Every(Service):
         if not self._failures.due("", self.clock.seconds()):
             return
         if failure.check(Unavailable):  # a full disk or a lost database is not a defect
-            reason = failure.getErrorMessage() or "something it needs cannot serve now"
+            reason = failure.getErrorMessage() or "a service that it needs is not available"
             log.warn("{what} failed: {reason}; it is tried again", what=self.what, reason=reason)
             return
         log.failure("{what} failed; it is tried again", failure, what=self.what)

@@ -13,7 +13,7 @@ LINE = 8_192  # maximum characters of a line
 CELL = 1_024  # maximum characters of a table cell
 MOST_MARKS = 4  # combining marks on one letter; more of them cover the lines around it
 JOINERS = "\u200c\u200d"  # Persian, Hindi and emoji need them
-NOT_PLAIN = "line breaks, control characters and marks of direction"
+NOT_PLAIN = "line breaks, control characters or text-direction marks"
 _REFUSED = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 # letters and marks that no terminal draws, although isprintable() lets them through
 _BLANK = re.compile(

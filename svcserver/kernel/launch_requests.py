@@ -79,10 +79,10 @@ def is_match(text: str) -> bool:
 
 def _check_args(args: str) -> None:
     if not GAME_ARGS.match(args) or ".." in args or args.startswith("-"):
-        raise Malformed("GameArgs has characters that no map or option has")
+        raise Malformed("GameArgs has characters that are not allowed")
     parts = args.split("?")
     if not MAP_PATH.match(parts[0]):
         raise Malformed("GameArgs must start with a map path")
     key, equals, value = parts[2].partition("=") if len(parts) > 2 else ("", "", "")
     if not equals or not key or (value and not ASSET_PATH.match(value)):
-        raise Malformed("the third part of GameArgs must name a behemoth")
+        raise Malformed("the third part of GameArgs must be NAME=BEHEMOTH")

@@ -131,7 +131,7 @@ def folder(text: str) -> Path:
     """Read the name of a folder; raises ValueError if the folder does not exist."""
     path = Path(text.strip())
     if not path.is_dir():
-        raise ValueError("must name a folder that exists")
+        raise ValueError("must be a folder that exists")
     return path
 
 

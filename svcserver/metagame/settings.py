@@ -272,7 +272,9 @@ def _check_public(settings: Settings, secret_length: int) -> list[str]:
     if secret_length < 16:
         warnings.append("GATEWAY_SECRET is shorter than 16 characters; use 32 or more")
     if not is_loopback(settings.bind_host):
-        warnings.append("BIND_HOST is not loopback: the metagame can be reached past the gateway")
+        warnings.append(
+            "BIND_HOST is not loopback: clients can reach the metagame without the gateway"
+        )
     if not settings.production:
         warnings.append("NODE_ENV is not production: error pages show tracebacks")
     if not re.fullmatch(r"http://127\.0\.0\.1:\d{1,5}/QoS", settings.qos_target_url):

@@ -33,6 +33,6 @@ def verdict(target: Target, timeout_s: float) -> tuple[bool, str]:
     if fingerprint in target.pins:
         return True, f"{address} presents the pinned certificate {fingerprint}"
     return False, (
-        f"certificate_mismatch: {address} presents {fingerprint}, the invite names "
+        f"certificate_mismatch: {address} presents {fingerprint}, but the invite has "
         f"{' or '.join(target.pins)}; ask the owner for a new invite"
     )

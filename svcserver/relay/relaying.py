@@ -90,8 +90,8 @@ def _report_once(failure: Any, reported: set[str]) -> Any:
     if isinstance(error, Mismatch) and error.presented not in reported and len(reported) < 16:
         reported.add(error.presented)
         log.error(
-            "the server's certificate is not the one the invite names; nothing was sent to it. "
-            "Ask the owner for a new invite. It presented the fingerprint {presented}",
+            "the server's certificate is not the one in the invite, so nothing was sent to the "
+            "server. Ask the owner for a new invite. The server's fingerprint is {presented}",
             presented=error.presented,
         )
     return failure

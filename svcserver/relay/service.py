@@ -37,7 +37,7 @@ class Options(ServiceOptions):
     ]
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
         ["check", None, "Connect once, compare the certificate, print the result and exit."],
-        ["json", None, 'Log lines for machines: JSON, see the page "Logs".'],
+        ["json", None, 'Print log lines as JSON; see the page "Logs".'],
     ]
     longdesc = (
         "Forwards the local game to the server of an invite. "

@@ -343,10 +343,10 @@ class Children(ProcessMonitor):
             return
         wait = max(0.0, self.restart[name].getTime() - self._clock.seconds())
         if was_ready:
-            text = "{name} ended ({how}); again in {wait:.0f} s"
+            text = "{name} ended ({how}); it starts again in {wait:.0f} s"
             self.log.warn(text, name=name, how=how, wait=wait)
         else:
-            text = before_ready + "again in {wait:.0f} s"
+            text = before_ready + "it starts again in {wait:.0f} s"
             self.log.error(text, name=name, how=how, last=last_message, wait=wait)
 
     def _start_next(self) -> None:
@@ -364,7 +364,7 @@ class Children(ProcessMonitor):
         self.addProcess(component.name, component.command)
 
     def _on_late(self, name: str) -> None:
-        text = "{name} is not ready after {wait} s; the next one starts"
+        text = "{name} is not ready after {wait} s; the next component starts"
         self.log.error(text, name=name, wait=READY_S)
         self._start_next()
 

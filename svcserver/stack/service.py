@@ -160,7 +160,7 @@ class Options(HostOptions):
     dashboard: str  # the URL of the owner's page
     optFlags = [  # noqa: RUF012 - usage.Options wants it so
         ["with-relay", None, "Also start the relay, which belongs on players' machines."],
-        ["json", None, 'Print lines for machines: JSON, see the page "Logs".'],
+        ["json", None, 'Print log lines as JSON; see the page "Logs".'],
     ]
     longdesc = 'The whole host from one folder. See the page "Install".'
 

@@ -22,7 +22,7 @@ FAULTS = (  # component, variable, value, fault, cure
     ("metagame", "AUTH_MODE", "NONE", "AUTH_MODE must be APIKEY", "correct it in"),
     ("deploy", "GAMESERVER_STARTUP_MB", "much", "must be a whole number", "correct it in"),
     ("deploy", "MY_IP", "", "is not set: no player can be sent to a game server", "correct it in"),
-    ("content", "BIND_HOST", "0.0.0.0", "is neither loopback", "make only the gateway public"),
+    ("content", "BIND_HOST", "0.0.0.0", "is not a loopback", "make only the gateway public"),
     ("metagame", "DEPLOYSERVER_URL", "http://127.0.0.1:61001", "is not host:port", "without http"),
     ("metagame", "CITY_MAP", "/Game/Maps/x", "differs from that in deploy.env", "the same map"),
     ("deploy", "PORT_RANGE_BEGIN", "8700", "ALLOWLIST_PORTS is 8770-8777", "=8700-8777"),

@@ -110,7 +110,7 @@ class FileTests(DoctorCase):
 
     def test_no_folder_of_game_files(self) -> None:
         shutil.rmtree(self.folder / "game")
-        self.finds("CONTENT_GAME_DIR must name a folder that exists", "correct it in")
+        self.finds("CONTENT_GAME_DIR must be a folder that exists", "correct it in")
 
     def test_no_manifest_or_a_broken_one(self) -> None:
         (self.folder / "manifest.json").unlink()
@@ -136,7 +136,7 @@ class ProgramTests(DoctorCase):
     def test_what_no_player_has_cannot_start_the_game(self) -> None:
         self.assertIn("launchers start game.exe, which is not in the manifest", self.notes())
         self.plant("content", "CONTENT_GAME_PROGRAM", "Game/hunt.exe")
-        self.finds("CONTENT_GAME_PROGRAM is Game/hunt.exe, which is not in", "as listed there")
+        self.finds("CONTENT_GAME_PROGRAM is Game/hunt.exe, which is not in", "as listed in the man")
         self.plant("content", "CONTENT_GAME_PROGRAM", "../Hunt.exe")
         self.finds("CONTENT_GAME_PROGRAM must be a path", "correct it in")
         self.plant("content", "CONTENT_GAME_PROGRAM", "Game/Hunt.exe")
@@ -188,7 +188,7 @@ class DatabaseTests(DoctorCase):
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'stack.json'}")
         (self.folder / "stack.json").write_text("{" + " " * 100 + "}")
         (self.folder / "stack.json").chmod(0o600)
-        self.finds("does not begin as an SQLite database does", "correct DATABASE_URL; if it")
+        self.finds("does not begin like an SQLite database", "correct DATABASE_URL; if it")
 
     def test_a_row_that_refers_to_nothing_is_mended_by_hand(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:
@@ -203,7 +203,7 @@ class DatabaseTests(DoctorCase):
     def test_empty(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")
         os.close(os.open(self.folder / "new.db", os.O_CREAT | os.O_WRONLY, 0o600))
-        self.finds("it is empty", "restore a backup; otherwise run svcctl db upgrade")
+        self.finds("the database is empty", "restore a backup; otherwise run svcctl db upgrade")
 
     def test_of_a_later_version(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:
@@ -254,14 +254,14 @@ class DatabaseTests(DoctorCase):
     def test_a_server_that_does_not_answer(self) -> None:
         self.plant("metagame", "DATABASE_URL", "postgresql://u:hidden@127.0.0.1:1/x")
         [line] = self.wrong()
-        self.assertIn("database: it cannot be used", line)
+        self.assertIn("database: the database cannot be used", line)
         self.assertIn("is PostgreSQL running?", line)
         self.assertNotIn("hidden", line)
 
     @pytest.mark.live
     def test_postgresql_that_was_never_upgraded(self) -> None:
         self.plant("metagame", "DATABASE_URL", fresh_database())
-        self.finds("it is empty", "svcctl db upgrade")
+        self.finds("the database is empty", "svcctl db upgrade")
 
     def test_an_owner_key_of_nobody(self) -> None:
         (self.folder / "owner.key").write_text("UUK_x\n")

@@ -60,7 +60,9 @@ class MachineTests(DoctorCase):
         words = ("twistd", "svc-metagame", "--env-file", str(self.folder / "metagame.env"))
         machine = Quiet(taken={61000: PortState(taken=True)}, held={61000: PortHolder(4121, words)})
         self.finds(
-            "it listens on PORT 61000 (process 4121), but does not answer", "restart", machine
+            "the metagame listens on PORT 61000 (process 4121), but does not answer",
+            "restart",
+            machine,
         )
 
     def test_a_game_server_that_runs_on_is_not_to_be_ended(self) -> None:
@@ -157,7 +159,7 @@ class MachineTests(DoctorCase):
             """Return None: no firewall program is installed."""
 
         with mock.patch.object(firewall, "find", nothing):
-            self.finds("found neither nft nor iptables", "install nftables")
+            self.finds("needs nft, or both iptables and ipset", "install nftables")
         self.plant("allowlist", "ALLOWLIST_BACKEND", "iptables")
         with mock.patch.object(firewall, "find", nothing):
             self.finds("needs iptables, which is not installed", "ALLOWLIST_IPTABLES")

@@ -130,7 +130,7 @@ class SwarmTests(HostCase):
 
     def test_helper_that_is_missing_or_fails_is_findings(self) -> None:
         [missing] = self.findings(second(), unguarded=frozenset(("other1",)))
-        self.assertIn("helper of second is missing, or not set as", missing)
+        self.assertIn("helper of second is missing or has other", missing)
         [fails] = self.findings(second(), gamePorts=HELPER_FAILS)
         self.assertEqual(fails, "the allowlist helper of second does not work")
 
@@ -144,7 +144,7 @@ class SwarmTests(HostCase):
 
     def test_machine_that_manages_no_swarm_is_findings(self) -> None:
         def refuse(docker: Docker) -> Any:
-            raise Failed("This machine is no manager of a swarm. Run svcctl fleet init first.")
+            raise Failed("This machine is not a manager of a swarm. Run svcctl fleet init first.")
 
         [finding] = self.findings(swarm_of=refuse)
-        self.assertEqual(finding, "This machine is no manager of a swarm")
+        self.assertEqual(finding, "This machine is not a manager of a swarm")

@@ -388,7 +388,7 @@ class PrivateTests(SynchronousTestCase):
             (("--private-host", "0.0.0.0"), "Use --public-host"),
             (("--private-host", "127.0.0.1", "--public-host", "h.example"), "not both"),
             *(
-                (("--public-host", address), "or an IPv4 address; a port from 1 to 65535")
+                (("--public-host", address), "or an IPv4 address, and PORT is from 1 to 65535")
                 for address in (
                     "https://h.example",
                     "h.example/join",

@@ -76,7 +76,7 @@ class KeysTests(DoctorCase):
         self.start(hours_ago=100)
         self.ctl("keys", "rotate")
         self.assertIn(
-            "still signs with the old key of svcctl keys rotate; restart the metagame", self.notes()
+            "still signs with the key that svcctl keys rotate replaced; restart the", self.notes()
         )
         self.start(hours_ago=23)
         self.assertNotIn("svcctl keys", self.notes())

@@ -140,7 +140,7 @@ class LauncherFileTests(SynchronousTestCase):
         self.assertEqual(self.notes(), "")  # without the page, this is an owner's choice
         gateway = self.folder / "gateway.env"
         gateway.write_text(gateway.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
-        self.assertIn("CONTENT_LAUNCHER_DIR names no folder", self.notes())
+        self.assertIn("CONTENT_LAUNCHER_DIR is not set", self.notes())
 
     def test_start_supplies_the_built_launcher_but_never_overwrites(
         self,

@@ -161,7 +161,8 @@ class TellingTests(SynchronousTestCase):
         assert match is not None
         self.assertEqual(match[1], "metagame, deploy")
         line = (
-            "t error x: deploy ended before it was ready (status 1): svc-deploy: no; again in 1 s"
+            "t error x: deploy ended before it was ready (status 1): svc-deploy: no; "
+            "it starts again in 1 s"
         )
         self.assertIn(ENDED, line)
         self.assertEqual(str(broken_of(line)), "deploy: svc-deploy: no")

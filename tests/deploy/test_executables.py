@@ -40,7 +40,7 @@ class CauseTests(SynchronousTestCase):
             (b"#!/bin/sh\r\n", gone, "CR LF"),
             (b"#! /none/python -u\n", gone, "interpreter /none/python, which does not exist"),
             (b"#!/\n", errno.EACCES, "interpreter /, which is not executable"),
-            (b"#!\n", errno.ENOEXEC, "names no interpreter"),
+            (b"#!\n", errno.ENOEXEC, "has no interpreter"),
             (elf(0xB7 if HERE != 0xB7 else 0x3E), errno.ENOEXEC, "is built for"),
             (elf(loader=b"/none/ld.so"), gone, "needs the loader /none/ld.so"),
             (b"\x7fELF", errno.ENOEXEC, "damaged"),

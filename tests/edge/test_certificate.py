@@ -75,8 +75,8 @@ class CheckingTests(SynchronousTestCase):
             (good, NOW + 11 * year, "certificate", "expired"),
             (good, NOW - year, "certificate", "not valid before"),
             (Pair(b"x", good.key), NOW, "certificate", "not a PEM"),
-            (Pair(good.certificate, b"x"), NOW, "key", "not a PEM"),
-            (Pair(good.certificate, good.certificate), NOW, "key", "not a PEM"),
+            (Pair(good.certificate, b"x"), NOW, "key", "unencrypted PEM"),
+            (Pair(good.certificate, good.certificate), NOW, "key", "unencrypted PEM"),
         ):
             with self.assertRaisesRegex(BadCertificate, words) as caught:
                 check_pair(pair, when)

@@ -119,7 +119,7 @@ def test_a_nightly_backup_that_is_killed_is_noticed_at_once(tmp_path: Path) -> N
     finally:
         night.kill()
         night.wait(60)
-    assert "ended in the middle" in (wrong(folder) or "")
+    assert "did not finish" in (wrong(folder) or "")
 
 
 def wrong(folder: Path) -> str | None:

@@ -147,7 +147,7 @@ def test_owner_adds_drains_and_removes_a_machine(tmp_path: Path) -> None:
             assert result.status == 0, result.err
             return result.data
 
-        assert "is no manager" in svcctl("fleet", "nodes", "--config", host).err
+        assert "is not a manager" in svcctl("fleet", "nodes", "--config", host).err
         where = ("--base", IMAGE, "--address", manager.address)
         image = run("init", "--program", game, "--binary", "bin/server", *where)["image"]
         settings = parse_env_file((host / "deploy.env").read_text())

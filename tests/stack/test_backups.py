@@ -191,7 +191,7 @@ class StateTests(SynchronousTestCase):
             self.assertIsNone(self.known().wrong(200.0))  # it runs
             with backups.running(self.folder) as second:
                 self.assertFalse(second)
-        self.assertIn("ended in the middle", self.known().wrong(200.0) or "")
+        self.assertIn("did not finish", self.known().wrong(200.0) or "")
         backups.write(self.folder, evolve(self.known(), begun=None))
         self.assertIsNone(self.known().wrong(200.0))
 
@@ -199,7 +199,7 @@ class StateTests(SynchronousTestCase):
     def test_old_unfinished_backup_is_a_fault_without_a_lock(self) -> None:
         state = Backups([ONE], 1_000.0, begun=1_000.0)
         self.assertIsNone(state.wrong(1_000.0 + backups.LONGEST_S))
-        self.assertIn("in the middle", state.wrong(1_001.0 + 2 * backups.LONGEST_S) or "")
+        self.assertIn("did not finish", state.wrong(1_001.0 + 2 * backups.LONGEST_S) or "")
 
     @proves("alerts: no backup was ever made")
     def test_no_backup_after_two_nights_is_a_fault(self) -> None:

@@ -114,7 +114,8 @@ class ChildrenTests(ChildrenCase):
             first.ends(signal=9)
         self.reactor.advance(0)
         self.assertEqual(self.reactor.names[-1], "metagame")
-        self.assertEqual(formatEvent(events[-1]), "metagame ended (signal 9); again in 0 s")
+        line = "metagame ended (signal 9); it starts again in 0 s"
+        self.assertEqual(formatEvent(events[-1]), line)
 
     def test_end_before_ready_is_logged_with_the_last_message(self) -> None:
         with capturedLogs() as events:
@@ -123,7 +124,7 @@ class ChildrenTests(ChildrenCase):
         texts = [formatEvent(event) for event in events]
         self.assertIn(
             "metagame ended before it was ready (status 1): "
-            "svc-metagame: DATABASE_URL: no answer; again in 1 s",
+            "svc-metagame: DATABASE_URL: no answer; it starts again in 1 s",
             texts,
         )
 

@@ -66,7 +66,7 @@ def same(contents: Contents, url: URL) -> None:
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
             raise DamagedBackup(
-                f"its table {table} has {present.tables.get(table, 0)} rows, and had {rows}"
+                f"its table {table} has {present.tables.get(table, 0)} rows instead of {rows}"
             )
     if present.characters != expected.characters:
         raise DamagedBackup("its characters differ from the original")
@@ -198,7 +198,8 @@ def _tell(done: RestoreOutcome, source: Path, folder: Path, out: Out) -> None:
             out.text(
                 f"DATABASE_URL was not in the backup: write it into {folder / 'metagame.env'} first"
             )
-        out.text(f"its {done.kind} database is in {folder / DUMP}. If the server has lost it,")
+        out.text(f"its {done.kind} database is in {folder / DUMP}.")
+        out.text("If the server has lost this database,")
         dump = shlex.quote(str(folder / DUMP))
         out.text(f"run svcctl db restore {dump} {config}")
     out.text(f"check it with svcctl doctor {config}")
@@ -272,7 +273,8 @@ def _readable(source: Path) -> Iterator[None]:
 def _kinds(contents: Contents, url: URL) -> None:
     if contents.kind != url.get_backend_name():
         fail(
-            f"the backup is of {contents.kind}, but DATABASE_URL is {url.get_backend_name()}; "
+            f"the backup has a {contents.kind} database, but DATABASE_URL is "
+            f"{url.get_backend_name()}; "
             "restore it with --into DIR, and copy the database with svcctl db copy"
         )
 

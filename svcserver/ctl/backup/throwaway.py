@@ -150,7 +150,7 @@ def free_ports(held: ExitStack) -> Ports:
                     _free(row, socket.SOCK_DGRAM, port)
                 named = dict(zip(TCP, tcp, strict=True))
                 return Ports(**named, hunts=first, city=first + GAMES - 1)
-    fail(f"no {GAMES} UDP ports in a row are free")
+    fail(f"there are no {GAMES} free UDP ports in a row")
 
 
 def _free(held: ExitStack, kind: int, port: int = 0) -> int:

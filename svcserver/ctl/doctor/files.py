@@ -128,7 +128,7 @@ def game_files(case: Case) -> Iterator[Finding]:
         return
     folder, listed = case.folder / case.content.game_dir, case.folder / case.content.manifest_file
     make = f"run svcctl content manifest {config_of(case.folder)}"
-    changed = f"put it back, or if you changed the game, {make}"
+    changed = f"put the file back, or if you changed the game, {make}"
     try:
         manifest = load_manifest(listed)
     except BadManifest as why:
@@ -162,10 +162,11 @@ def game_files(case: Case) -> Iterator[Finding]:
 
 def _game_program(named: str, manifest: Manifest) -> Iterator[Finding]:
     """Check the program that the players' launchers start."""
-    cure = "name the file that starts the game in CONTENT_GAME_PROGRAM of content.env"
+    cure = "set CONTENT_GAME_PROGRAM in content.env to the file that starts the game"
     if named and named not in manifest.files:
         what = f"CONTENT_GAME_PROGRAM is {named}, which is not in the manifest"
-        yield Finding("content", f"{what}: players cannot press Play", f"{cure}, as listed there")
+        cure += ", as listed in the manifest"
+        yield Finding("content", f"{what}: players cannot press Play", cure)
     elif not named and USUAL_PROGRAM not in manifest.files:
         what = f"launchers start {USUAL_PROGRAM}, which is not in the manifest"
         yield Finding.note("content", what, cure)
@@ -178,7 +179,7 @@ def launcher(case: Case) -> Iterator[Finding]:
     page = case.gateway is not None and case.gateway.join_page
     if case.content.launcher_dir is None:
         if page:
-            what = "the page /join links to no launcher: CONTENT_LAUNCHER_DIR names no folder"
+            what = "the page /join links to no launcher: CONTENT_LAUNCHER_DIR is not set"
             cure = "set CONTENT_LAUNCHER_DIR in content.env, or switch GATEWAY_JOIN_PAGE off"
             yield Finding.note("content", what, cure)
         return
@@ -200,7 +201,7 @@ def launcher(case: Case) -> Iterator[Finding]:
             what = f"the checksum beside {file} is missing or wrong"
             cure = "if only you can have changed it, write the file and its checksum again: run "
             cure += f"svcctl content launcher FILE {config_of(case.folder)} with the release's file"
-            yield Finding.note("content", f"{what}, so invites do not name it", cure)
+            yield Finding.note("content", f"{what}, so invites do not have it", cure)
 
 
 def owners(case: Case) -> Iterator[Finding]:
@@ -215,7 +216,8 @@ def owners(case: Case) -> Iterator[Finding]:
         return
     name, host = user_name(_owner_of(others[0]) or 0), user_name(owner)
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    what = f"{others[0]}{more} belongs to {name}, but the host to {host}: backups and starts fail"
+    what = f"{others[0]}{more} belongs to {name}, but the host belongs to {host}"
+    what += ": backups and starts fail"
     yield Finding("host", what, f"chown -R {host} {case.folder}")
 
 

@@ -72,7 +72,8 @@ def _blocked(case: Case, place: ListenAddress, state: PortState) -> Iterator[Fin
     elif place.is_it(_reachable(place.host)):
         return
     elif holder is not None and settings is not None:
-        what = f"it listens on {place.setting} (process {holder.pid}), but does not answer"
+        what = f"the {place.component} listens on {place.setting} (process {holder.pid}), "
+        what += "but does not answer"
         yield Finding(place.component, what, "see its log, then restart it")
     elif state.denied:
         cure = 'start it by the systemd unit (CAP_NET_BIND_SERVICE), or see the page "Firewall"'
@@ -118,7 +119,7 @@ def _game_ports(case: Case) -> Iterator[Finding]:
         ):
             what = f"a game server still runs on UDP port {port} (process {holder.pid})"
             cure = "start the deploy server, which takes this game server over; "
-            cure += "if the game server is another host's, "
+            cure += "if the game server belongs to another host, "
             yield Finding("deploy", what, f"{cure}change PORT_RANGE_BEGIN")
         else:
             cure = f"{_ended(holder, port, 'lu')}, or change PORT_RANGE_BEGIN"

@@ -97,7 +97,7 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
         yield Finding.of("database", str(why), "correct DATABASE_URL in metagame.env")
     except SQLAlchemyError as why:
         cure = cure_of(why) or "correct DATABASE_URL in metagame.env; is the server running?"
-        yield Finding("database", f"it cannot be used: {describe(why)}", cure)
+        yield Finding("database", f"the database cannot be used: {describe(why)}", cure)
     finally:
         engine.dispose()
 
@@ -107,7 +107,7 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
     revision = revisions.present(tx)
     if revision is None:
         restore = "if this host had players, correct DATABASE_URL or restore a backup; otherwise"
-        yield Finding("database", "it is empty", f"{restore} {cure}")
+        yield Finding("database", "the database is empty", f"{restore} {cure}")
         return
     newer = revisions.newer(tx)
     if newer is not None:
@@ -115,9 +115,11 @@ def _content(case: Case, tx: Connection) -> Iterator[Finding]:
         if lacking is not None:
             yield Finding("database", f"{what}, and {lacking}", migrations.INSTALL)
             return
-        yield Finding.note("database", f"it can be used, although {what}", migrations.INSTALL)
+        what = f"the database can be used, although {what}"
+        yield Finding.note("database", what, migrations.INSTALL)
     elif revision != revisions.known()[-1]:
-        what = f"its revision is {revision}, but this version needs {revisions.known()[-1]}"
+        needed = revisions.known()[-1]
+        what = f"the database's revision is {revision}, but this version needs {needed}"
         yield Finding("database", what, cure)
         return
     with suppress(BadSetting):  # the check ``workers`` reports the bad setting
@@ -145,7 +147,7 @@ def _registration(case: Case, on_page: str | None) -> Iterator[Finding]:
     if mode not in MODES:
         yield Finding(
             "metagame",
-            "REGISTRATION_MODE is none of NONE, INVITECODE and OPEN: nobody can register",
+            "REGISTRATION_MODE is not NONE, INVITECODE or OPEN: nobody can register",
             f"set REGISTRATION_MODE=INVITECODE in {place}",
         )
     elif mode == "OPEN":
@@ -172,7 +174,7 @@ def workers(case: Case) -> Iterator[Finding]:
 def told(case: Case) -> Iterator[Finding]:
     """Find alert channels that do not work or whose webhooks are not signed."""
     for fault in read_channels(case.folder)[1]:
-        nobody = "correct it: no alert reaches this channel"
+        nobody = "correct the file: no alert reaches this channel"
         cure = "add the line; until then alerts are sent as before" if fault.usable else nobody
         yield Finding.note("alerts", fault.text, cure)
 
@@ -227,7 +229,7 @@ def _old_keys(case: Case, tx: Connection) -> Iterator[Finding]:
     except BadKey:
         return  # the check matching.signing_keys reports the fault
     if until is None:
-        what = "it still signs with the old key of svcctl keys rotate"
+        what = "the metagame still signs with the key that svcctl keys rotate replaced"
         yield Finding.note("metagame", what, "restart the metagame")
     elif until.timestamp() <= case.machine.wall_clock():
         what = "AUTH_VERIFY_KEYS_B64 holds keys whose last tokens have expired"

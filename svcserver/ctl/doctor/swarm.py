@@ -58,7 +58,7 @@ def fleet(case: Case) -> Iterator[Finding]:
         yield from _machine(case, machine, machine.id == own, expected)
         yield from _reported(machine, report)
         if machine.id in changed and machine.state == "ready":
-            what = f"the allowlist helper of {machine.name} is missing, or not set as this host's"
+            what = f"the allowlist helper of {machine.name} is missing or has other settings"
             yield Finding("fleet", what, "run svcctl fleet invite --no-wait")
         if report.get("hasImage") is False:
             missing[machine.id].add(case.deploy.image)

@@ -23,7 +23,7 @@ AGAIN_S = 0.2
 CONNECTIONS = 8  # maximum number of idle keep-alive connections
 _FROM_THE_EDGE = {
     "upstream_unreachable": ("gateway", "the relay cannot reach it"),
-    "certificate_mismatch": ("gateway", "its certificate is not the one that the invite names"),
+    "certificate_mismatch": ("gateway", "its certificate is not the one in the invite"),
 }
 _BEHIND_THE_GATEWAY = ("bad_gateway", "upstream_timeout")
 

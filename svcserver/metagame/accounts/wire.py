@@ -59,7 +59,7 @@ def read_offset(text: str | None) -> int:
         return 0
     offset = whole_in(text, MAX_DIGITS)
     if offset is None or offset > MAX_OFFSET:
-        raise Malformed("offset must be a whole number up to 10000000")
+        raise Malformed("offset must be a whole number from 0 to 10000000")
     return offset
 
 

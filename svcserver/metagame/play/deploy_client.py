@@ -229,7 +229,7 @@ class DeployClient:
         match await self._owners("POST", path, LIST_TIMEOUT_S, json={"Node": node}):
             case {"image": str(image), "trial": dict() | None as trial}:
                 return {"image": image, "trial": trial}
-        raise Unavailable("the deploy server sent no check", code="refused")
+        raise Unavailable("the deploy server's reply describes no check", code="refused")
 
     async def machines(self) -> list[dict[str, Any]]:
         """Return the machines that run game servers; raises Refusal."""

@@ -120,7 +120,7 @@ class ChannelQueue:
         if error.again and self._tries < len(AGAIN_S):
             wait = AGAIN_S[self._tries]
             self._tries += 1
-            text = "alert not delivered to {name}: {why}; again in {wait:.0f} s"
+            text = "alert not delivered to {name}: {why}; trying again in {wait:.0f} s"
             log.warn(text, name=self.named.name, why=reason, wait=wait)
             self._record(alert, f"{reason}; it is tried again")
             self._timer = self.sender.reactor.callLater(wait, self._start_delivery)

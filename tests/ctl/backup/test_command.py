@@ -255,7 +255,7 @@ class BackupTests(BackupCase):
         for name in ("two\nlines", "not \udcff text", "blank "):
             folder = nowhere(self) / name
             for words in (("init",), ("backup", "restore", made, "--into")):
-                self.assertIn("no setting can contain the path", svcctl(*words, folder).line)
+                self.assertIn("cannot be written into a setting", svcctl(*words, folder).line)
             self.assertFalse(folder.parent.exists())
 
     def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
@@ -331,7 +331,7 @@ class BackupTests(BackupCase):
             """A simulated SIGKILL."""
 
         for dies, wrong in (
-            (Killed, "in the middle"),
+            (Killed, "did not finish"),
             (KeyboardInterrupt, None),
             (EndedBySignal, None),
         ):

@@ -129,7 +129,7 @@ def test_a_file_of_root_in_a_host_is_named(place: Path, bin_folder: Path) -> Non
     give_away(host)
     os.chown(host / "owner.key", 0, 0)
     done = run([bin_folder / "svcctl", "doctor", "--config", host], place, uid=UID)
-    assert f"{host / 'owner.key'} belongs to root, but the host to {UID}" in done.stdout
+    assert f"{host / 'owner.key'} belongs to root, but the host belongs to {UID}" in done.stdout
     assert f"chown -R {UID} {host}" in done.stdout
 
 
@@ -141,4 +141,4 @@ def test_a_file_of_root_deep_in_a_host_is_named(place: Path, bin_folder: Path) -
     give_away(host)
     os.chown(deep, 0, 0)
     done = run([bin_folder / "svcctl", "doctor", "--config", host], place, uid=UID)
-    assert f"{deep} belongs to root, but the host to {UID}" in done.stdout
+    assert f"{deep} belongs to root, but the host belongs to {UID}" in done.stdout

@@ -151,7 +151,7 @@ def _season(row: dict[str, Any], levels: int) -> Season:
     rewards = {_text(reward["id"]): _count(reward["level"]) for reward in row["rewards"]}
     name = _text(row["id"])
     if len(talents_by_id) != len(talents) or len(rewards) != len(row["rewards"]):
-        raise ValueError(f"{name} names a talent or reward twice")
+        raise ValueError(f"{name} lists a talent or reward twice")
     if any(level > levels for level in rewards.values()):
         raise ValueError(f"{name} has a reward beyond the last level")
     if not isinstance(row["enabled"], bool):

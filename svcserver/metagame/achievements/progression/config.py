@@ -48,7 +48,7 @@ def load(folder: str | None, active: str) -> Tracks:
     if folder:
         sent = {**sent, **_from_folder(FilePath(folder))}
     if active not in sent:
-        raise BadData(f"ACTIVE_HUNT_PASS is not a configured track: {active!r}; choose one of them")
+        raise BadData(f"ACTIVE_HUNT_PASS {active!r} is not a configured track; choose another")
     written = Fragment(json.dump({"paths": [wire for _, wire in sent.values()]}))
     return Tracks({name: path for name, (path, _) in sent.items()}, active, written)
 
@@ -61,7 +61,9 @@ def _built_in(data: dict[str, Any]) -> dict[str, Sent]:
 def _from_folder(folder: FilePath) -> dict[str, Sent]:
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not files:
-        raise BadData(f"PROGRESSION_CONFIG_DIR {folder} holds no season file; add one or unset it")
+        raise BadData(
+            f"PROGRESSION_CONFIG_DIR {folder} has no season file; add one, or remove the setting"
+        )
     paths: dict[str, Sent] = {}
     for file in files:
         try:
@@ -80,7 +82,7 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):
-        raise ValueError("is neither a track nor a list of tracks")
+        raise ValueError("it must be a track or a list of tracks")
     whole = value.get("payload") if isinstance(value.get("payload"), dict) else value
     paths = whole.get("paths", [value]) if isinstance(whole, dict) else None
     if not isinstance(paths, list):
@@ -121,9 +123,9 @@ def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:
             (entry.get("rank_id"), entry.get("xp_required")) if isinstance(entry, dict) else (0, 0)
         )
         if type(rank) is not int or rank <= last:
-            raise ValueError(f"{name}: each rank_id must be a whole number above the one before")
+            raise ValueError(f"{name}: each rank_id must be a whole number above the previous one")
         if type(xp) is not int or not 0 <= xp <= MAX_XP:
-            raise ValueError(f"{name}: xp_required must be a whole number from 0")
+            raise ValueError(f"{name}: xp_required must be a whole number from 0 to {MAX_XP}")
         last = rank
         requirements.append((rank, xp))
     return requirements

@@ -67,7 +67,7 @@ def announcement_request(text: str, shown: str, restart_in: str) -> Announcement
     plain = " ".join(text.split())
     if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
         raise Malformed(
-            f"an announcement has 1 to {MAX_TEXT} characters, without {NOT_PLAIN}",
+            f"an announcement must have 1 to {MAX_TEXT} characters, without {NOT_PLAIN}",
             code="bad_request",
         )
     restart_s = _span(restart_in) if restart_in else None

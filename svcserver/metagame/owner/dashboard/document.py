@@ -30,7 +30,7 @@ MEANINGS: Mapping[Access, str] = {
     Access.REGISTERED: "anybody; a valid account key or player token gets the full reply,"
     " everybody else a shorter one.",
     Access.GAME_SERVER: "a game server with its key.",
-    Access.ADMIN_OR_GAME_SERVER: "either of the two above.",
+    Access.ADMIN_OR_GAME_SERVER: "as `admin key` or as `game-server key`.",
     Access.NODE: "the agent of a node of the fleet, with the node's certificate.",
     Access.DIRECT: "anybody, but only directly; credentials are ignored.",
 }

@@ -307,7 +307,7 @@ class HostHistoryRoutes:
         try:
             scope = wire.HistoryRange(call.request.argument("range") or wire.HistoryRange.DAY)
         except ValueError:
-            raise Malformed("range is day or week", code="bad_request") from None
+            raise Malformed("range must be day or week", code="bad_request") from None
         return Answer(200, self.overview.history(scope), NO_STORE)
 
 

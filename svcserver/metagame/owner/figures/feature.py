@@ -240,6 +240,6 @@ class FigureRoutes:
         try:
             scope = rules.Range(call.request.argument("range") or rules.Range.HOUR)
         except ValueError:
-            raise Malformed("range is hour, day, week or weeks", code="bad_request") from None
+            raise Malformed("range must be hour, day, week or weeks", code="bad_request") from None
         stored = await self.figures.read(scope)
         return Answer(200, show(scope, stored, self.figures.wall_clock()), NO_STORE)

@@ -41,7 +41,8 @@ class DrainWish:
             wanted = None
         if wanted is None or wanted.then in TOLD.values():
             raise Malformed(
-                "Then is stop, restart or empty, and Until is no hunt or nobody", code="bad_request"
+                'Then must be "stop", "restart" or empty, and Until "no hunt" or "nobody"',
+                code="bad_request",
             )
         return wanted
 
@@ -208,7 +209,7 @@ def _game_ports(reached: bool | None, *, has_helper: bool) -> str:
     if has_helper:
         return "not tried: its firewall admits only players"
     if reached is None:
-        return "not tried: another machine's agent must be connected, and a game port free"
+        return "not tried: another machine's agent must be connected, and a game port must be free"
     return "not reachable"
 
 

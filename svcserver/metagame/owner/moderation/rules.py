@@ -83,10 +83,11 @@ def sanction_order(reason: str, note: str, lasts: str, *, addresses: bool = Fals
     """
     if len(reason) > MAX_REASON or len(note) > MAX_NOTE:
         raise Malformed(
-            f"a reason has at most {MAX_REASON} characters, a note {MAX_NOTE}", code="bad_request"
+            f"a reason may have at most {MAX_REASON} characters, and a note at most {MAX_NOTE}",
+            code="bad_request",
         )
     if not (is_plain(reason) and is_plain(note)):
-        raise Malformed(f"a reason or a note has no {NOT_PLAIN}", code="bad_request")
+        raise Malformed(f"a reason or a note must not have {NOT_PLAIN}", code="bad_request")
     seconds = seconds_of(lasts) if lasts else None
     if lasts and seconds is None:
         raise Malformed(
@@ -158,7 +159,7 @@ def set_role(
     Unauthenticated.
     """
     if staff.role < Role.OWNER:
-        raise Forbidden("only an owner gives roles", code="forbidden")
+        raise Forbidden("only an owner may give roles", code="forbidden")
     if account.role is Role.OWNER and role is not Role.OWNER and accounts.owners() <= 1:
         raise Conflict(
             f"{account.username} is the last owner: make another account an owner first",

@@ -180,8 +180,8 @@ def check_importable(passport: Passport, *, trusted: bool, before: bool) -> None
         raise Forbidden(
             f"the host that signed the passport, with the key {in_groups(passport.signer)}, is not "
             "trusted. "
-            "Ask that host's owner, not the player, for what svcctl passport key prints there, "
-            "compare each group, and trust only the owner's own line"
+            "Ask that host's owner, not the player, for the output of svcctl passport key. If all "
+            "groups of the key match, trust the key that the owner sent"
         )
     if before:
         raise Conflict(f"the passport of {passport.username} has been imported before")
@@ -218,7 +218,7 @@ def documents(
     left_out: list[str] = []
     for character in passport.characters:
         if len(accepted) >= room:
-            left_out.append(f"the character {character.name[:32]}: an account has {room} at most")
+            left_out.append(f"the character {character.name[:32]}: an account has at most {room}")
             continue
         if not is_plain(character.name):
             left_out.append(f"the character {character.name[:32]}: its name has {NOT_PLAIN}")

@@ -80,6 +80,7 @@ def check_deletable(account: Account, leads: str) -> None:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:
         raise Conflict(
-            f"{account.username} leads the guild {leads}: let another lead it, or disband it",
+            f"{account.username} leads the guild {leads}: make another member the leader, or "
+            "disband the guild",
             code="leads_guild",
         )

@@ -108,7 +108,7 @@ def read_text(argument: str | None) -> str:
     """Return the search text from the query; raises Malformed."""
     text = (argument or "").strip()
     if len(text) > MAX_TEXT:
-        raise Malformed(f"Text has at most {MAX_TEXT} characters", code="bad_request")
+        raise Malformed(f"Text may have at most {MAX_TEXT} characters", code="bad_request")
     return text
 
 
@@ -117,7 +117,7 @@ def read_order(text: str | None) -> rules.SortOrder:
     try:
         return rules.SortOrder(text or rules.SortOrder.NAME)
     except ValueError:
-        raise Malformed("Sort must be name, seen or role", code="bad_request") from None
+        raise Malformed("the field Sort must be name, seen or role", code="bad_request") from None
 
 
 def read_filter(text: str | None) -> rules.AccountFilter:
@@ -125,7 +125,8 @@ def read_filter(text: str | None) -> rules.AccountFilter:
     try:
         return rules.AccountFilter(text or rules.AccountFilter.ALL)
     except ValueError:
-        raise Malformed("Only must be all, staff, banned or muted", code="bad_request") from None
+        why = "the field Only must be all, staff, banned or muted"
+        raise Malformed(why, code="bad_request") from None
 
 
 def show_list(

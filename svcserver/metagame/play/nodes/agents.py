@@ -132,7 +132,7 @@ class AgentRoutes:
     async def check(self, call: Call) -> Answer:
         """Return what the agent must check on its node, and start the test of its game ports."""
         if not self._checks.due(call.caller.node, self.clock.seconds()):
-            raise TooMany("the previous check of this node was a moment ago")
+            raise TooMany("this node was checked a moment ago; try again later")
         return Answer(200, await self.deploy.begin_check(call.caller.node))
 
     @routes.row("POST", "/svc/node/changed", reply=Empty, again=Again.NATURAL, quiet=True)

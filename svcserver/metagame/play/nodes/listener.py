@@ -75,7 +75,7 @@ class NodeFactory(HttpFactory):
             node = self.fleet.by_fingerprint().get(fingerprint)
         except BadFleet as error:
             if self._faults.due("", self.clock.seconds()):
-                log.error("no node may connect: {why}", why=str(error))
+                log.error("nodes cannot connect: {why}", why=str(error))
             return ""
         return "" if node is None else node.id
 

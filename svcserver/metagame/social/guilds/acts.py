@@ -321,7 +321,7 @@ class GuildActs:
         checked, is_active = await self.board.transact(look, near=[(CHECKED, leader)])
         if checked or not self.settings.guild_create_activity_fallback or not is_active:
             return checked
-        text = "{account} founds a guild whose name the game did not have checked first"
+        text = "{account} founds a guild whose name the game did not check first"
         log.warn(text, account=leader)
         return True
 

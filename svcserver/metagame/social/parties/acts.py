@@ -79,7 +79,8 @@ class PartyActs:
 
         own = await self._act(me, work, attempt)
         if party_id not in (None, "", own.party.id):
-            log.info("an invite by {account} names a party that is not theirs", account=me)
+            text = "an invite by {account} is to their own party, not to the party in the request"
+            log.info(text, account=me)
 
     async def accept(self, me: AccountId, named: str, *, attempt: Attempt = ONLY) -> PartyState:
         """Accept an invite and return the party; ``named`` is the id of the party or of the sender.

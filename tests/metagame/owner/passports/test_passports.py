@@ -223,7 +223,7 @@ class PassportTests(SynchronousTestCase):
     def test_a_long_name_is_cut_in_the_reason(self) -> None:
         carried = [rules.Carried("n" * 99, "{}")]
         _, left_out = rules.documents(rules.Passport("k", "s", "Ann", "h", {}, carried), 100, 0)
-        self.assertEqual(left_out, [f"the character {'n' * 32}: an account has 0 at most"])
+        self.assertEqual(left_out, [f"the character {'n' * 32}: an account has at most 0"])
 
     def test_a_hosts_key_is_64_hex_digits_in_lower_case(self) -> None:
         self.assertTrue(rules.is_public_text("0a" * 32))
