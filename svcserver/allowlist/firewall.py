@@ -99,7 +99,7 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script; it assumes IPv4 until the set's type is known."""
+        """Return the script for the owner's set, or for IPv4 if the set has not been read yet."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 

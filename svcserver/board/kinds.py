@@ -63,7 +63,7 @@ class Kind(Generic[T]):
         return ValueError(f"two kinds of entries are called {self.name}")
 
     def encode(self, value: T) -> bytes:
-        """Return ``value`` as JSON; NaN and infinity are decoded as None."""
+        """Return ``value`` as JSON; NaN and infinity become null."""
         return encode(value, self.shape)
 
     def decode(self, data: bytes) -> T:

@@ -90,9 +90,9 @@ class Crowd(Generic[C]):
     def choose_to_close(self, newcomer: str) -> C | None:
         """Return the connection to close for a new one, or None to refuse the new one.
 
-        ``newcomer`` is the new connection's network. While connections are logging in, only these
-        can be chosen, except those from ``newcomer``. Otherwise a player's connection is chosen if
-        that player's network has at least two more players than ``newcomer``.
+        ``newcomer`` is the network of the new connection. If any connections are still logging in,
+        the result is one of them from another network. Otherwise it is a player's connection, if
+        its network has at least two more players than ``newcomer`` has.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

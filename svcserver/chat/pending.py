@@ -1,7 +1,7 @@
 """The actions that this process has published but not yet received back from live state.
 
-A ``Here`` must not contradict these actions, because other processes receive the actions before the
-``Here``.
+Other processes receive these actions before the next ``Here`` event, so that event must agree with
+the actions.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ class Person:
 
     ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the signals that have
     changed ``about``. If the game answers a request that was sent before such a signal, the answer
-    is discarded. ``readings`` numbers the requests to the game; ``about_number`` is the number of
-    the request that gave ``about``.
+    is discarded. ``readings`` is the number of requests sent to the game; ``about_number`` is
+    the number of the request that gave ``about``.
     """
 
     account: AccountId

@@ -133,7 +133,7 @@ class Rooms:
         self._confirm(occupant)
 
     def leave(self, occupant: Occupant, *codes: str, tell_leaver: bool = True) -> None:
-        """Remove an occupant; the stanzas that report this contain the status ``codes``."""
+        """Remove an occupant, and report this to the room with the status ``codes``."""
         key = occupant.room.key
         occupants, nicks = self._rooms[key], self._nicks[key]
         del occupants[occupant.session.account]

@@ -204,7 +204,7 @@ class GameProcess(ProcessProtocol):
         self._on_exit(how)
 
     def _on_exit(self, how: str) -> None:
-        """Watch another process of the game server, or kill the remaining processes."""
+        """Watch the next process of the game server; if there is none, end the game server."""
         self.how, self._next, self._next_pid = how, None, None
         while (process := self._successor()) is not None:
             if self._watch(process):

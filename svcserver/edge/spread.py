@@ -52,7 +52,7 @@ def members_of(pools: Sequence[Pool]) -> list[SpreadMember]:
 
 @define(eq=False)
 class Spread:
-    """An ``Upstream`` of several processes; ``near(token)`` prefers a player's own process."""
+    """An ``Upstream`` of several processes; ``near`` prefers one process for each token."""
 
     clock: IReactorTime
     members: list[SpreadMember]

@@ -160,7 +160,7 @@ class GameFolder:
         return self.parts / f"{file.sha256}.whole"
 
     def part_size(self, file: GameFile) -> int:
-        """Return how many bytes of a file an earlier download has saved."""
+        """Return the number of bytes that an earlier download saved of a file."""
         try:
             return self.part(file).stat().st_size
         except OSError:

@@ -255,7 +255,7 @@ class Terminal:
         return completions(line, len(self.launcher.members))
 
     def ended(self) -> None:
-        """Handle the end of standard input, as in a script.
+        """Handle the end of standard input, for example when a script has no more commands.
 
         The launcher then quits as soon as it has nothing to do: no check, no download, no game.
         """

@@ -101,7 +101,7 @@ def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
 
 @define(eq=False)  # not frozen, which is slower: one is made for every request
 class Attempt:
-    """One attempt of a request; its id is empty if the request bypassed the gateway.
+    """One attempt of a request; ``request_id`` is "" if the request bypassed the gateway.
 
     The transaction sets ``was_done`` if an earlier attempt had already done the work.
     """

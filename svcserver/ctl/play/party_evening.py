@@ -90,7 +90,7 @@ class PartyEvening:
 
 
 def named(words: bytes, player: Player) -> bytes:
-    """Return the datagram with the player's account, so that the simulator can count players."""
+    """Append the player's account to a datagram, so that the simulator can count players."""
     return words + b" " + player.account.encode()
 
 

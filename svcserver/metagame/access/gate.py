@@ -79,7 +79,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record the refusal, unless it is recorded already or the class docstring excludes it."""
+        """Record the refusal if the class records such requests and it is not recorded yet."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)

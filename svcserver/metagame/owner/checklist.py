@@ -262,7 +262,7 @@ class Checklist:
 
 
 def _known(tx: Connection) -> tuple[int, int, list[str]]:
-    """Return the number of invites, the number of accounts, and the networks of log-ins."""
+    """Return how many invites and accounts exist, and the networks that players log in from."""
     networks = [str(network) for network in tx.execute(_NETWORKS).scalars()]
     return tx.execute(_INVITES).scalar_one(), tx.execute(_ACCOUNTS).scalar_one(), networks
 

@@ -178,7 +178,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Return the content of one type that the character has encountered."""
+        """Return the content items of one type; the character has encountered them."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(

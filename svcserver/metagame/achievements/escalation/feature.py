@@ -292,7 +292,7 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the season at the highest level, which is the same for all accounts."""
+        """Return the same answer for all accounts: the season, at its highest level."""
         return enveloped(STUB)
 
 

@@ -156,7 +156,7 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])
     async def invites(self, call: Call) -> Answer:
-        """List the caller's open guild invites; the list is always empty."""
+        """Return an empty list of guild invites."""
         return enveloped({"invites": []})
 
 
