@@ -78,7 +78,7 @@ def up(
     host = find(str(folder.absolute()), None)
     supply(host, out)
     if runs(host):
-        fail(f"{folder} runs already. Its dashboard is {host.dashboard()}")
+        fail(f"the host in {folder} is already running. Its dashboard is {host.dashboard()}")
     check(host, out)
     card = Card.of(host, new_invite(host, 1) if new or invited else None)
     why = run(host, lambda components: card.show(out, components, link_or_none(host)))

@@ -235,7 +235,7 @@ def _member(key: str, attribute: Attribute[Any]) -> Read:
 
 def _default(attribute: Attribute[Any]) -> Any:
     if isinstance(attribute.default, Factory):  # type: ignore[arg-type]  # attrs types it as a function
-        raise TypeError(f"{attribute.name}: a default must be a value that cannot change")
+        raise TypeError(f"{attribute.name}: the default must be an immutable value, not a factory")
     return attribute.default
 
 

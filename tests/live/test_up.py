@@ -37,7 +37,7 @@ def test_the_card_comes_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None
                 assert b"<html" in page.read()
             again = subprocess.run(command, capture_output=True, check=False, text=True)
             assert again.returncode == 1
-            assert "runs already" in again.stderr
+            assert "is already running" in again.stderr
             assert card["dashboard"] in again.stderr
         finally:
             process.send_signal(signal.SIGINT)

@@ -45,7 +45,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
         or not isinstance(fixed, dict)
         or not fixed.keys() <= names
     ):
-        raise ValueError("the fields notes and without_stack must contain names of currencies")
+        raise ValueError('"notes" and the keys in "without_stack" must be names of currencies')
     if any(type(name) is not int or name < 0 for name in fixed.values()):
         raise ValueError("without_stack must hold whole numbers")
     spellings = {UPPER + name: (UPPER + name, LOWER + name.lower()) for name in names}
