@@ -37,7 +37,7 @@ class Unsure(ConnectionGone):
 
 
 class CommandFailed(Exception):
-    """The error of the command with the index ``at``, which failed and aborted the transaction."""
+    """A command failed and aborted the transaction; ``at`` is the index of the command."""
 
     def __init__(self, at: int, error: Exception) -> None:
         super().__init__(str(error))

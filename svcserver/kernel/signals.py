@@ -47,7 +47,7 @@ class Heard:
 
 @frozen
 class Blocked:
-    """Account ``by`` has blocked ``whom``; their friendship and the invites between them end."""
+    """One account has blocked another; their friendship and the invites between them end."""
 
     by: AccountId
     whom: AccountId

@@ -95,7 +95,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores results; a result is a ``shape`` or None."""
+    """Return the kind of board entry that stores results of type ``shape``, which may be None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 

@@ -144,7 +144,7 @@ class CurrencyRoutes:
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """Return the balance in the main currency, under its two keys. The body is ignored."""
+        """Return the balance of the main currency under both its keys. The body is ignored."""
         return Answer(
             200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
         )

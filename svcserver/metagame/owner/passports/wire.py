@@ -250,7 +250,7 @@ def _loadout(source: object) -> CarriedLoadout | None:
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """Return a loadout element as it is stored; in a slot, ``slot_index`` is the slot's number."""
+    """Return a loadout element as it is stored, with the slot's number if ``index`` is a number."""
     if not isinstance(value, dict):
         return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)

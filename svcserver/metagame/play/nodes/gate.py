@@ -2,9 +2,9 @@
 
 A node proves its identity with its certificate. The node's game servers may do what game servers of
 this machine may do, with two limits. A request needs the launch key of a game server that runs on
-the node. The request may act only for players who were sent to this game server, or whom its launch
-request named. The launch request counts because, without Valkey, a restart of the metagame deletes
-the record of the players who were sent.
+the node. The request may act only for players whom the metagame sent to this game server, and for
+players named in the request that launched the server. Without Valkey, a restart of the metagame
+deletes the record of the players it sent, so only the named players remain.
 """
 
 from collections.abc import Iterator, Mapping
