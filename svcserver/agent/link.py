@@ -157,7 +157,7 @@ class HostLink:
                 await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
-        """Read the helper's state; repeat the orders to close networks that have failed.
+        """Read the helper's state; if an order to close a network has failed, repeat the order.
 
         The first reading gives the addresses that the agent opened before its restart.
         """
@@ -244,7 +244,7 @@ class HostLink:
         return await self._allow(self.helper, address, deadline)
 
     async def _allow(self, helper: HelperClient, address: str, deadline: float) -> bool:
-        """Open an address; if the helper is full, close the addresses with the oldest orders."""
+        """Open an address; if the helper is full, first close the addresses ordered longest ago."""
         network = network_of(address)
         if network in self._closing and not await self._close(helper, network):
             return False  # the older order to close the network must be carried out first

@@ -116,7 +116,7 @@ class Entries:
     _until: dict[str, float] = field(factory=dict, init=False)
 
     def displace_for(self, ip: str) -> list[str]:
-        """Remove the oldest addresses of a full network to make room for ``ip``.
+        """Remove a network's oldest addresses if its share is full, to make room for ``ip``.
 
         Return the removed addresses.
         """

@@ -99,7 +99,7 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script for the owner's set, or for IPv4 if the set has not been read yet."""
+        """Return the script for the owner's set; assume an IPv4 set until ``apply`` has run."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 

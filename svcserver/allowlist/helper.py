@@ -116,7 +116,7 @@ class Helper:
         return ip, added
 
     def withdraw(self, value: Any) -> list[str]:
-        """Close the ports at once for a network; return its open addresses. Raises InvalidIp."""
+        """Close the ports at once for a network; return the removed addresses. Raises InvalidIp."""
         try:
             gone = self.entries.withdraw(home(value))
         except InvalidIp as why:

@@ -52,7 +52,7 @@ class BoardTransaction(ABC):
     def put(self, kind: Kind[T], key: str, value: T) -> None:
         """Write an entry and restart its time to live.
 
-        If the entry was not read before, no conflict is detected: the last write wins.
+        If this transaction has not read the entry, no conflict is detected: the last write wins.
         """
         self.written[kind, key] = value
 
@@ -117,7 +117,7 @@ class Board(Protocol):
         """
 
     def forget_at_start(self, *keys: Key) -> None:
-        """Delete these entries, or keep them if another process that made this call is running.
+        """Delete these entries, unless another running process has already made this call.
 
         Call this before the service starts. The entries are deleted before any transaction.
         """

@@ -21,9 +21,9 @@ class Kind(Generic[T]):
     is the type of the values; an external engine needs it to store values as JSON.
 
     ``lives_s`` is an entry's time to live in seconds. The time restarts with each write or, with
-    ``kept_by_reading``, also with each read. ``most`` is the maximum number of entries on a memory
-    board, which then drops the entry that expires first. An external engine has one limit for all
-    kinds (``maxmemory``).
+    ``kept_by_reading``, also with each read. If a memory board has more than ``most`` entries of
+    a kind, it drops the one that expires first. An external engine has one limit for all kinds
+    (``maxmemory``).
 
     ``compared=False`` is for heartbeats, which are written all the time. If another process writes
     such an entry after a transaction has read it, the transaction is not repeated.

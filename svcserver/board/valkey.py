@@ -1,9 +1,9 @@
 """The board that stores live state on an engine that several processes share: Valkey or Redis.
 
 The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
-that the work read has changed. Otherwise the transaction starts again. Between two loads, entries
-can change. So after more than one load, the entries are compared before a result or an exception is
-returned. The engine's clock gives the time.
+that the work read has changed. Otherwise the transaction starts again. Entries can change
+between two loads. So a transaction that has loaded more than once checks for changes even if it
+writes nothing. The engine's clock gives the time.
 """
 
 from collections.abc import Callable, Iterable

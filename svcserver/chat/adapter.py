@@ -33,8 +33,8 @@ class TurnEnd:
     """The calls at the end of a reactor turn: first ``write`` calls, then ``echo`` calls.
 
     All frames of a turn for one connection are written together. A speaker's own line is sent last,
-    when the line has been written to all other occupants' connections. The line does not wait for
-    slow clients to read.
+    when the line has been written to all other occupants' connections. Clients that read slowly do
+    not delay this line.
     """
 
     clock: IReactorTime
@@ -241,7 +241,7 @@ class ChatProtocol(WebSocketServerProtocol):
     _cut: Any = None
 
     def connectionMade(self) -> None:
-        """Switch Nagle's algorithm off; autobahn's own attempt fails silently."""
+        """Switch Nagle's algorithm off, because autobahn fails to do so."""
         super().connectionMade()
         self.since = self.factory.chat.seconds()
         switch = getattr(self.transport, "setTcpNoDelay", None)
@@ -287,7 +287,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- autobahn calls these ------------------------------------------------
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
-        """Accept an upgrade with the subprotocol, or refuse it with 503 if the chat is full."""
+        """Return the subprotocol, None if not requested; refuse with 503 if the chat is full."""
         try:
             return self._admit(request)
         except ConnectionDeny:
@@ -480,7 +480,7 @@ class ChatFactory(WebSocketServerFactory):
         )
 
     def buildProtocol(self, addr: Any) -> Any:
-        """Return a connection, or None to close it if far too many connections are open."""
+        """Return a protocol, or None to close the new connection if far too many are open."""
         if len(self.connections) >= 2 * self.chat.settings.max_connections + 64:
             return None
         made: Any = super().buildProtocol(addr)

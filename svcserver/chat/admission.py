@@ -229,7 +229,7 @@ class Admission:
     def left(self, session: Session, over: Over) -> None:
         """Remove the session, which has ended.
 
-        After an end for a reason in ``CAUSES``, or after several ends before a resource was bound,
+        If a bound session ended for a reason in ``CAUSES``, or if several sessions ended unbound,
         the account must wait before its next log-in.
         """
         never_bound = not over.was_bound and over.reason not in OURS

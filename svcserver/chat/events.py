@@ -80,7 +80,7 @@ class Here:
     ``until`` is None. Only the processes in ``readers`` handle the event, or all if ``readers`` is
     empty (``Board.reads_as``). ``unheard`` lists the room entries that the sender has published but
     not received back yet, as pairs of a session number and a room key. Receivers do not change
-    these entries. ``shown`` has the sessions' statuses, each with an empty ``to``.
+    these entries. ``shown`` has the sessions' statuses as events with an empty ``to``.
     """
 
     worker: str

@@ -51,7 +51,7 @@ class ByNetwork(Generic[C]):
     def oldest_of_largest(self, but: str | None = None) -> C | None:
         """Return the oldest connection of the network with the most connections, or None.
 
-        The network ``but`` is not considered.
+        The parameter ``but`` is a network to leave out.
         """
         for size in sorted(self._with, reverse=True):
             for network in self._with[size]:
@@ -91,8 +91,8 @@ class Crowd(Generic[C]):
         """Return the connection to close for a new one, or None to refuse the new one.
 
         ``newcomer`` is the network of the new connection. If any connections are still logging in,
-        the result is one of them from another network. Otherwise it is a player's connection, if
-        its network has at least two more players than ``newcomer`` has.
+        one of these is chosen, but not from ``newcomer``. Otherwise a player's connection is chosen
+        if its network has at least two more players than ``newcomer`` has.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

@@ -164,7 +164,7 @@ def _id(element: Element) -> str | None:
 
 
 def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
-    """Log a room line, which ``count`` of the ``present`` occupants received."""
+    """Log a room line, and that ``count`` of ``present`` occupants received it."""
     log.info(
         "message room={room} uid={uid} len={length} to={count}{blocked}",
         room=occupant.room.address,

@@ -1,7 +1,7 @@
 """The actions that this process has published but not yet received back from live state.
 
-Other processes receive these actions before the next ``Here`` event, so that event must agree with
-the actions.
+The next ``Here`` event must agree with these actions, because other processes receive the actions
+first.
 """
 
 from __future__ import annotations

@@ -86,4 +86,4 @@ class Wire(Protocol):
         """Do the work within the chat's share of a reactor turn: now, or in a later turn."""
 
     def end(self, code: int | None, reason: str = "") -> None:
-        """Write all frames, then close with a WebSocket code or, for None, without a handshake."""
+        """Write all frames, then close; if ``code`` is None, close without a handshake."""

@@ -68,7 +68,7 @@ class Presences:
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Show friends that a session is offline, then the account's other statuses."""
+        """Show friends that a session is offline, and show the account's other sessions again."""
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -87,7 +87,7 @@ class Presences:
     def changed(self, ghost: Ghost, status: PresenceStatus | None, to: Iterable[AccountId]) -> None:
         """Handle a new status of another process's session: show it to the accounts in ``to``.
 
-        A status of None means that the session is offline; then everyone who saw its last status is
+        If ``status`` is None, the session is offline, and everyone who saw its last status is
         notified.
         """
         before, ghost.status = ghost.status, status
@@ -110,8 +110,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        ``Here`` events do not name the recipients of a status. So if any status is new, this
-        process searches its online accounts once for friends of the accounts with a new status.
+        ``Here`` events do not name the recipients of a status. So this process searches its online
+        accounts for friends of the accounts with a new status.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}

@@ -30,7 +30,7 @@ ROOM_HOSTS = ("muc.", "conference.")
 
 
 def credentials(element: Element) -> LogIn | RefuseLogin:
-    """Return the log-in that an ``<auth>`` requests, or its refusal.
+    """Return the log-in that an ``<auth>`` requests, or a refusal.
 
     The authorisation id must be empty or name the account itself.
     """

@@ -53,7 +53,7 @@ class Occupant:
     _usual: tuple[str, str] | None = field(default=None, init=False)  # cached, see ``prepared``
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return this occupant's presence for ``to``, a client that uses this room address."""
+        """Return this occupant's presence for a client that uses ``address`` for the room."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,

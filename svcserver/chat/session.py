@@ -399,7 +399,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue the client's messages until ``resume``, while the game answers a request."""
+        """Queue the client's messages until ``resume`` is called after the game's answer."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:

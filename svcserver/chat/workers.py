@@ -1,11 +1,11 @@
 """A chat across several processes.
 
 Each process has all rooms, and all processes change them by the same events. A session's action is
-published first. It takes effect in every process when the event arrives, even in the session's own
-process, and in the same order everywhere. A process without a heartbeat for ``LEASE_S`` is removed
-with all its sessions. If such a process is still alive, it ends its sessions and continues under a
-new name. A process that may have missed events publishes Hello, and the other processes announce
-their sessions.
+published first. It takes effect when the event arrives, even in the session's own process. All
+processes receive the events in the same order. A process without a heartbeat for ``LEASE_S`` is
+removed with all its sessions. If such a process is still alive, it ends its sessions and continues
+under a new name. A process that may have missed events publishes Hello, and the other processes
+announce their sessions.
 """
 
 from collections.abc import Callable

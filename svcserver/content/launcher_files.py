@@ -117,7 +117,7 @@ def _read(path: Path) -> LauncherFile | None:
 
 
 def _offer(path: Path, sha256: str) -> Mapping[str, str]:
-    """Return the ``OFFER`` fields of a launcher file, or none if the file is not signed."""
+    """Return a launcher file's version, signature and certificate; empty if unsigned."""
     try:
         with path.with_name(path.name + SUFFIX).open("rb") as file:
             data = json.parse(file.read(LONGEST))

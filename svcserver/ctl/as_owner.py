@@ -35,7 +35,7 @@ class NobodyListens(Failed):
 def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """Return the JSON body of a 200 reply; None if the reply's status is in ``nothing``.
+    """Return the JSON body of a 200 reply; None if ``nothing`` contains the reply's status.
 
     Raises Failed for any other reply. ``what`` names the service in the error message.
     """
@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return a message: why the request was refused, or what to do; empty if both are unknown."""
+    """Return the reply's reason for a refusal, or what to do about a 401; empty if unknown."""
     if status == 401:
         return UNPROVEN
     try:
@@ -145,9 +145,9 @@ class Owner:
     """A client that calls the dashboard's routes as the host's owner, or with an account key.
 
     With ``secret``, the host's signing key, the client makes a ticket for each request. A request
-    with a ticket needs no second factor. The owner's account key is sent as well, because
-    some metagames do not accept the ticket: older versions, and a metagame that started before the
-    signing key in its env file was changed.
+    with a ticket needs no second factor. The owner's account key is sent as well, because an
+    older metagame does not accept tickets. Nor does a metagame that started before the signing key
+    in its env file was changed.
     """
 
     base: str
@@ -159,7 +159,7 @@ class Owner:
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """Return the reply to ``GET /svc/api/ROUTE``; None if its status is in ``nothing``."""
+        """Return the reply to ``GET /svc/api/ROUTE``; None if ``nothing`` contains its status."""
         return self._get(route, query, nothing)
 
     def post(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
@@ -205,10 +205,10 @@ class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
     Each member of the route's ``body`` becomes a parameter of the command. A member in
-    ``arguments`` becomes an argument, which the help shows under the name given there; other
-    members become options. A member in ``fixed`` becomes no parameter, because the command itself
-    sets the value. The decorated function turns the reply into output lines, and its docstring is
-    the command's help.
+    ``arguments`` becomes an argument; ``arguments`` has the name that the help shows. Other members
+    become options. A member in ``fixed`` becomes no parameter, because the command itself sets the
+    value. The decorated function turns the reply into output lines, and its docstring is the
+    command's help.
     """
 
     route: str

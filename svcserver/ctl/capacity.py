@@ -236,8 +236,8 @@ def _show(
 def bars(counts: Sequence[int]) -> list[str]:
     """Return a bar for each count.
 
-    The longest bar stands for four times the smallest count; larger counts get this bar with an
-    ellipsis at its end.
+    A count of more than four times the smallest count gets a bar of full length with an ellipsis at
+    its end.
     """
     longest = 4 * min((count for count in counts if count > 0), default=1)
     return [

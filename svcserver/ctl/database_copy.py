@@ -45,7 +45,7 @@ def copy(source: str, target: str, as_json: bool) -> None:
 
 
 def place(words: str, name: str) -> URL:
-    """Return the database URL ``words``, or the URL in the env file with the path ``words``.
+    """Return the database URL in ``words``, which is a URL or the path of an env file.
 
     An error message never contains the URL, because the URL may contain a password.
     """

@@ -360,10 +360,10 @@ def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
 
 
 def helper_settings(host: Host) -> dict[str, str]:
-    """Return the settings of the allowlist helpers on a fleet's machines; empty for no helpers.
+    """Return the settings of the allowlist helpers on a fleet's machines; empty without helpers.
 
-    The machines have helpers if the host's own helper changes the firewall. The interval between
-    two changes is shorter on the machines, because players wait for the changes.
+    The machines have helpers if the host's own helper changes the firewall. The default
+    interval between changes is shorter than on the host, because players wait for the changes.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
@@ -469,7 +469,7 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
 
 
 def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Give a machine's agent and helper the host's allowlist settings, and ``image`` unless empty.
+    """Give a machine's agent and helper the host's allowlist settings and, if set, ``image``.
 
     Options that the owner has added to a service are kept, and a service that needs no change does
     not restart. The agent is updated first, because a helper admits nobody until the agent has the
@@ -867,8 +867,8 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
 def _leaving(docker: Docker, node: str) -> str:
     """Return the commands for the owner to run on a machine that is removed.
 
-    The commands delete the helper's firewall table if it exists. The table remains if the machine
-    has left the swarm first or is away, because the machine's engine then kills the helper.
+    The commands delete the helper's firewall table if it exists. The table exists if Docker
+    on the machine has killed the helper, because the machine left the swarm first or is away.
     """
     image = _containers(docker).get(f"{AGENT}{node}", {}).get("Image", _agent_image())
     return (

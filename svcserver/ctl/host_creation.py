@@ -96,8 +96,7 @@ def create_host(
     the existing owner key. In that case, a failure removes nothing. ``host`` is the address or name
     that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
     the database, the game files and everything the services write. ``shared`` permits the use of a
-    database in which another host has its accounts. ``name`` is the name of the host that players
-    see.
+    database in which another host has its accounts. ``name`` is the host's name for players.
     """
     folder, data, first = whole_path(folder), whole_path(data or folder), owner_name(owner)
     name = SERVER_NAME if name is None else host_name(name)

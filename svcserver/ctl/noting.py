@@ -22,7 +22,7 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the block raises Failed, the row contains its message. After HalfDone, the row contains its
+    If the block raises Failed, the row contains the error's message; for HalfDone, the error's
     ``outcome``. After any other exception, the row says that part of the change may have been made.
     If the row about a change cannot be written within ``WAIT_MS``, a warning is printed.
     """

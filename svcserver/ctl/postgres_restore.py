@@ -112,7 +112,7 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     """Replace the database with a dump of a host, completely or not at all.
 
     Returns the file in ``beside`` with the previous contents, or None if the database was empty.
-    Raises HalfDone if it is unknown whether the dump was restored, and another Failed if the
+    Raises HalfDone if it is unknown whether the dump was restored. After any other Failed, the
     database is unchanged. ``say`` is called before each further attempt.
     """
     try:

@@ -215,7 +215,7 @@ class ArchiveReader:
         self._left = 0  # unread bytes of the current entry, with its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield each entry's name and size; raises DamagedBackup. ``pieces`` reads the entry."""
+        """Yield each entry's name and size; call ``pieces`` to read it. Raises DamagedBackup."""
         records: dict[str, str] = {}
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")

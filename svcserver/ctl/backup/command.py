@@ -135,8 +135,8 @@ def wanted_of(
     """Return the settings for this host's backups; raises Failed.
 
     A variable in ``environ`` takes precedence over ``stack.env``. If ``environ`` is None, the
-    running svc-stack says which variables take precedence. The values come from this command's
-    environment or, if a variable is missing there, from svc-stack.
+    variables are those that the running svc-stack uses. This command's own environment can override
+    their values.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -427,7 +427,7 @@ def _there(file: Path) -> None:
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup.
 
-    The keys come from the host's settings. If the host is lost, there are no settings: then the
+    The keys come from the host's settings. If there are no settings, because the host is lost, the
     private key comes from ``identity``. Without ``identity``, an encrypted file needs a passphrase,
     which comes from BACKUP_PASSPHRASE or from the user.
     """

@@ -309,7 +309,7 @@ def _moved(contents: Contents, text: str, folder: Path) -> str:
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
-    """Move the database to its path in ``metagame.env``, or to ``DATABASE`` if that is unusable."""
+    """Move the database to its path in ``metagame.env``, or else to ``DATABASE``."""
     if contents.kind != "sqlite":
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"

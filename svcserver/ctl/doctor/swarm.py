@@ -66,9 +66,9 @@ def fleet(case: Case) -> Iterator[Finding]:
 
 
 def _unguarded(case: Case, docker: Docker) -> set[str]:
-    """Return the ids of machines whose helper must change; empty if ``allowlist.env`` is invalid.
+    """Return the result of ``unguarded``; empty if ``allowlist.env`` is invalid.
 
-    The check of the settings reports an invalid ``allowlist.env``.
+    Another check, ``settings``, reports an invalid ``allowlist.env``.
     """
     is_bad = case.allowlist is None and case.file("allowlist").is_file()
     return set() if is_bad else unguarded(case.host, docker)

@@ -396,7 +396,7 @@ async def _save_some(player: Player) -> None:
 def source_of(at: int, street: int = 77) -> str:
     """Return an address in 127.0.0.0/8 for player number ``at``.
 
-    ``street`` must differ between sessions that start within minutes of each other, because the
-    gateway limits registrations by address.
+    The parameter ``street`` must differ between sessions that start within minutes of each other,
+    because the gateway limits registrations by address.
     """
     return f"127.{street}.{at // 200 + 1}.{at % 200 + 11}"
