@@ -38,7 +38,7 @@ class Lockout:
     """The counts of failed log-ins: for each pair of account and address, and for each address.
 
     The gateway forwards the address; IPv6 addresses are counted by /64 network. A client that
-    bypasses the gateway has the address "", which is counted only together with an account.
+    bypasses the gateway has the address "", for which only the pairs are counted.
     """
 
     transaction: BoardTransaction

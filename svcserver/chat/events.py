@@ -77,10 +77,10 @@ class Here:
     """A part of one process's announcement of its sessions.
 
     The part has the sessions with numbers above ``since``, up to ``until``; in the last part,
-    ``until`` is None. Only the processes in ``readers`` handle the event, or all if ``readers`` is
-    empty (``Board.reads_as``). ``unheard`` lists the room entries that the sender has published but
-    not received back yet, as pairs of a session number and a room key. Receivers do not change
-    these entries. ``shown`` has the sessions' statuses as events with an empty ``to``.
+    ``until`` is None. If ``readers`` is empty, all processes handle the event; otherwise only those
+    in ``readers`` (``Board.reads_as``). ``unheard`` lists the room entries that the sender has
+    published but not received back yet, as pairs of a session number and a room key. Receivers do
+    not change these entries. ``shown`` has the sessions' statuses as events with an empty ``to``.
     """
 
     worker: str

@@ -1,4 +1,4 @@
-"""The choice of the connection to close when the chat is full and a new one arrives.
+"""The choice of the connection to close when a new connection arrives and the chat is full.
 
 One network that fills the chat must not keep other players out. So connections from the network
 with the most connections are closed first. Connections that have not logged in are closed before

@@ -61,7 +61,7 @@ class Arriving:
     def answered(self, news: Here) -> None:
         """Record a part of another process's answer.
 
-        The end of an answer is ignored if the answer began before this process's Hello.
+        If an answer began before this process's Hello, the end of the answer is ignored.
         """
         if self._greeted_at is None:
             return
@@ -110,7 +110,7 @@ class Answers:
     _next_at: float = field(default=0.0, init=False)
 
     def answer(self, asker: str) -> None:
-        """Send the sessions of this process to ``asker``, now or in a while.
+        """Send the sessions of this process to the process ``asker``, now or later.
 
         If an answer is being sent or was sent a short time ago, ``asker`` must wait for the next
         answer. An empty part, sent at once, tells ``asker`` to wait.

@@ -111,7 +111,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat here, unless it was taken when ``Bound`` was received."""
+        """Take the session's seat here, unless ``Bound`` was received and did so."""
         self._sit_alone(session)
         return is_delivered
 
@@ -299,7 +299,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Take a seat for a session; if its account has too many, end the oldest session."""
+        """Take a seat for a session; if the account has too many seats, end its oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)

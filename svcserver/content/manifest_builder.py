@@ -100,8 +100,8 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note that
-    ``svcctl init`` puts into an empty folder is ignored too, if there is any other file.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. If there
+    are other files, the note that ``svcctl init`` wrote is ignored, too.
 
     Raises BuildFailed if the folder has no files or unsuitable files, or if the event ``stop`` is
     set. The next run uses the finished hashes. ``workers`` defaults to the number of cores.

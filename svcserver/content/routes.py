@@ -216,8 +216,8 @@ class ContentHandler:
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.
-        Without a secret every Host is accepted, because any page may read public content, and other
-        content needs a key.
+        If no secret is set, every Host is accepted, because any page may read public content, and
+        other content needs a key.
         """
         if self.gateway_secret is None:
             return False

@@ -37,7 +37,7 @@ def get_json(
 ) -> Any:
     """Return the JSON body of a 200 reply; None if ``nothing`` contains the reply's status.
 
-    Raises Failed for any other reply. ``what`` names the service in the error message.
+    Raises Failed for any other reply. ``what`` is the service's name, for error messages.
     """
     status, body = _exchange(base, "GET", path, headers, what, ANSWER_S)
     if status in nothing:

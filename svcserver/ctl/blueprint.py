@@ -160,9 +160,9 @@ def program() -> str:
 def address_of(host: str) -> str:
     """Return the IPv4 address of ``host`` for MY_IP; empty if it cannot be resolved here.
 
-    The result is also empty if a name other than localhost resolves to a loopback address, because
-    players' games would then connect to their own PCs. Debian maps a machine's own name to
-    127.0.1.1 in /etc/hosts, and podman copies that file into containers.
+    If a name other than localhost resolves to a loopback address, the result is empty, too:
+    players' games would connect to their own PCs. Debian maps a machine's own name to 127.0.1.1 in
+    /etc/hosts, and podman copies that file into containers.
     """
     try:
         return str(ipaddress.IPv4Address(host))

@@ -362,8 +362,8 @@ def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
 def helper_settings(host: Host) -> dict[str, str]:
     """Return the settings of the allowlist helpers on a fleet's machines; empty without helpers.
 
-    The machines have helpers if the host's own helper changes the firewall. The default
-    interval between changes is shorter than on the host, because players wait for the changes.
+    The machines have helpers if the host's own helper changes the firewall. The default interval
+    between changes is shorter than on the host, because players wait for the changes.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
@@ -775,7 +775,7 @@ def _machine(docker: Docker, sent: Any, reserved: Mapping[str, int]) -> FleetMac
 
 
 def missing_images(docker: Docker, node: str) -> set[str]:
-    """Return the images that a machine lacks, so that a service there does not run."""
+    """Return the images that services on a machine need, but that the machine lacks."""
     tasks = _tasks(docker, "node", "ps", node)
     running = {task.name for task in tasks if task.runs}
     matches = [NO_IMAGE.search(task.error) for task in tasks if task.name not in running]

@@ -1,7 +1,7 @@
 """The systemd units for a host's services, each with the least rights it needs.
 
-``svcctl init`` writes these files into ``host/`` of the new folder. ``docs/host`` shows the files
-for a host in ``/srv/game``; ``python -m svcserver.ctl.units docs/host`` writes that copy.
+``svcctl init`` writes these files into ``host/`` of the new folder. ``docs/host`` has the files
+for a host in ``/srv/game``, written by ``python -m svcserver.ctl.units docs/host``.
 """
 
 import re

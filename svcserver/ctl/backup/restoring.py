@@ -372,7 +372,7 @@ def _missing(files: Path, at: Path) -> tuple[str, ...]:
 
 
 def _left_out(contents: Contents, at: Path) -> tuple[str, ...]:
-    """Return the files that are neither in the backup nor created with the new host."""
+    """Return the files that the backup left out and that the new host does not have."""
     made = {str(path.relative_to(at)) for path in at.rglob("*")}
     return tuple(name for name in contents.left_out if name not in {*made, OWNER_KEY})
 

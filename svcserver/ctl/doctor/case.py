@@ -48,7 +48,7 @@ class Finding:
 
     @classmethod
     def of(cls, component: str, line: str, otherwise: str) -> Finding:
-        """Split a message, at ``; `` or after its first sentence, into the fault and its fix.
+        """Split a message into a fault and a fix, at ``; `` or after the first sentence.
 
         ``otherwise`` is the fix if the message contains no fix.
         """
