@@ -46,8 +46,8 @@ class GameFile:
 class FileTable(Sequence[GameFile]):
     """The validated files of a list, stored as JSON text.
 
-    Each file is parsed again when it is used, because the objects of all files take three times the
-    memory of the text.
+    A file's entry is parsed each time it is used, because the objects of all files would take three
+    times the memory of the text.
     """
 
     text: bytes = field(repr=False)
@@ -96,9 +96,8 @@ class Listing:
 def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
-    If a hostile list were parsed as a whole, its objects could take thirty times as much memory as
-    its text. So its files are parsed one by one, which takes at most as much memory as the text
-    itself.
+    The entries of the list are parsed one by one, because the objects of a hostile list could take
+    thirty times as much memory as its text.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:

@@ -75,7 +75,7 @@ def _make_writable(path: Path) -> None:
 
 
 def long_path(path: Path, platform: str = sys.platform) -> Path:
-    """Return ``path`` in the form that Windows also accepts above 260 characters.
+    """Return ``path`` in the form in which Windows accepts more than 260 characters.
 
     On other systems, ``path`` is returned unchanged.
     """

@@ -95,7 +95,7 @@ LOOK_UNUSED_S = 5.0
 
 
 def say(*lines: str) -> None:
-    """Print lines for the player; line breaks in foreign text are escaped."""
+    """Print lines for the player; line breaks within a line are escaped."""
     for line in lines:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
 
@@ -227,7 +227,7 @@ def _give_way(program: OwnProgram | None) -> None:
     """If this is a new version on trial, let the next start try it again.
 
     A new version counts as failed if it serves no page during its trial. So this function is called
-    if the launcher ends without a page for another reason, such as ``--help``.
+    if the launcher ends early for a harmless reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -367,7 +367,7 @@ def _begin_log(state: Path) -> None:
 
 
 def _log_text(event: LogEvent) -> str:
-    """Format a log line; line breaks in foreign text, such as a traceback, are escaped."""
+    """Format a log event: escape control characters, and indent all lines after the first."""
     text = formatEventAsClassicLogText(event) or ""
     return "\n    ".join(map(visible, text.rstrip("\n").split("\n"))) + "\n"
 
@@ -443,7 +443,7 @@ class LauncherProgram:
         return ""
 
     def _confirm(self) -> None:
-        """Record that this version works, once it has served its page or a prompt."""
+        """Record that this version works, after it has served its page or opened its prompt."""
         if self.program is not None and not self._is_confirmed:
             self._is_confirmed = True
             deferToThread(self.program.confirm).addErrback(_not_confirmed)

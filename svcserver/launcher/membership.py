@@ -246,7 +246,7 @@ class Membership:
             self.inputs.lacking(comparison.bytes_missing, damage(comparison, listing))
 
     async def _check_own_game(self) -> None:
-        """Let the player start a game that is already here, if the host offers no files."""
+        """If the host offers no files, let the player start a game that is already on this PC."""
         if self.command == DOCUMENTED:
             program = self.folder / (self.record.program or USUAL_PROGRAM)
             if not await self.around.in_thread(program.is_file):
@@ -368,9 +368,9 @@ class Membership:
     async def _is_own_metagame(self, busy: PortBusy) -> bool:
         """Return whether the program on the busy port is this host's own metagame.
 
-        If so, the host runs on this PC, and the game needs no relay: it connects to the metagame,
-        also for the chat. But a metagame on this PC may belong to another host, which must not get
-        the player's key. So its status is compared with the status from the host's address.
+        If so, the host runs on this PC, and the game connects to the metagame without a relay, also
+        for the chat. But the metagame on this PC may belong to another host, which must not get the
+        player's key. So the status on this PC is compared with the status at the host's address.
         """
         if not _is_metagame(await self._program_on(busy)):
             return False
@@ -613,7 +613,7 @@ class Membership:
     # -- what is shown ---------------------------------------------------------
 
     def standing(self) -> str:
-        """Return why the player cannot reach or join the host, as a text; "" if the player can."""
+        """Return a text that says why the player cannot reach or join the host, or ""."""
         if self.news.reachable is False:
             return self.news.why
         return (self.invite_fault or "") if self.is_joining else ""

@@ -138,8 +138,8 @@ class RunningLauncher:
     def _is_ours(self, connection: http.client.HTTPConnection) -> bool:
         """Return whether the program at the port can prove that it knows the secret.
 
-        A killed launcher leaves its file behind, and another program may use its port by now. That
-        program must not get the invite, so this check is made before the invite is sent.
+        If the launcher was killed, another program may use the port by now. That program must not
+        get the invite, so this check is made before the invite is sent.
         """
         nonce = hex_token(64)
         try:
@@ -154,7 +154,7 @@ class RunningLauncher:
     def own_link(self, reply: object) -> str | None:
         """Return the link in a reply, or None if the link does not lead to the launcher's own port.
 
-        The port in an old file may belong to another program by now.
+        Another program may use the launcher's port by now.
         """
         link = reply.get("link") if isinstance(reply, dict) else None
         own = f"http://127.0.0.1:{self.port}/#"
@@ -174,9 +174,9 @@ def proof_of(secret: Secret, nonce: str) -> str:
 
 
 def find(state: Path) -> RunningLauncher | None:
-    """Return the launcher that has announced itself in the file, or None.
+    """Return the launcher that the file from ``announce`` describes, or None.
 
-    This launcher may no longer run, because a killed launcher leaves its file behind.
+    This launcher may no longer run, because a killed launcher does not delete the file.
     """
     try:
         data = json.parse((state / FILE).read_bytes())

@@ -166,8 +166,7 @@ class WindowsProgram:
     def _copy_starters(self, source: Path) -> None:
         """Copy the two programs that have a fixed path.
 
-        A copy that is running now cannot be replaced, and is left unchanged, because it still
-        works.
+        A copy that is running cannot be replaced; it stays unchanged, and still works.
         """
         for name in (WINDOW, CONSOLE):
             starter = self.root / name
@@ -217,7 +216,7 @@ class WindowsProgram:
         return [path for path in (*parts, *inner) if path.is_file()]
 
     def _runs_from(self, folder: Path) -> bool:
-        """Return whether a program in this folder runs; Windows does not rename such a program."""
+        """Return whether this folder's program runs; Windows does not rename a running program."""
         program = folder / WINDOW
         try:
             program.rename(program)
@@ -296,7 +295,7 @@ class WindowsProgram:
             _remove_folder(staging)
 
     def tidy(self) -> None:
-        """Delete failed and incomplete versions, and all working versions but the newest two."""
+        """Delete failed versions, abandoned incomplete versions, and unneeded old versions."""
         working = [folder for folder in self.versions() if folder.name != self.failed]
         needed = {*working[:2], self.root / self._text(CURRENT), self.root / self._text(NEXT)}
         for folder in self.root.iterdir() if self.root.is_dir() else ():
@@ -326,7 +325,7 @@ def _is_same(folder: Path, other_name: Path) -> bool:
 
 
 def _is_stale(folder: Path) -> bool:
-    """Return whether an incomplete version is so old that no running launcher completes it."""
+    """Return whether an incomplete version is so old that its installation must have failed."""
     try:
         return epoch() - folder.stat().st_mtime > STALE_S
     except OSError:
@@ -353,7 +352,7 @@ def _remove_folder(folder: Path) -> None:
 def remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
-    The path is in a variable, so that the shell treats none of its characters as a command. The
+    The path is in an environment variable, so that no part of the path is run as a command. The
     shell's working directory is the system's folder, because a shell refuses a network folder. The
     shell waits by running ``ping``.
     """
@@ -509,7 +508,7 @@ def file_version(file: Path) -> str:
 def fixed_file(started: Path) -> Path:
     """Return the file that the player starts; ``started`` is the file that runs now.
 
-    The two files differ while a new version is on trial, because it runs from a second file.
+    The two files differ while a new version is on trial, because the trial runs a second file.
     """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
@@ -523,7 +522,7 @@ def is_trial(name: str) -> bool:
 def unpacked_folder(file: Path, module: Path) -> Path | None:
     """Return the folder into which the single file ``file`` was unpacked, or None.
 
-    ``module`` is the path of a module that was unpacked with it.
+    ``module`` is the path of a module in this folder.
     """
     site = module.parent.parent
     is_of_file = site.parent.name.startswith(f"{file.resolve().name}_")

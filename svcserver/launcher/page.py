@@ -165,7 +165,7 @@ class Page:
         return PageReply.of({})
 
     def _state(self) -> dict[str, Any]:
-        """Return the state with a sequence number; the page ignores replies that come late."""
+        """Return the state with a sequence number, by which the page recognises late replies."""
         return {
             **show_all(self.launcher),
             "update": self.update_text(),

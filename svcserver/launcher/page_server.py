@@ -232,7 +232,7 @@ class PageFactory(Connections[PageConnection]):
     def make_room(self) -> None:
         """Close the oldest connection without a session; if all have a session, close the newest.
 
-        Every user of this PC can open connections, but must not lock the player out.
+        So other users of this PC, who can also connect, cannot lock the player out.
         """
         strangers = [channel for channel in self.channels if not channel.known]
         (strangers or list(self.channels)[-1:])[0].cut()

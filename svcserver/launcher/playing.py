@@ -83,7 +83,7 @@ _killpg: Callable[[int, int], None] = getattr(os, "killpg", os.kill)  # Windows 
 
 @define
 class ProcessGroup:
-    """A POSIX process group; while a member runs, the system does not reuse the group's number."""
+    """A POSIX process group, whose number the system does not reuse while a member runs."""
 
     leader: subprocess.Popen[bytes]
     killpg: Callable[[int, int], None] = _killpg

@@ -35,7 +35,7 @@ def _is_ours(candidate: PortHolder) -> bool:
 
 
 def process_in(table: bytes, host: str, port: int) -> int:
-    """Return the id of the process that listens on an address, from Windows' table; 0 if none."""
+    """Find the process that listens on an address in Windows' ``table``; return its id, or 0."""
     addresses = (socket.inet_aton(host), bytes(4))
     for row in _ROW.iter_unpack(table[: len(table) // _ROW.size * _ROW.size]):
         _, address, number, _, _, process = row

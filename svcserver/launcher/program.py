@@ -268,8 +268,8 @@ class Launcher(Service):
     def _start_relay(self, target: Target) -> RelayService:
         """Start the relay for the game, or raise PortBusy.
 
-        On the host's own PC, the metagame uses the game's port at 127.0.0.1. The game needs the
-        same port, but can use any address, so the relay then listens on another loopback address.
+        On the host's own PC, the metagame uses the game's port at 127.0.0.1. If the port is in use,
+        the relay listens on the same port of another loopback address.
         """
         relay = RelayService(self.clock, target, port=self.relay_port)
         try:

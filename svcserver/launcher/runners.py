@@ -45,7 +45,7 @@ def _data(folder: Path) -> Path:
 
 
 def find(platform: str, environ: Mapping[str, str], home: Path) -> Runner | None:
-    """Return the newest Proton or, without one, Wine; None if there is neither, or on Windows."""
+    """Return the newest Proton, else Wine, else None; on Windows, always return None."""
     if platform == "win32":
         return None
     protons = sorted(_protons(home), key=lambda proton: _age(proton[1].parent.name))

@@ -161,7 +161,7 @@ class WindowsScheme:
     """A registration by keys below HKEY_CURRENT_USER.
 
     A registration by another program is kept, unless the player wants it replaced. The launcher
-    also saves the command that it registers, to recognise it later, even if the program has moved.
+    saves the registered command, to recognise this registration after the program has moved.
     """
 
     registry: UserRegistry

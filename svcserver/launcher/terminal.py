@@ -194,7 +194,7 @@ class Terminal:
         return members.get(self._host) or next(iter(members.values()), None)
 
     def say(self, *lines: str) -> None:
-        """Print lines; line breaks and control characters in foreign text are escaped."""
+        """Print lines; line breaks and control characters within a line are escaped."""
         for line in lines:
             self.write(visible(line))
 
@@ -383,7 +383,7 @@ class Terminal:
         return show(member, self.launcher.relay_port)
 
     def _lines(self, member: Membership) -> dict[str, str]:
-        """Return a dict from topic to text, which describes the host's state."""
+        """Return a description of the host's state, as a dict from topic to text."""
         shown, host = self._shown(member), member.host
         is_private = host.stage is Stage.INVITED and not shown["public"]
         phrase = _PRIVATE_INVITED if is_private else _PHRASES[host.stage]

@@ -13,7 +13,7 @@ from svcserver.launcher.stages import Stage
 
 
 def launcher_version() -> str:
-    """Return the version of the package ``svc-launcher`` or, if not installed, of ``svcserver``."""
+    """Return the version of ``svc-launcher`` or, if that package is missing, of ``svcserver``."""
     for name in ("svc-launcher", "svcserver"):
         try:
             return version(name)

@@ -125,8 +125,8 @@ _handlers: list[Any] = []  # keeps the functions that Windows calls
 def on_console_close(stop: Callable[[], object]) -> bool:
     """Call ``stop`` in another thread when the console closes, the user logs off or the PC stops.
 
-    The result is False if Windows refuses the handler. Windows ends this program when the handler
-    returns, so the handler waits for the program's end.
+    Windows ends this program once its handler for these events returns, so the handler waits for
+    the program's end. The result is False if Windows refuses to register the handler.
     """
 
     def handle(event: int) -> bool:
@@ -161,8 +161,8 @@ class WindowsJob:
     def start(self, process: int) -> bool:
         """Put a suspended process into the job, and resume the process; raises OSError.
 
-        The result is False if the job of another program forbids a further job; the process then
-        runs without a job.
+        The result is False if Windows refuses to put the process into this job, because another
+        program's job forbids that. The process then runs outside this job.
         """
         handle = HANDLE(_checked(self._kernel.OpenProcess(_PROCESS_RIGHTS, False, process)))
         try:

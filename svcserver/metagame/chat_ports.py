@@ -1,4 +1,4 @@
-"""The interfaces of ``chat/ports.py``, through which the chat service reads the game's data."""
+"""The implementation of ``chat/ports.py``, through which the chat service reads game data."""
 
 from __future__ import annotations
 

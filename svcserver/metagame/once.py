@@ -79,8 +79,8 @@ _FORGET = sa.delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 def of_requests(name: str) -> sa.Index:
     """Return the unique index of a table's ``request_id`` column.
 
-    In the database, the index omits rows with an empty ``request_id`` (see the migration). To
-    declare that here, the dialects of both databases would have to be imported.
+    In the database, the index omits rows without a ``request_id`` (see the migration). This
+    declaration does not say so, because that would need the dialects of both databases.
     """
     return sa.Index(name, "request_id", unique=True)
 
@@ -150,7 +150,7 @@ class Attempt:
         """Return a function that runs ``work``, unless ``find`` returns an earlier result.
 
         ``work`` must store the request id in a unique column. If two attempts run at once, only one
-        can commit; the ledger (``db.ledger``) runs the other one again, which then calls ``find``.
+        can commit. The ledger (``db.ledger``) reruns the other attempt, which then calls ``find``.
         If ``work`` raises a refusal, no result is stored, so a later attempt runs ``work`` again.
         """
         if not self.request_id:

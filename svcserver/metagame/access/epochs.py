@@ -32,9 +32,9 @@ class EpochMoved:
 class Epochs:
     """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
-    If the clock of the process that ends sessions is behind, the new epoch is too early. So when
-    this process learns an account's new epoch, it refuses all tokens that it has signed for the
-    account until then, even if their ``iat`` is later than the epoch.
+    If sessions are ended by a process whose clock is slow, the new epoch is too early. So a process
+    that learns a new epoch refuses every token that it has already signed for the account, even if
+    the ``iat`` of the token is later than the epoch.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -71,8 +71,8 @@ class Epochs:
         """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
 
         False means that the transaction read old data. If this process itself is storing the epoch
-        (see ``correcting``), no session ends. This process already refuses all tokens from before
-        that epoch, and the tokens that it has signed since then are valid.
+        (see ``correcting``), no session ends, because this process already refuses all tokens from
+        before that epoch.
         """
         if not_before == self._correcting.get(account_id):
             return True

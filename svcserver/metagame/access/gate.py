@@ -79,7 +79,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record the refusal if the class records such requests and it is not recorded yet."""
+        """Record a refusal of a kind that this class records, unless it is already recorded."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -342,8 +342,8 @@ class Gate:
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
         """Raise an error if the request has no credential for an account-key or staff route.
 
-        A staff route also accepts a dashboard session or svcctl's signature, but it accepts only
-        direct requests.
+        A staff route accepts only direct requests. Instead of a key, it also accepts a dashboard
+        session or svcctl's signature.
         """
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("admin requests must come directly, not through a proxy")

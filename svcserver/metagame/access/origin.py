@@ -34,7 +34,7 @@ class Origin:
         return self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if an address of this machine sent the request; the sender may be a local proxy."""
+        """True if the request comes from an address of this machine, perhaps from a local proxy."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
@@ -56,9 +56,9 @@ class Origin:
 def is_own_address(address: str) -> bool:
     """Return whether the address belongs to this machine, so that requests from it are local.
 
-    The function asks the operating system which source address packets to ``address`` would have;
-    it sends nothing. Binding a socket to the address would prove nothing, because that may succeed
-    for any address (net.ipv4.ip_nonlocal_bind).
+    The function asks the operating system for the source address of packets to ``address``, but
+    sends no packet. A test whether a socket can be bound to ``address`` would prove nothing: the
+    system may permit that for any address (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

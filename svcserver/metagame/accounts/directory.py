@@ -73,7 +73,7 @@ class Directory:
         """Return the account (with its ban) and a hash of its dashboard access; None if unknown.
 
         The gate compares this hash with the hash from the session's sign-in. The gate also checks
-        the ban: a ban ends all sessions, but misses a session that begins while the ban commits.
+        the ban, because a session that begins while the ban commits is not ended by the ban.
         """
 
         def work(tx: Connection) -> tuple[Account, str] | None:

@@ -1,6 +1,7 @@
 """Ends sessions of accounts, and detects sessions that another process ended. Spec: 1 §5.
 
-An account's epoch is a time: all tokens issued before it are invalid. Ending sessions increases it.
+Each account has an epoch: tokens issued before that time are invalid. Ending an account's sessions
+sets a later epoch.
 
 ``svcctl`` and other metagames can end sessions in the same database. This metagame reads the
 database twice a second, so it refuses the tokens of such sessions within a second.
@@ -66,7 +67,7 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read epochs that other processes stored; raise epochs that a slow clock made too low."""
+        """Read other processes' epochs; correct epochs that a slow clock made too early."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

@@ -35,7 +35,7 @@ def note_signing(tx: sa.Connection, kid: str, at: float) -> None:
 def signs_since(tx: sa.Connection, kid: str) -> int | None:
     """Return the time (epoch seconds) at which the metagame began to sign with this key.
 
-    The result is None if this is not the key of the last start.
+    The result is None if the last start used another key.
     """
     newest = tx.execute(_NEWEST).first()
     return None if newest is None or newest.kid != kid else int(newest.signs_since)

@@ -86,7 +86,7 @@ class AuditRow(TypedDict):
 
 
 def shown(row: dict[str, Any]) -> AuditRow:
-    """Return an audit row with its time as a string, and before and after as objects."""
+    """Return an audit row with the time as text, and ``before`` and ``after`` as objects."""
     return {
         "id": row["id"],
         "at": iso(row["at"] / 1000),

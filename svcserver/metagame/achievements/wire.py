@@ -9,7 +9,7 @@ from svcserver.metagame.achievements.bounds import MAX_HOURS
 
 
 def read_hours(sent: Json, _: object) -> float:
-    """Return a duration in hours; raises Unfit for any other value, including NaN."""
+    """Return a number of hours, 0 or more; raises Unfit for other values, including NaN."""
     if type(sent) in (int, float) and 0 <= sent <= MAX_HOURS:
         return float(sent)
     raise Unfit("a number of hours, 0 or more")

@@ -15,8 +15,8 @@ MAX_DOCUMENT = 524_288  # bytes
 class Document:
     """A character's data: JSON text that is stored and returned unchanged.
 
-    ``literal`` is the text as a quoted JSON string, so that reads need not escape its 40 KB each
-    time. ``size`` is the length of the unquoted text in bytes.
+    ``literal`` is the text as a quoted JSON string, so that reads need not escape the text (about
+    40 KB). ``size`` is the length of the unquoted text in bytes.
     """
 
     literal: bytes = field(repr=False)

@@ -15,8 +15,8 @@ ROW = 32  # bytes added to the data's size for each stack or item
 class Size:
     """The size of an inventory, or the difference that a change makes (negative if it shrinks).
 
-    ``items`` is the number of stacks and instanced items; ``bytes`` is about the space that they
-    take in the database. The size of an inventory is stored, because computing it from the items
+    ``items`` is the number of stacks and instanced items; ``bytes`` is their approximate size in
+    the database. The size of an inventory is stored, because computing it from the items
     would take too long.
     """
 
@@ -60,13 +60,13 @@ class Instance:
 
 @frozen
 class Removal:
-    """A request to remove an instanced item, refused only if the stored version is newer."""
+    """A request to remove an instanced item, refused only if a newer version is stored."""
 
     instance_id: str
     version: int | None
 
     def is_outdated(self, held: Instance) -> bool:
-        """Return whether the character holds a newer version of the item."""
+        """Return whether ``held``, the stored item, is newer than the version to remove."""
         if self.version is None or held.version is None:
             return False
         return self.version < held.version

@@ -101,7 +101,7 @@ class ChannelWish:
 
 
 class AskedReply(TypedDict):
-    """The reply to a request for a test alert; its result later appears in the channel list."""
+    """The reply to a request for a test alert; the channel list shows the result later."""
 
     asked: bool
 

@@ -108,7 +108,7 @@ class ScheduleSources(TypedDict):
 class ScheduleReply(TypedDict):
     """The settings of nightly backups; ``at`` is a local time, or the word off.
 
-    ``mark`` changes whenever the time or a count changes.
+    ``mark`` changes whenever the time or a number of backups to keep changes.
     """
 
     at: str

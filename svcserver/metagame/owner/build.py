@@ -1,4 +1,4 @@
-"""The running version: SERVER_VERSION if the owner has set it, otherwise the package's."""
+"""The running version: SERVER_VERSION if the owner has set it, otherwise the package version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checklist for a new host: what it still needs before players can play, and how to get it.
+"""The checklist for a new host: what is missing before players can play, and how to fix that.
 
 The host checks each item itself: in its settings files, in the database, and by a connection to its
 own public address.
@@ -88,7 +88,7 @@ def name_item(name: str, has_picture: bool) -> CheckItem:
 def game_server_item(deploy: Mapping[str, str], folder: Path) -> CheckItem:
     """Return the item that says whether the deploy server can start a real game server.
 
-    In a swarm, the program is not on the host, but in an image on the swarm's machines.
+    In a swarm, the game server's program is not on the host, but in an image.
     """
     binary, image = (
         deploy.get(name, "").strip() for name in ("GAMESERVER_BINARY_PATH", "GAMESERVER_IMAGE")

@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account as another log-in provider knows it; on this host, its id is the same."""
+    """The account at another log-in provider; on this host, the account has the same id there."""
 
     accountId: str | None
     accountType: str

@@ -51,7 +51,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 @frozen
 class BountyWish:
-    """A bounty to store, with all sent keys; the server adds a missing drafting date."""
+    """A bounty to store, with all keys as sent; the server adds a missing drafting date."""
 
     bounty_id: Name
     slot_index: Lenient[WholeNumber | None] = None

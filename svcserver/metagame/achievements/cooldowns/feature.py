@@ -42,7 +42,7 @@ DateById = Annotated[LateDate, Shown({"type": "string"})]
 
 @frozen
 class CooldownStart:
-    """A cooldown and its start date, which is stored as sent; without a date, it starts now."""
+    """A cooldown and its start date, which is stored as sent; the default date is now."""
 
     cooldown_id: Name
     cooldown_started_date: LateDate = None

@@ -101,7 +101,7 @@ class EncounterActs:
     async def add(
         self, me: AccountId, character_id: CharacterId, kind: int, name: str, size: int
     ) -> None:
-        """Record content once; count ``size`` bytes towards the quota, even for a repetition."""
+        """Record content, if it is new; in any case, ``size`` bytes count towards the quota."""
 
         def work(tx: sa.Connection) -> None:
             rules.check_own(owner_of(tx, character_id), me)
@@ -178,7 +178,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Return the content items of one type; the character has encountered them."""
+        """Return the content of one type that the character has encountered."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(

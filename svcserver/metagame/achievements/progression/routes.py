@@ -169,7 +169,7 @@ class ProgressionRoutes:
         reply=Envelope[TrackRecord],
     )
     async def read_track(self, call: Call, user_id: str, progression_id: str) -> Answer:
-        """Return one track of the account; the reply is 404 if it never had any progress."""
+        """Return one track of the account; the reply is 404 if the track never had progress."""
         track = (await self.acts.stored(user_id)).get(progression_id)
         if track is None:
             raise Missing("no such track")

@@ -52,7 +52,7 @@ Paths = Mapping[str, Path]
 
 @frozen
 class Track:
-    """An account's progress in a track; ``confirmed_at`` is in epoch milliseconds, 0 if never."""
+    """An account's progress in a track; ``confirmed_at`` (epoch ms) is 0 without a confirmation."""
 
     id: str
     progress: int = 0
@@ -157,7 +157,7 @@ class Confirmation:
 def confirm(
     track: Track, path: Path, ask: Confirmation, active: set[str], at: int
 ) -> tuple[Track, list[tuple[int, str]]]:
-    """Raise the track's confirmed rank, but not above the earned rank.
+    """Increase the track's confirmed rank, but not above the earned rank.
 
     Returns the track, and pairs (rank, entitlement): the permanent entitlements of the newly
     confirmed ranks, which the caller must grant. Raises Forbidden for a premium rank if ``active``
@@ -194,8 +194,8 @@ Mode = Literal["grandfather", "fresh"]
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
     """Return the tracks to store when an admin sets the whole progress of an account (a seed).
 
-    If ``mode`` is ``fresh``, all tracks are at 0. If it is ``grandfather``, all configured tracks
-    are at least at their last rank, with all ranks confirmed.
+    If ``mode`` is ``fresh``, all tracks are at 0. If ``mode`` is ``grandfather``, all configured
+    tracks are at least at their last rank, with all ranks confirmed.
     """
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]
@@ -222,7 +222,7 @@ def configured(paths: Paths, track_id: str) -> str:
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the chosen hunt pass, or ``default`` if that track is not configured."""
+    """Return the track ``chosen`` as hunt pass if it is configured, otherwise ``default``."""
     return chosen if chosen is not None and chosen in paths else default
 
 

@@ -142,9 +142,8 @@ class SqlProgress:
     ) -> bytes | None:
         """Return the stored reply if this grant repeats the account's last write to its tracks.
 
-        A grant is a repeat only within ``window_ms`` of that write. If another process has stored
-        the grant, the stored time can be slightly later than ``at``. If it is later by more than
-        the window, the clock was set back, and the grant is no repeat.
+        A grant is a repeat only if ``at`` and the time of that write differ by less than
+        ``window_ms``. If another process made that write, the time may be slightly after ``at``.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -100,7 +100,7 @@ class ObjectiveGrant:
 
 @frozen
 class GrantBody:
-    """A game server's grant; a missing list is empty, and invalid entries are skipped."""
+    """A game server's grant; a missing list counts as empty, and invalid entries are skipped."""
 
     progress_tracks: Skipping[TrackGrant] | None = ()
     objectives: Skipping[ObjectiveGrant] | None = ()
@@ -190,7 +190,7 @@ class TrackReport(TrackRecord):
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective as the client reads it; its progress is the total value."""
+    """An objective as the client reads it; ``progress`` is the objective's total value."""
 
     phx_account_id: str
     objective_id: str

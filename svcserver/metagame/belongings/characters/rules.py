@@ -43,11 +43,11 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return the version that an old document gets when the server makes it the newest document.
+    """Return the version under which the server saves an old document as the newest one.
 
     Usually, this is ``current`` + 1. So if a client saves at the same time, its save has the same
     version and is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the result is
-    ``highest(MAX_VERSION // 2)`` + 1; after this lower version, clients can save again.
+    lower, so that clients can save again: ``highest(MAX_VERSION // 2)`` + 1. The function
     ``highest`` returns the highest stored version below its argument.
     """
     if current + 1 < MAX_VERSION:

@@ -1,8 +1,7 @@
 """The tables of characters and their saves.
 
-A document is stored once, in the row of its save. The character's row refers to the newest save. If
-the character's row had a copy of the document, only half as many saves per second would be
-possible.
+A document is stored once, in the row of its save. The character's row refers to the newest save. A
+copy of the document in the character's row would halve the possible number of saves per second.
 """
 
 from collections.abc import Callable

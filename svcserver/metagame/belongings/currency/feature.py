@@ -82,7 +82,7 @@ class CurrencyActs:
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """Return the balance in the main currency under each of its two keys."""
+        """Return the balance in the main currency, under both keys of this currency."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )

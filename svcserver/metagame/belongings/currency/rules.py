@@ -26,7 +26,7 @@ class Currencies:
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
         """Return the balance for every currency key.
 
-        A balance is the quantity of the stack of that currency. Without a stack, the balance is
+        Each balance is the quantity of the currency's stack. Without a stack, the balance is
         ``notes`` for the main currency, and the fixed value for every other currency. The keys are
         always the same, in the same order; stacks of other items are ignored.
         """
@@ -39,6 +39,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return the balance in the main currency under its two keys, ordered as in the reply."""
+        """Return the main currency's balance under both keys of the currency, in reply order."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

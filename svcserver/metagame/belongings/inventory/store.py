@@ -1,7 +1,7 @@
 """The tables of inventories.
 
 A row of the item log records a transaction, and also stores the reply for repeats of the
-transaction. So a transaction that changes only stacks needs just four SQL statements.
+transaction.
 """
 
 from typing import Any
@@ -319,7 +319,7 @@ class SqlInventory:
 
 
 def inventory_of(tx: sa.Connection, character_id: CharacterId) -> bytes:
-    """Return the whole inventory as the JSON of the reply; each item has its stored text."""
+    """Return the whole inventory as the JSON of the reply, with instanced items as stored."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}

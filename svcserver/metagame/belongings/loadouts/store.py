@@ -129,7 +129,7 @@ class SqlLoadouts:
     def saved_by(
         self, loadout: Loadout, request_id: str
     ) -> tuple[Loadout, dict[str, bytes]] | None:
-        """Return the loadout and its elements as this request saved them, or None if it did not."""
+        """Return the loadout and elements that this request saved, or None if it saved nothing."""
         values = {"character": loadout.character_id, "request": request_id}
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
@@ -157,7 +157,7 @@ class SqlLoadouts:
     def restore(
         self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
     ) -> None:
-        """Write the loadout, and a history row with these element ids (``held``, as JSON)."""
+        """Write the loadout, and a history row with the element ids in the JSON text ``held``."""
         self.put(loadout)
         row = {
             "character_id": loadout.character_id,

@@ -225,7 +225,7 @@ class SaveHistoryActs:
     async def _scope(self, character_id: CharacterId) -> OneAccount:
         """Return the scope of a write to the character: only the character's account is locked.
 
-        A character cannot change its account between this read and the write.
+        A character never changes its account, so the scope is still right when the write runs.
         """
         head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)

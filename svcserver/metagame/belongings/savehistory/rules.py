@@ -25,7 +25,7 @@ class Retention:
 class Save:
     """One row of a history; ``saved_at`` is in epoch milliseconds.
 
-    ``request_id`` identifies the request that made the save, if the gateway can repeat it.
+    ``request_id`` identifies the request that made the save, if the request can be repeated.
     """
 
     id: int

@@ -91,7 +91,7 @@ class ShopRoutes:
         again=Again.STORED,
     )
     async def redeem(self, call: Call, currency: str) -> Answer:
-        """Redeem a purchase token: give the caller its items and entitlements, once.
+        """Redeem a purchase token: give the caller the offer's items and entitlements, once.
 
         A repeated request also gets 204, but gives nothing.
         """

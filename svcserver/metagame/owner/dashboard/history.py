@@ -23,8 +23,8 @@ KEPT = 720  # samples: an hour
 class HealthSample:
     """A health sample, taken at ``at``.
 
-    The counts are those of the ``seconds`` before the sample; the event-loop delays are those of
-    the last minute.
+    ``counts`` covers the ``seconds`` before the sample. ``loop`` has the event-loop delays of the
+    last minute.
     """
 
     at: float
