@@ -177,7 +177,7 @@ class Desk:
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
 
     def overview(self, reports: StatusReports) -> Overview:
-        """Return the reader of the overview."""
+        """Return the source of the overview's data."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())

@@ -23,7 +23,7 @@ class LaunchEntry(TypedDict):
     """A game server that has ended, or a launch that failed.
 
     ``how`` is the exit code, the signal, or "failed"; after a failed launch, ``port`` is 0.
-    ``reason`` says why the game server has ended, if the host has ended it or knows the cause.
+    ``reason`` says why the game server has ended or the launch has failed; it may be empty.
     ``hasOutput`` is true if an owner can read its last output.
     """
 

@@ -34,7 +34,7 @@ def _nobody(done: FinishedRequest) -> str:
 
 @frozen
 class RequestLog:
-    """Logs each request to the HTTP server, if ``on`` is true (LOG_REQUESTS).
+    """Logs the HTTP server's requests, if ``on`` is true (LOG_REQUESTS).
 
     ``mark`` returns fields to add to each log line. ``proxy`` is the name of the proxy in front of
     the metagame. A request to an unknown path that begins with one of ``expected`` (lower case) is

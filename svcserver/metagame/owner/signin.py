@@ -401,7 +401,7 @@ class SignInRoutes:
         return {**NO_STORE, "Set-Cookie": set_cookie(ticket, ended=True)}
 
     async def _keep(self, call: Call[Any]) -> None:
-        """Keep the caller's own session; changed sign-in settings end all other sessions."""
+        """Keep the caller's session valid after a change that ends the account's other sessions."""
         ticket = _ticket(call)
         if ticket is not None:
             mark = (await self.ways.of(call.player)).mark

@@ -83,7 +83,7 @@ class DashboardState:
     folder: Path | None = None
 
     def attach(self, lines: LogLines, env_file: str | None) -> None:
-        """Store the folder of the env file, and let ``log`` keep the last lines of ``lines``."""
+        """Store the env file's folder, and keep the last log lines of ``lines`` in ``self.log``."""
         self.folder = Path(env_file).parent if env_file else None
         self.log.out = lines.out
         lines.out = self.log  # ``self.log`` passes each line on to the previous ``out``

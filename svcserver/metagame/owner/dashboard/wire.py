@@ -111,7 +111,7 @@ class EntitlementNames(TypedDict):
 
 
 class ChangeReply(TypedDict):
-    """A changed value; ``before`` is null for an added value, ``after`` for a removed value."""
+    """A changed value; ``before`` is null if it was added, and ``after`` if it was removed."""
 
     path: str
     before: str | None

@@ -50,7 +50,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
-    """Return the figures as lists; the current span's rates use only the seconds passed so far."""
+    """Return the figures as lists; the current span's rates cover only its elapsed seconds."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -90,8 +90,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        If that fails, the figures are dropped, because the commit may have succeeded: to store them
-        again could count minutes twice.
+        If the transaction fails, the figures are dropped. Its commit may have succeeded, so storing
+        the figures again could count minutes twice.
         """
         gathered, hour = self.gathering.taken(), rules.start(self.wall_clock(), rules.HOUR_S)
         if not gathered:
@@ -171,14 +171,14 @@ class SqlFigures:
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Delete expired spans, and spans in the future, which a wrong clock has caused."""
+        """Delete expired spans, and spans that a wrong clock has put into the future."""
         for step, kept_s in rules.KEPT_S.items():
             self.tx.execute(
                 _OLD, {"step": step, "before": now - kept_s, "later": now + rules.DAY_S}
             )
 
     def since(self, step_s: int, at: int, now: int) -> list[rules.StoredSpan]:
-        """Return the spans of this length that began at ``at`` or later, the oldest first."""
+        """Return the spans of ``step_s`` seconds that began at ``at`` or later, oldest first."""
         values = {"step": step_s, "since": at, "until": now}
         return [_kept(row) for row in self.tx.execute(_SINCE, values)]
 

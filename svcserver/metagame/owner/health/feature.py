@@ -41,7 +41,7 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """The constant value of the field for bans, which this route does not report."""
+    """A constant reply about bans, which this route does not report."""
 
     supported: bool
     count: int | None
@@ -142,7 +142,7 @@ class PlayersOnline:
     """The number of players online, for callers that cannot wait.
 
     The board (the store of live state) may be on a Valkey server, so its reply takes time. Each
-    call returns the number that the board reported last, and asks the board for the current number.
+    call returns the number in the board's last reply, and requests the current number.
     """
 
     online: Online

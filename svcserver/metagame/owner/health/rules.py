@@ -132,7 +132,7 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest latency bound (ms) that the given share (0 to 1) of the requests met.
+    """Return the lowest bound (ms) that a ``share`` (0 to 1) of the latencies does not exceed.
 
     The result is None if there are no requests, and BEYOND if no bound is high enough.
     """

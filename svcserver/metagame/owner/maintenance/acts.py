@@ -37,7 +37,7 @@ STARTED_S = 600.0  # longest time between the starts of the stack and the metaga
 
 @define(eq=False)
 class Maintenance:
-    """The maintenance mode of the whole server; requests to svc-stack are files in ``folder``.
+    """The maintenance mode of the whole server; ``folder`` has the request files for svc-stack.
 
     The mode is stored in the database. A copy is on the board (the store of live state), because
     matchmaking needs the mode whenever a player joins a hunt.

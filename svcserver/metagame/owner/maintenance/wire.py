@@ -116,7 +116,7 @@ class MachineEntry(TypedDict):
     (null if unknown) is the time by which the machine's clock is ahead of the host's. ``hasImage``
     (null if unknown) says whether the machine has the game servers' image. ``gamePorts`` says
     whether a datagram from another machine has reached a game port: reachable, not reachable, not
-    tried, or unknown. The words not tried and unknown are followed by the reason.
+    tried, or unknown. The last two are followed by the reason.
     """
 
     id: str

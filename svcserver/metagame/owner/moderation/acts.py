@@ -177,7 +177,7 @@ class ModerationActs:
         return done
 
     async def running(self) -> tuple[list[HeldSanction], int]:
-        """Return the newest MAX_LISTED bans and mutes in force, and the number of all of them."""
+        """Return the newest MAX_LISTED bans and mutes in force, and how many are in force."""
 
         def work(tx: Connection) -> tuple[list[HeldSanction], int]:
             now = self.audit.wall_clock()

@@ -79,8 +79,8 @@ class ModerationRoutes:
     async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
         """Give an account another role; the last owner must stay an owner.
 
-        To give a higher role, a signed-in session must also send the sign-in key and, with a second
-        factor, a code.
+        To give a higher role, a signed-in caller must also send the key used to sign in. If the
+        caller has a second factor, the request also needs a code.
         """
         role, proven = wire.role_called(call.body.role), await is_proven(call, self.ways)
         return await self._do(
@@ -93,7 +93,7 @@ class ModerationRoutes:
 
     @routes.row("GET", "/svc/api/DashboardSanctions", reply=wire.SanctionList, quiet=True)
     async def sanctions(self, call: Call) -> Answer:
-        """List the newest of the current bans and mutes, and count all of them."""
+        """List the newest of the current bans and mutes, with the number of all current ones."""
         await self.reads.take_of(call)
         return Answer(200, wire.show_running(*await self.acts.running()), NO_STORE)
 

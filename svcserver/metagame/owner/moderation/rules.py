@@ -155,8 +155,8 @@ def set_role(
     """Change an account's role and return the account.
 
     Raises Forbidden if ``staff`` is no owner, and Conflict if the last owner would lose that role.
-    If the request is not ``proven`` (it has a session, but no key), a higher role raises
-    Unauthenticated.
+    Raises Unauthenticated for a higher role if the request is not ``proven``: it has a session,
+    but no key.
     """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner may give roles", code="forbidden")

@@ -79,7 +79,7 @@ class ListedSanction(TypedDict):
 
 
 class SanctionList(TypedDict):
-    """The newest 500 of the current bans and mutes; ``count`` is the number of all of them."""
+    """The newest 500 of the current bans and mutes; ``count`` is the number of all current ones."""
 
     sanctions: list[ListedSanction]
     count: int

@@ -227,7 +227,7 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Import the passport's characters: each document becomes a character's newest save.
+    """Import each character in the passport as the newest save of one of the account's characters.
 
     Older saves are kept. The character also receives the belongings in the passport.
     """

@@ -1,8 +1,8 @@
 """Belongings in a passport (items, currency, loadout): export and import.
 
-An import adds items until the character has as many as the passport lists; it removes none. The
-allowed items and currencies are imported all together; if the character would then exceed its
-limits, none is imported. A loadout is imported slot by slot. The import reports what it leaves out.
+An import adds items until the character has as many as the passport lists. It removes no
+items. If the allowed items and currencies together would exceed the character's limits, none is
+imported. A loadout is imported slot by slot. The import reports what it leaves out.
 """
 
 from collections.abc import Iterable
@@ -100,7 +100,7 @@ class Import:
     def _missing(
         self, store: SqlInventory, character_id: CharacterId, items: rules.CarriedItems
     ) -> rules.CarriedItems:
-        """Return the items that the character lacks, with the missing quantity for stacks."""
+        """Return the items that the character lacks; of each stack, only the missing quantity."""
         held = store.stacks(character_id, _names(stack.catalog_id for stack in items.stacks))
         own = store.instances(character_id, _names(item.instance_id for item in items.instances))
         stacks: dict[str, Stacked] = {}

@@ -167,7 +167,7 @@ class Taken:
 
 
 def in_groups(key: str) -> str:
-    """Return a key in groups of four characters, so that people can compare it.
+    """Return a key in groups of four characters, so that people can compare two keys.
 
     No command accepts this form.
     """
@@ -213,7 +213,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return the characters to import with their documents, and sentences on what is left out."""
+    """Return the characters to import, each with its document; describe the others in sentences."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -75,7 +75,7 @@ def check_merge(source: Account, target: Account) -> None:
 
 
 def check_deletable(account: Account, leads: str) -> None:
-    """Raise Conflict if the account is an owner, or if ``leads`` names the guild that it leads."""
+    """Raise Conflict if the account is an owner or leads a guild; ``leads`` is the guild's name."""
     if account.role is Role.OWNER:
         raise Conflict(f"{account.username} is an owner: demote the account first", code="is_owner")
     if leads:

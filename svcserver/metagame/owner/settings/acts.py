@@ -57,7 +57,7 @@ class LiveSettings:
             self._take(stored)
 
     async def change(self, by: str, name: str, value: str | None, reason: str = "") -> None:
-        """Store and apply a value; if the value is None, apply the value in the env file again.
+        """Store and apply a value; if ``value`` is None, return to the env file's value.
 
         Raises Missing if the setting cannot be changed at run time, and Malformed for a bad value.
         """

@@ -53,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None if the section's file cannot be read. If ``restart`` is true, unknown settings
-    in the file have changed since its service started.
+    ``rows`` is None if the section's file cannot be read. If ``restart`` is true, the file has
+    changed since its service started; the changes are unknown.
     """
 
     about: SettingSection

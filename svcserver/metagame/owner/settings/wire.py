@@ -13,7 +13,7 @@ from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingsCata
 @spelled(pascal_case)
 @frozen
 class SettingWish:
-    """A setting and its new value; null restores the value in the env file."""
+    """A setting and its new value; null restores the env file's value."""
 
     name: Annotated[str, plain_text(1, 64)]
     value: Annotated[str, plain_text(0, 1024)] | None = None
@@ -23,10 +23,10 @@ class SettingWish:
 class SettingEntry(TypedDict):
     """A setting; ``value`` is null if the setting is secret, or if its default applies.
 
-    ``source`` is default, file, environment, page or command. It is page if an owner changed the
-    setting at run time, and command if an owner ran svcctl registration. A ``live`` setting may be
-    changed at run time. If ``options`` is not empty, the new value must be one of these options.
-    ``restart`` means that the file has a new value, which takes effect after a restart.
+    ``source`` is default, file, environment, page (an owner changed the setting at run time) or
+    command (an owner ran svcctl registration). A ``live`` setting may be changed at run time. If
+    ``options`` is not empty, the new value must be one of these options. ``restart`` means that the
+    file has a new value, which takes effect after a restart.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SettingEntry(TypedDict):
 class SettingSectionEntry(TypedDict):
     """A group of settings from one file; ``settings`` is null if the file cannot be read.
 
-    If ``restart`` is true, unknown settings in the file have changed since its service started.
+    If ``restart`` is true, the file has changed since its service started; the changes are unknown.
     """
 
     title: str
