@@ -24,7 +24,7 @@ def presented(target: Target, timeout_s: float) -> str:
 
 
 def verdict(target: Target, timeout_s: float) -> tuple[bool, str]:
-    """Return whether the certificate matches the pin, and a sentence that tells the player why."""
+    """Return whether the certificate matches the pin, and a sentence for the player."""
     address = f"{target.host}:{target.port}"
     try:
         fingerprint = presented(target, timeout_s)

@@ -80,7 +80,7 @@ class Guarded(Service):
 
 
 def say(lines: LogLines, text: str) -> None:
-    """Write a request's log line directly, because a logger event costs as much as the request."""
+    """Write a request's log line directly, because a logger event takes as long as a request."""
     if not lines.shows(LogLevel.info):
         return
     if lines.as_json:

@@ -28,7 +28,7 @@ SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Return True if no backup was tried since the last ``at``, which is a time of day."""
+    """Return whether the time of day ``at`` has come since a backup was last tried."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)

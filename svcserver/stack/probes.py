@@ -36,7 +36,7 @@ ANY = {"": LOOPBACK, "0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - compared 
 def probe_address(kind: str, variables: Mapping[str, str]) -> tuple[str, int]:
     """Return the address to probe: METRICS_PORT if it is set, else the component's own port.
 
-    METRICS_PORT is better: only this machine can reach this port, so no stranger can keep it busy.
+    Strangers can keep the component's own port busy, but they cannot reach METRICS_PORT.
     """
     port, default, bind = ADDRESSES[kind]
     if variables.get("METRICS_PORT", "").isdigit():

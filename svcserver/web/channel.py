@@ -356,11 +356,11 @@ class WebChannel(Connection):
 
 @define
 class UnreadAnswers:
-    """The connections with answers that clients have not read; above ``most`` bytes, some are cut.
+    """The connections with unread answers; above ``most`` unread bytes, connections are cut.
 
-    Connections with more than ``FAIR`` unread bytes are cut first. Among these, and then among the
-    other connections, the first to be cut is the one whose client has read nothing for the longest
-    time. A new answer never causes the cut of its own connection.
+    Connections with more than ``FAIR`` unread bytes are cut before the others. In each group, the
+    connection whose client has read nothing for the longest time is cut first. A new answer never
+    causes the cut of its own connection.
     """
 
     most: int = MAX_UNREAD
@@ -387,5 +387,5 @@ class UnreadAnswers:
         return next(others, None)
 
     def end(self, reader: WebChannel) -> None:
-        """Stop counting a connection that has read its answer, or has ended."""
+        """Stop counting a connection that has ended, or whose client has read the answer."""
         self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

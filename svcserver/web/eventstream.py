@@ -151,7 +151,7 @@ class EventStream(Stream):
             self._out.finish()
 
     def yield_place(self) -> None:
-        """End the stream, and tell the reader that it has opened a newer stream."""
+        """End the stream, and tell its reader that a newer stream has replaced it."""
         if self._out is not None and self._paused_at is None:
             self._write(FULL)
         self.finish()

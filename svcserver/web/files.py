@@ -1,8 +1,8 @@
 """Sends part of a file as a response body, with constant memory and back-pressure.
 
-On plain TCP, ``os.sendfile`` sends the file and takes a third of the CPU time of a producer. This
-module replaces the transport's ``doWrite``, the only method that Twisted calls when the socket
-becomes writable. Elsewhere (TLS, Windows, file systems without sendfile, in-memory transports) a
+On plain TCP, ``os.sendfile`` sends the file, with a third of the CPU time of a producer. For this,
+the module replaces the transport's ``doWrite``, the only method that Twisted calls when the socket
+becomes writable. Otherwise (TLS, Windows, file systems without sendfile, in-memory transports) a
 producer reads ``CHUNK`` bytes at a time.
 """
 

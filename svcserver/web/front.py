@@ -120,7 +120,7 @@ class Mounted:
     def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
         """Return the mounted route; ``make`` creates its endpoint.
 
-        A simulation can lose the answers of routes whose method is not GET.
+        ``lost_answer`` lets a simulation lose answers, except answers to GET.
         """
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"

@@ -132,9 +132,9 @@ class LogWriter:
             self._changed.wait_for(self._is_done, max(0.0, self._deadline - time.monotonic()))
 
     def end(self) -> None:
-        """Wait until all lines are written, for at most ``LAST_WORDS_S``, because the process ends.
+        """Wait at most ``LAST_WORDS_S`` until all lines are written; called when the process ends.
 
-        Later calls of ``flush`` wait, too, for the rest of this time.
+        Later calls of ``flush`` also wait, for the rest of this time.
         """
         if self._deadline is None:
             self._deadline = time.monotonic() + LAST_WORDS_S

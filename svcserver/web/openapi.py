@@ -233,7 +233,7 @@ def successes(row: WebRow, schemas: dict[str, Schema], examples: Mapping[str, An
 
 
 def refusals(row: WebRow, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
-    """Return the error responses of a route; any other status is a defect.
+    """Return the error responses of a route; an error status not among them is a defect.
 
     ``failure`` describes a 500 that is not a defect.
     """

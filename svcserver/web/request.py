@@ -27,7 +27,7 @@ A service passes further headers to its ``HttpFactory``.
 
 
 class Fields:
-    """The header fields by lowercase name; the methods are those of a dict, which are fast."""
+    """The header fields by lowercase name; for speed, both methods are a dict's own methods."""
 
     __slots__ = ("getRawHeaders", "hasHeader")
 

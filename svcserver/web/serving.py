@@ -112,7 +112,7 @@ class StartWarnings(Service):
 class Listening(Service):
     """A service that listens on a TCP port; if the port is taken, a one-line error ends the start.
 
-    The ``ready`` line shows ``name``. ``component`` is the service's name, for a ``name`` such as
+    The ``ready`` line shows ``name``. ``component`` names the service if ``name`` does not, such as
     ``content-metrics``. ``shared`` is a further port on which other processes of ours listen too;
     the operating system gives each connection to one of these processes.
 

@@ -124,8 +124,8 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers, or None if there is no reply.
 
-        The set is also empty if the deploy server has no route that lists game servers. Then no
-        earlier game server blocks a new launch.
+        If the deploy server has no route that lists game servers, the set is empty. Then no earlier
+        game server blocks a new launch.
         """
         status, listed = await self._list()
         if listed is None:
@@ -287,7 +287,7 @@ class DeployClient:
     async def _ask_again(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
-        """Send a request; if the connection is refused, retry for as long as a restart takes."""
+        """Send a request; retry a refused connection, as the deploy server may be restarting."""
         deadline = self.clock.seconds() + RESTARTS_S
         while True:
             try:

@@ -29,7 +29,7 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """The condition for the action: no hunt is running.
+    """The condition for the action ``Then``: no hunt is running.
 
     The value ``nobody`` also requires that no player is online.
     """

@@ -221,9 +221,9 @@ class MetricsPoller:
         return bytes(body) if reply.code == 200 else None
 
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
-        """Log once that a component's URL refuses our requests.
+        """Log once that a component refuses our requests to ``url``.
 
-        Without a log line the component would seem healthy, because it causes no alerts.
+        Without this log line, the component would seem healthy: it causes no alerts.
         """
         if refused and url not in self._refusing:
             log.warn(

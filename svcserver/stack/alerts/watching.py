@@ -136,7 +136,7 @@ class HostWatch:
         self._crashes.setdefault(name, deque(maxlen=LOOPS)).append(self.wall_clock())
 
     def on_start(self, name: str, since: float) -> None:
-        """Record that a component's process has started (epoch s)."""
+        """Record that a component's process started at ``since`` (epoch s)."""
         previous = self._processes.get(name)
         restarts = 0 if previous is None else previous.restarts + 1
         self._processes[name] = RunningProcess(since, restarts, installed_version())

@@ -1,12 +1,12 @@
 """The limit on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
-A hunt or a tutorial takes a UDP port until its game server ends, which is up to a minute after the
-last player has left. So every running game server is charged to at least one account, for up to an
+A hunt or a tutorial takes a UDP port until its game server ends, at most a minute after the last
+player has left. So every running game server is charged to at least one account, for up to an
 hour. An account to which a game server is charged cannot start another. So N accounts have at
 most N game servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
-player who asks for the city or the dojo has left the hunt, which is then charged only to the
+player who asks for the city or the dojo has left the hunt. The launch is then charged only to the
 remaining players. The last of these players stays charged until the game server has ended. So a
 client that falsely claims to have left cannot start another game server.
 
@@ -62,7 +62,7 @@ class LaunchLimits:
         ]
 
     def elsewhere(self, player: AccountId) -> None:
-        """Record that the player has left the hunt by asking for the city or the dojo."""
+        """Record that the player, by asking for the city or the dojo, has left the hunt."""
         for match in self._live(player):  # only launches that have begun are charged
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
@@ -95,7 +95,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest launch if the launches ``live`` forbid a new one now, else None."""
+        """Return the newest of the launches ``live`` if they forbid a new launch now, else None."""
         if not live:
             return None
         newest = live[-1]

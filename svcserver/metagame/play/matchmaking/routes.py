@@ -54,7 +54,7 @@ class MatchmakingRoutes:
 
     @routes.row("POST", "/candidate/join/<candidate_id>", reply=wire.JoinReply, again=Again.NATURAL)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
-        """Join the search for a game server (the candidate) that the party leader started."""
+        """Join the party leader's search for a game server (the candidate)."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", reply=wire.StandingReply)

@@ -246,8 +246,8 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks this one, players who have not left the earlier hunt are sent
-        back to it. Players who went to the city wait until the earlier game server has ended.
+        If an earlier launch blocks this match, players who have not left that hunt return to it.
+        Others wait until its game server has ended. In a party, only the leader's leaving counts.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -308,7 +308,7 @@ class Matchmaker:
     def last_sent(self, player: AccountId) -> Sent | None:
         """Return the game server to which the player was sent last.
 
-        Returns None if this was over an hour ago and the player has no entry any more.
+        Returns None if the player was sent over an hour ago and has no entry any more.
         """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
@@ -320,8 +320,8 @@ class Matchmaker:
     ) -> frozenset[AccountId]:
         """Return those of the players who were sent to the game server.
 
-        For a hunt or tutorial, these are the players of the match ``match_id``. A day after the
-        match began, the result is empty, because a hostile machine might never end the game server.
+        For a hunt or tutorial, these are the players of the match ``match_id``. Once the match
+        is a day old, the result is empty, even if a hostile machine keeps the game server running.
         For a city or dojo (no ``match_id``), a player counts until ``LEFT_S`` seconds after being
         sent elsewhere.
         """
@@ -362,7 +362,7 @@ class Matchmaker:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove the player from every queue and match; the player's sessions have ended."""
+        """Remove a player whose sessions have ended from every queue and match."""
         self._leave(player)
         self.stored.set_sent(player, None)
 

@@ -57,7 +57,7 @@ class OrderEntry(TypedDict):
 
 
 class TrialEntry(TypedDict):
-    """A port test: the agent sends ``sent`` to the host, and awaits ``awaited`` on ``port``."""
+    """A port test: the agent sends the text ``sent``, and must get ``awaited`` on ``port``."""
 
     port: int
     host: str

@@ -122,7 +122,7 @@ class NodeGate:
 def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[AccountId]:
     """Yield the account ids in the path and at the top level of the body; at most ``MAX_NAMED``.
 
-    If a handler acts for an account that is named deeper in the body, ``Acting`` refuses.
+    If a handler acts for an account that is named deeper in the body, ``Acting`` raises Forbidden.
     """
     body: Any = {}
     if request.body and "user_id" not in parameters:

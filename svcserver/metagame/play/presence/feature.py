@@ -75,7 +75,7 @@ class Online:
     also_heard: tuple[Callable[[BoardTransaction, AccountId], None], ...] = ()
 
     def mark_seen(self, account_id: AccountId, map_path: str, state: str) -> Deferred[None]:
-        """Store a heartbeat without reading anything, so that the transaction is never retried.
+        """Store a heartbeat in a transaction that reads nothing and is therefore never retried.
 
         If a heartbeat cannot be stored, it is dropped; the next heartbeat replaces it.
         """

@@ -101,7 +101,7 @@ class FriendRoutes:
         when=MISC_ROUTES,
     )
     async def recent_players(self, call: Call, namespace: str, user_id: str) -> Answer:
-        """List recently met players; the list is always empty: this server stores none."""
+        """Return an empty list, because this server does not store recently met players."""
         return Answer(200, [])
 
     @routes.row(

@@ -107,7 +107,7 @@ class SqlFriends:
         )
 
     def friends(self, me: AccountId) -> set[AccountId]:
-        """Return the ids of the account's friends, without open requests."""
+        """Return the ids of the account's friends; open requests do not count."""
         return {
             friendship.recipient if friendship.asked_by == me else friendship.asked_by
             for friendship in self.friendships_of(me)

@@ -96,7 +96,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
 
 
 def remove(guilds: SqlGuilds, me: AccountId, target: AccountId) -> Member:
-    """Remove a member from the guild that ``me`` leads; if the target is ``me``, leave it."""
+    """Remove ``target`` from the caller's guild; only the leader may remove another member."""
     mine = rules.require_member(guilds.member(me))
     member = rules.member_to_remove(mine, guilds.member(target))
     guilds.drop_invites_by(member.guild_id, member.account_id)

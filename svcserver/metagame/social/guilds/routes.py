@@ -70,7 +70,7 @@ class GuildRoutes:
 
     @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Check whether the caller could found a guild with this name, but do not create it."""
+        """Check whether the caller could found a guild with this name; no guild is created."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -86,7 +86,7 @@ class GuildRoutes:
         again=Again.NEVER,
     )
     async def found(self, call: Call[wire.GuildWish]) -> Answer:
-        """Found a guild for the leader in the body; only the city's game server sends this."""
+        """Create a guild when the city's game server requests it; the body names the leader."""
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
         made = await self.acts.found(leader, sent.name, sent.nameplate)

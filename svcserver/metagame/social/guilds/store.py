@@ -1,6 +1,6 @@
 """The tables of guilds, members and invites, and the board entries of guild founders.
 
-Unique indexes ensure that two names never differ in letter case alone. Spec: 1 §4 Guilds, Create.
+Names that differ only in letter case count as equal. Spec: 1 §4 Guilds, Create.
 """
 
 from collections.abc import Sequence
@@ -292,7 +292,7 @@ def drop_invites_between(tx: sa.Connection, first: AccountId, second: AccountId)
 
 
 def fold(name: str) -> str:
-    """Return the form of a name for comparisons; names are ASCII."""
+    """Return an ASCII name in lower case, for comparisons."""
     return name.lower()
 
 
@@ -368,7 +368,7 @@ class Founders:
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the names that the player has validated, because a guild was founded."""
+        """Forget the names that the player has validated, after a guild was founded."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

@@ -134,7 +134,7 @@ class PartyActs:
         return await self.parties.act(work, near(*account_ids))
 
     async def leave(self, me: AccountId, *, attempt: Attempt = ONLY) -> None:
-        """Leave the party; the client sends this at every log-in."""
+        """Leave the party; the client does so at every log-in."""
         await self.parties.act(lambda parties: parties.leave(me), near(me), attempt)
 
     async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:

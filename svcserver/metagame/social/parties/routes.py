@@ -100,7 +100,7 @@ class PartyRoutes:
 
     @routes.row("DELETE", "/party/member")
     async def leave(self, call: Call) -> Answer:
-        """Leave the party; the client sends this at every log-in."""
+        """Leave the party; the client does so at every log-in."""
         await self.acts.leave(call.player, attempt=call.attempt)
         return OK
 

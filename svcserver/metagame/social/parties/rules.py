@@ -211,7 +211,7 @@ class Parties:
     def accept(self, invite: PartyInvitation) -> Party:
         """Leave the old party and join the new one as its last member.
 
-        Raises Missing without such an invite, and Conflict if the new party is full.
+        Raises Missing if the invite is no longer valid, and Conflict if the new party is full.
         """
         self.mark_seen(invite.recipient)
         party = self.get(invite.party_id)
@@ -261,7 +261,7 @@ class Parties:
         return bool(sent)
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """End the invites between two players; if they are in one party, they stay in it."""
+        """End the invites between two players; players who share a party stay in it."""
         self.withdraw(first, second)
         self.withdraw(second, first)
 

@@ -50,7 +50,7 @@ STATUS_OF = {
 
 @frozen
 class LinkInvite:
-    """An invite to a slayer link; the link would take the sender's slot ``slot``."""
+    """An invite to a slayer link; ``slot`` is the sender's slot that the link would take."""
 
     link_id: str
     sender: AccountId
