@@ -256,7 +256,7 @@ class Card:
         ]
 
     def _key(self) -> str:
-        """Return where the owner's key is; a host restored without secrets has no key file."""
+        """Return a text that says where the owner's key is, or that no file has the key."""
         if (self.folder / OWNER_KEY).is_file():
             return f"the key is in {self.folder / OWNER_KEY}"
         return "the owner's key is still valid, but no file here has it"

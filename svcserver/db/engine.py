@@ -1,4 +1,4 @@
-"""The SQLAlchemy engine for DATABASE_URL; its configuration makes committed writes durable."""
+"""The SQLAlchemy engine for DATABASE_URL, configured so that committed writes are durable."""
 
 import os
 import socket

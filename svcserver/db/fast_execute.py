@@ -29,7 +29,7 @@ SEEN_ONCE, IMPOSSIBLE = "seen once", "impossible"
 
 
 class Rows:
-    """A statement's result, with those methods of SQLAlchemy's ``CursorResult`` that are used."""
+    """A statement's result, with the methods of SQLAlchemy's ``CursorResult`` that we use."""
 
     __slots__ = ("_rows", "rowcount")
 
@@ -208,7 +208,7 @@ def _values(compiled: Any, parameters: Mapping[str, Any]) -> Callable[[Any], Seq
 
 
 def _is_bytes(value: Any) -> bool:
-    """Return whether the type of ``value`` is binary; the SQLite driver converts no bytes."""
+    """Return whether the type of ``value`` is binary."""
     return isinstance(getattr(value, "type", None), LargeBinary)
 
 
@@ -237,7 +237,7 @@ def _row_maker(compiled: Any, dialect: Any) -> Callable[[Any], Any] | None:
 
 
 def _convert(kind: Any, dialect: Any) -> Convert | None:
-    """Return the function that converts a driver's value, or None if it needs no conversion."""
+    """Return the function that converts the driver's values; None if they need no conversion."""
     convert: Convert | None = kind.dialect_impl(dialect).result_processor(dialect, _oid(kind))
     return convert
 

@@ -25,7 +25,7 @@ _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
 class ConnectionGone(Exception):
-    """The error for a broken connection; ``error`` is the one that SQLAlchemy would have raised."""
+    """The error for a broken connection; ``error`` is SQLAlchemy's error for the same fault."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

@@ -1,8 +1,8 @@
 """Runs several jobs in one transaction, and sends their statements together in few round trips.
 
 Each job runs in a greenlet until it executes a statement. Then the statements of all jobs are sent
-together, and each job continues with the result of its own statement. To each job, the connection
-seems to be its own.
+together, and each job continues with the result of its own statement. A job need not know that
+others use the connection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The error for a transaction that must be rolled back; ``by`` maps job indexes to failures."""
+    """The error for a transaction to roll back; the dict ``by`` maps job indexes to failures."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")

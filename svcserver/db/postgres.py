@@ -1,7 +1,7 @@
 """The ledger on PostgreSQL: a few threads, each with a connection, that run jobs in batches.
 
 Concurrent reads share a snapshot and are sent together. Concurrent writes to single accounts share
-a transaction with READ COMMITTED isolation, which locks the row of each account. Work that depends
+a READ COMMITTED transaction, and this transaction locks the row of each account. Work that depends
 on several accounts runs alone, as SERIALIZABLE, and is repeated after a conflict.
 docs/contributors/transactions.md lists such work.
 """

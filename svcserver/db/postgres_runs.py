@@ -76,7 +76,7 @@ class AccountLock:
         )
 
     def wait_for(self, pipeline: Pipeline, job: Job) -> bool:
-        """Wait until the account is unlocked, and lock it; return whether the account exists."""
+        """Wait for and take the lock on the job's account; return whether the account exists."""
         account = _account(job)
         return "\0" not in account and bool(self._held(pipeline, self.single, account))
 

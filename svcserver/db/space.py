@@ -24,9 +24,9 @@ def free_bytes(folder: Path) -> int:
 
 @define
 class Reserve:
-    """The check, made at most once a second, that ``bytes`` are free on the disk.
+    """The check that the disk has enough free space, made at most once a second.
 
-    If ``bytes`` is 0, there is no check.
+    ``bytes`` is the number of bytes that must be free; 0 means no check.
     """
 
     folder: Path

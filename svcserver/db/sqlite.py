@@ -47,8 +47,8 @@ class CheckpointSchedule:
     """The schedule of checkpoints: when a part is due, and when the log can be overwritten.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
-    log has grown by about ``piece`` pages. The growth is estimated from the number of jobs: at each
-    part, the pages per job are measured.
+    log has grown by about ``piece`` pages. The growth is estimated from the number of jobs; each
+    part measures how many pages a job adds.
 
     The writer's thread calls ``committed`` and ``ended``, and the checkpoint thread calls the other
     methods. Both threads set ``can_end``; every other field is set by only one thread.

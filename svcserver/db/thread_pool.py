@@ -32,7 +32,7 @@ Outcomes = list[tuple[Job, Any]]
 
 
 class Run(Protocol):
-    """A function that runs a batch of at most ``most`` jobs in a thread of the pool."""
+    """A function that runs a batch of jobs in a thread; ``most`` limits the size of the batch."""
 
     @property
     def most(self) -> int: ...

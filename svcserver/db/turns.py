@@ -20,7 +20,7 @@ MAX_WAITING = 32  # per account; a client sends fewer than ten concurrent reques
 
 @define
 class Turns:
-    """A job queue for each key, in which at most ``most`` jobs may wait."""
+    """A job queue for each key; ``most`` is the maximum number of waiting jobs."""
 
     most: int = MAX_WAITING
     _waiting: dict[str, deque[Deferred[None]]] = field(factory=dict, init=False, repr=False)

@@ -141,7 +141,7 @@ class EndedOutputs:
     folder: Path | None
 
     def store(self, server_id: str, output: OutputFile) -> None:
-        """Store the end of the server's output, which is lost if the file cannot be written."""
+        """Store the end of the server's output; if the file cannot be written, log the loss."""
         if self.folder is None:
             return
         data, at = output.tail()
@@ -205,7 +205,7 @@ def plain(line: bytes) -> str:
 
 
 def show(line: bytes) -> str:
-    """Return a line of output as ``plain`` does, but with its colours.
+    """Return a line of output as ``plain`` does, but with the line's colours.
 
     The colours are left out if the line has a secret, is too long or changes colours too often.
     """

@@ -1,7 +1,7 @@
 """Datagrams that show whether players' packets reach a machine's game ports.
 
-The deploy server and the agent of another machine send each other a nonce, each to the address that
-players use for the receiver. Nobody answers a datagram. Each side uses one socket to send and
+The deploy server and the agent of another machine send each other a nonce. Each uses the address at
+which players reach the other. Nobody answers a datagram. Each side uses one socket to send and
 another to receive. With a single socket, the other side's datagrams would look like replies to our
 own. A firewall could then admit these datagrams although it blocks players' datagrams.
 """
@@ -28,7 +28,7 @@ LAST_S = 1.0  # after the last datagram
 
 
 class DatagramTrial(TypedDict):
-    """A trial: the agent opens ``port``, awaits ``awaited``, and sends ``sent`` to ``host``."""
+    """A trial: the agent awaits one nonce at ``port``, and sends the other nonce to ``host``."""
 
     port: int
     host: str
@@ -49,7 +49,7 @@ class Receiver(DatagramProtocol):
 async def exchange(
     reactor: Any, port: int, address: str, *, sent: str, awaited: str
 ) -> bool | None:
-    """Send ``sent`` to an address; return whether the datagram ``awaited`` arrives here.
+    """Send the nonce ``sent`` to an address; return whether the nonce ``awaited`` arrives here.
 
     Both sides receive at ``port``. Returns None if another program uses the port here.
     """

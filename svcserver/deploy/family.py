@@ -1,9 +1,9 @@
 """The processes of one game server, even if a wrapper script starts them in the background.
 
 A wrapper script can fork the real game server into the background, in a separate session. Every
-process of a launch inherits the variable ``TAG``. Some wrapper scripts clear the environment, so
-the launched process's descendants, and processes in its group or session, belong to the game server
-as well. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
+process of a launch inherits the variable ``TAG``. Some wrapper scripts clear the environment. So
+the game server also includes the launched process's descendants, and processes in its group or
+session. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
 belongs to a game server if the orphan uses that server's port, or has the port in its command line.
 
 Wine's own services do not belong to a game server, because game servers with the same WINEPREFIX
@@ -411,7 +411,7 @@ class Family:
         return is_sent
 
     def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
-        """Return a watcher that calls ``ended`` when the process ends, or None if it has ended."""
+        """Return a watcher that calls ``ended`` when the process ends; None if it already has."""
         watch: Watched | Polled
         try:
             watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)

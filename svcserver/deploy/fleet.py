@@ -113,7 +113,7 @@ class Fleet:
         return any(True for _ in self._ports(kind))
 
     def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
-        """Reserve a port for a launch until ``started`` or ``release``; raise NoCapacity.
+        """Reserve a port until ``started`` or ``release`` is called, or raise NoCapacity.
 
         The city has the last port of the range and the dojo the port before. Hunts and tutorials
         use the other ports, highest first. A port that another program uses is skipped.

@@ -1,8 +1,8 @@
 """The detection of frozen game servers: they read no datagram, and no player sends a heartbeat.
 
-Every few seconds each server gets a datagram that the server may ignore. The kernel shows the
-number of unread bytes in each UDP socket. On a working server the number rises and falls; on a
-frozen server it only rises. The metagame reports the servers whose players have sent a heartbeat.
+Every few seconds each server gets a datagram that game servers ignore. The kernel shows the number
+of unread bytes in each UDP socket. On a working server the number rises and falls; on a frozen
+server it only rises. The metagame reports the servers whose players have sent a heartbeat.
 """
 
 import ipaddress
@@ -79,7 +79,7 @@ def send_ping(port: int) -> None:
 class _UnreadState:
     """The state of one server: its unread bytes, and since when their number has only risen.
 
-    ``is_logged`` is True if the log already says that only heartbeats spare the server.
+    ``is_logged`` is True once the log says that only heartbeats keep the server running.
     """
 
     since: float
@@ -103,8 +103,8 @@ class FreezeDetector:
     ) -> tuple[list[GameServer], list[GameServer]]:
         """Return the newly frozen servers, and those that are newly spared because of heartbeats.
 
-        ``unread`` maps a server id to its unread bytes, ``last_heartbeats`` to the time of the last
-        heartbeat.
+        ``unread`` maps a server's id to the number of its unread bytes. ``last_heartbeats`` maps
+        the id to the time of its last heartbeat.
         """
         before, self._states = self._states, {}
         frozen, spared = [], []

@@ -199,9 +199,9 @@ class HuntTable:
         )
 
     def _trial_behemoth(self, grade: str) -> str | None:
-        """Return a random behemoth from the pursuits of the same grade.
+        """Return a random behemoth from the pursuits of this grade.
 
-        The original tables, which say which behemoth each trial had, are lost.
+        The original table with the behemoth of each trial is lost.
         """
         ending = "_Heroic" if grade == ELITE else "_Alpha"
         behemoths = [

@@ -68,7 +68,7 @@ class LaunchHistory:
         return list(self._launches)[::-1]
 
     def ended(self, server: GameServer, at: float, how: str, reason: str = "") -> None:
-        """Add a game server that ended at ``at`` (epoch seconds)."""
+        """Add a game server that has ended; ``at`` is in epoch seconds."""
         self._add(_entry(server.launch, server.id, server.port, server.started_at, at, how, reason))
 
     def failed(self, launch: Launch, at: float, reason: str) -> None:

@@ -61,7 +61,7 @@ def end_left_over(
 
 
 def wait_for(pids: Iterable[int]) -> None:
-    """Wait for killed processes to end; this blocks, because the reactor does not run yet."""
+    """Block until killed processes have ended; call this before the reactor runs."""
     for pid in pids:
         try:
             has_ended = _wait_by_pidfd(pid)

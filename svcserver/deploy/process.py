@@ -1,9 +1,9 @@
 """A game server's processes, whose output goes to a size-limited file.
 
-A game server counts as running while one of its processes (``family.py``) has its port open. If the
-launcher (GAMESERVER_LAUNCHER) exited without an error, the game server gets time to open its port
-in the background. When the game server has ended, the remaining processes are killed, and the end
-is reported once.
+A game server counts as running while one of its processes (``family.py``) has the server's port
+open. If the launcher (GAMESERVER_LAUNCHER) exited without an error, the game server gets time to
+open its port in the background. When the game server has ended, the remaining processes are killed,
+and the end is reported once.
 
 A process that an earlier deploy server started is not our child. A pidfd reports the end of such a
 process, but not the exit code. Its output still arrives through its own pipes (``child_setup.py``).
@@ -398,9 +398,9 @@ class AdoptedTransport:
     def begin(self, is_ours: Callable[[], bool]) -> None:
         """Watch the process; raise ProcessLookupError if the process has ended.
 
-        ``is_ours`` is called after the pidfd was opened, and checks the pid again. If it returns
-        True, the pidfd belongs to the process, even if another process gets the pid later. If the
-        system refuses pidfds, the process is polled.
+        ``is_ours`` is called after the pidfd was opened, and checks the pid again. If ``is_ours``
+        returns True, the pidfd refers to the watched process, even if another process gets the pid
+        later. If the system refuses pidfds, the process is polled.
         """
         watch: Watched | Polled
         try:

@@ -89,7 +89,7 @@ class Console(TypedDict):
 
 
 class HandedOut(TypedDict):
-    """The UDP address of the game server, which is passed on to the players.
+    """The game server's UDP address, which is passed on to the players.
 
     ``node`` is the id of the server's machine in a swarm.
     """
@@ -168,8 +168,8 @@ class KeyReply(TypedDict):
 
     ``node`` is the id of the server's machine in a swarm, and ``match`` the match for which the
     server was started. ``players`` are the players whom the launch request named. The list is empty
-    once the launch is a day old, because a hostile machine could keep its game server running
-    forever.
+    once the launch is a day old. Otherwise a hostile machine that never ends its game server could
+    act for them.
     """
 
     known: bool
@@ -289,7 +289,7 @@ class Deploy:
 
     @routes.row("POST", "/gameservers/look", access=OWNER, reply=Empty, quiet=True)
     async def look(self, call: WebCall) -> Answer:
-        """List the game servers now, because one has started or ended on a machine of the swarm."""
+        """Check the swarm now, because a game server has started or ended there."""
         self.supervisor.look()
         return Answer(200, EMPTY_OBJECT)
 

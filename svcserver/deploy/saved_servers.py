@@ -1,4 +1,4 @@
-"""Records of running game servers on disk, with which the next deploy server adopts them.
+"""Files that record the running game servers, so that the next deploy server can adopt them.
 
 There is one small file for each server, readable only by its owner. A process matches its record
 only if it started in the recorded tick of the kernel's clock. If the machine may have been

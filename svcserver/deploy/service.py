@@ -58,7 +58,7 @@ FILE = "metagame.env"
 class SigningKeys:
     """The signing keys whose tickets are valid: the current and the previous one.
 
-    The file is read again when it has changed. After ``svcctl keys rotate`` a metagame signs
+    The key file is read again when it has changed. After ``svcctl keys rotate`` a metagame signs
     with the previous key until it restarts.
     """
 

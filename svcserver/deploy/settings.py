@@ -106,7 +106,7 @@ class Settings:
 
     @property
     def production(self) -> bool:
-        """True with NODE_ENV=production: JSON logs, and no traceback on any page."""
+        """True with NODE_ENV=production; then logs are in JSON, and no page shows a traceback."""
         return self.node_env == "production"
 
     @property

@@ -1,8 +1,8 @@
 """``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
 
 It has the command line of a game server. It binds the UDP port, answers every datagram, calls the
-metagame with its key, and writes the ready file. It ends when it is idle, or soon after the last
-player who sent ``svc hello NAME`` has sent ``svc goodbye NAME``.
+metagame with its key, and writes the ready file. It ends when it is idle, or soon after all players
+have left. They join with ``svc hello NAME`` and leave with ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 

@@ -1,8 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches wait in a queue, with a pause between two launches. Requests for the city or the dojo share
-one launch. The supervisor notices a dead server when the process exits or when the watchdog runs.
-At the latest, it notices before it hands the server out.
+one launch. The supervisor notices a dead server when the process exits, when the watchdog runs, or
+at the latest before a player gets the server's address.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The swarm never restarts a hunt or tutorial. It restarts the city and the dojo, 
 if necessary. The launch key is a secret of the swarm.
 
 Docker's events only trigger a listing of services, tasks and machines. All decisions depend on the
-listings alone, so a lost event or a restart of this service does no harm.
+listings alone, so a lost event or a restart of the deploy server does no harm.
 
 Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
 the job's running tasks, and it starts the job's waiting tasks later, when there is room. Docker
@@ -212,8 +212,8 @@ class Observation:
 def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observation:
     """Return the state of a game server from the tasks of its service.
 
-    A hunt has ended when its newest task has ended or its machine is lost. The swarm starts
-    another task for a city or dojo.
+    A hunt has ended when its newest task has ended or its machine is lost. In both cases, the swarm
+    starts another task for a city or dojo.
     """
     ordered = sorted(tasks, key=lambda task: task.created)
     if not ordered:
@@ -428,7 +428,7 @@ class SwarmEngine:
         self.wake()
 
     def _is_room_for_others(self, launch: Launch) -> bool:
-        """Return whether all room is reserved for matches that have waited longer than this one."""
+        """Return whether matches that have waited longer than the launch need all the room."""
         begin, trusted = self.clock.seconds() - WAITS_S, self._needs_trust(launch)
         self._waiting = {
             match: entry for match, entry in self._waiting.items() if entry.refused_at > begin

@@ -42,8 +42,8 @@ class ChannelFactory(Connections[EdgeChannel]):
     def evict(self, beside: Callable[[str], int]) -> str:
         """Abort an idle connection; return its metrics label, or "" if no connection is idle.
 
-        ``beside(peer)`` returns how many connections the peer's network has. Connections are sorted
-        by:
+        ``beside(peer)`` returns how many connections the peer's network has. Idle connections are
+        sorted by these values, and the first is aborted:
 
         - their state: first those between two requests, then those whose client is slow in a
           request

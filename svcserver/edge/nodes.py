@@ -1,8 +1,8 @@
 """The machines of a fleet that run game servers for this host, and their certificates.
 
 The host is its own small certificate authority. ``nodes.json`` has the fingerprint of each node's
-certificate, and only those certificates are accepted. So a node is revoked by its removal from
-the file, which the metagame reads again twice a second.
+certificate, and only those certificates are accepted. So a node is revoked when it is removed from
+the file. The metagame looks for changes twice a second.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ to send. The last read and the check end with an exception. Neither is needed if
 record has arrived, so this module skips them. ``http/prompt.py`` explains the immediate writes.
 
 This module uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes
-takes 13 us with them and 34 us without; the gateway needs 57 us for a small request. If one of
-these parts is missing, ``serving`` and ``connecting`` return Twisted's own protocol.
+takes 13 us with these parts and 34 us without them. If one of these parts is missing, ``serving``
+and ``connecting`` return Twisted's own protocol.
 """
 
 from typing import Any

@@ -34,7 +34,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One process of a spread, which is skipped until the clock shows ``out_until`` seconds."""
+    """One process of a spread; ``out_until`` is the time, in seconds, until which it is skipped."""
 
     pool: Pool
     number: int

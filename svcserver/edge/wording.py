@@ -1,4 +1,4 @@
-"""The message heads that the proxy sends, without hop-by-hop fields and with its own framing.
+"""The heads that the proxy sends: without hop-by-hop fields, with the proxy's own framing.
 
 Spec: 2 §4 Gateway, headers.
 """
@@ -50,8 +50,8 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    If ``attempt`` is above 1, a header tells the upstream this number, because an earlier process
-    that did not answer may have executed the request.
+    If ``attempt`` is above 1, a header tells the upstream this number. An earlier process may have
+    executed the request without answering.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:

@@ -44,7 +44,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The token bucket from which a request takes a token; log lines show its value."""
+    """The token buckets for requests; each value is the bucket's name in log lines."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -56,7 +56,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """The upstream to which a request goes; log lines show its value."""
+    """The upstreams for requests; each value is the upstream's name in log lines."""
 
     METAGAME = "metagame"
     CONTENT = "content"

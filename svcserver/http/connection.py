@@ -246,7 +246,7 @@ class Connection(protocol.Protocol, ABC):
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at ``deadline``, a time of the reactor's clock; never if it is ``inf``.
+        """Call ``due`` at the time ``deadline`` of the reactor's clock; ``inf`` means never.
 
         The caller sets ``since`` to the time at which the wait began.
         """

@@ -1,9 +1,9 @@
 """Checks for requests that another site's web page makes to a service on this machine.
 
 A page that is open in a browser on this machine can reach loopback, and a service that trusts
-loopback would trust the page. Three header fields reveal the page. Host has the page's name, even
-if somebody has pointed this name at 127.0.0.1. Origin and Sec-Fetch-Site say that the request comes
-from another site.
+loopback would trust the page. Three header fields reveal the page. Host has the page's host name,
+even if somebody has pointed this name at 127.0.0.1. Origin and Sec-Fetch-Site say that the request
+comes from another site.
 """
 
 import ipaddress
@@ -50,7 +50,7 @@ def foreign(
 
 
 def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
-    """Return whether ``origin`` is that of the service itself or of a local program."""
+    """Return whether ``origin`` is the origin of the service itself or of a local program."""
     if hosts and LOOPBACK_HOST.fullmatch(hosts[0]) and LOOPBACK_ORIGIN.fullmatch(origin):
         return True
     scheme, _, place = origin.lower().partition(b"://")
@@ -61,9 +61,9 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    A foreign page's name may point to this machine, but the browser then sends the page's name as
-    Host. So a Host that is an IP address is accepted. A name is accepted only if nobody else can
-    have this name: localhost, this machine's host name, or an alias of it in /etc/hosts.
+    A foreign host name may point to this machine, but the browser then sends this name as Host. So
+    a Host that is an IP address is accepted. A name is accepted only if nobody else can have this
+    name: localhost, this machine's host name, or an alias of it in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

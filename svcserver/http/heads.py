@@ -234,7 +234,7 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
 
 
 def _require_agreement(agrees: bool) -> None:
-    """Raise Fault if ``agrees`` is false: llhttp has parsed the head differently."""
+    """Raise Fault if ``agrees`` is false, because llhttp has parsed the head differently."""
     if not agrees:
         raise Fault("second opinion")
 

@@ -245,7 +245,7 @@ def read_channels(folder: Path) -> tuple[list[NamedChannel], list[ChannelFault]]
     """Return the channels of a host, and the faults in its channel files.
 
     A webhook channel without a signing secret counts as a fault. Such a channel is still used,
-    because channel files of versions without signatures have no signing secret.
+    because earlier versions wrote channel files without a signing secret.
     """
     channels, faults = [], []
     for path in sorted(folder.glob(PATTERN))[:MOST]:

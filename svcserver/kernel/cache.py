@@ -15,12 +15,12 @@ V = TypeVar("V")
 
 @define(eq=False)
 class BoundedCache(Generic[K, V]):
-    """A cache of recently used entries, at most ``most`` of them.
+    """A cache of recently used entries; ``most`` is the maximum number of entries.
 
     The entries are in two halves. An entry that is used moves to the younger half. When this half
     is full, the older half is dropped, and the younger half takes its place. So a cache that has
-    been full keeps at least half of ``most`` entries. If a subclass gives entries other weights
-    than 1, ``most`` limits the sum of the weights. A value must not be None.
+    been full keeps at least ``most / 2`` entries. If a subclass gives entries other weights than 1,
+    ``most`` limits the sum of the weights. A value must not be None.
     """
 
     most: int

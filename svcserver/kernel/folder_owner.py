@@ -1,6 +1,6 @@
 """The switch from root to the user who owns a host's folder.
 
-If root created files in another user's host, that user's next backup or start would fail. And a
+If root created files in another user's folder, that user's next backup or start would fail. And a
 link in the folder could redirect root's writes. So root becomes that user before it touches a file.
 As in the systemd units, the process keeps the right to change the firewall and to listen on ports
 below 1024.

@@ -62,9 +62,8 @@ class Incident:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. ``files`` is the number of files
-    that a service has open, and ``most_files`` is its limit. Of all services, this service is the
-    closest to its limit.
+    Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
+    the number of open files, and their limit, of the service that is closest to its limit.
     """
 
     at: float
@@ -81,11 +80,10 @@ class MachineSample:
 class HostState:
     """The state of a host at the time ``at``; ``machine`` has the last hour's load, oldest first.
 
-    ``incidents`` are the latest ``MOST_INCIDENTS`` reported faults, newest first.
-    ``environment`` has the values with which the writer's environment overrides ``stack.env``; a
-    secret is None. For each service, ``changed`` has the settings whose line in the service's env
-    file has changed since the service started. The value is None if the file has changed, but it is
-    unknown how.
+    ``incidents`` are the latest ``MOST_INCIDENTS`` reported faults, newest first. ``environment``
+    has the values with which the writer's environment overrides ``stack.env``; a secret is None.
+    For each service, ``changed`` has the settings whose line in the service's env file has changed
+    since the service started. None means that the file has changed in an unknown way.
     """
 
     at: float

@@ -29,7 +29,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Parse JSON like ``parse``, but without a limit on its depth; ``dump`` may then fail."""
+    """Parse JSON like ``parse``, but also deeper values, for which ``dump`` may fail."""
     if not text.strip():
         return {}
     try:

@@ -20,7 +20,7 @@ SLEW = 0.1  # fraction of elapsed time: an hour's jump takes ten hours to correc
 class MonotonicClock:
     """A clock of epoch seconds that only increase; it slowly follows changes of the machine's time.
 
-    The clock is thread-safe, because transactions read it in the thread that they run in.
+    The clock is thread-safe, because transactions read it in their own threads.
     """
 
     wall: Callable[[], float] = field(factory=lambda: system().epoch)

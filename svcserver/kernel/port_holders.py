@@ -32,7 +32,7 @@ class PortHolder:
     def program(self) -> str:
         """The name of our service that the process runs, or else the name of the program.
 
-        Under Wine, the command line has a Windows path.
+        Under Wine, the program has a Windows path.
         """
         names = [PureWindowsPath(word).name for word in self.words]
         service = next((name for name in names if name.startswith("svc-")), "")

@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
 Text is truncated before it is searched. The time of each pattern is linear in the length of the
-truncated text, because a pattern matches a run of characters only from the run's start (by a
-lookbehind) and only as a whole (by a possessive quantifier).
-``tests/contract/test_patterns.py`` measures the time. A group never has a possessive quantifier:
-Python before 3.11.5, which Debian 12 has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
+truncated text. For this, a pattern matches a run of characters only from the run's start (by a
+lookbehind) and only as a whole (by a possessive quantifier). ``tests/contract/test_patterns.py``
+measures the time. A group never has a possessive quantifier: Python before 3.11.5, which Debian 12
+has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 import re
@@ -148,9 +148,9 @@ def _without_tokens(match: re.Match[str]) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Mask a long run with at least two of digits, small letters and capital letters.
+    """Mask a long run of at least two kinds of characters: digits, small letters, capital letters.
 
-    Account ids, and runs with only one of these three kinds, are returned unchanged."""
+    Account ids, and runs of only one kind, are returned unchanged."""
     text = match[0]
     if _ACCOUNT.fullmatch(text):
         return text

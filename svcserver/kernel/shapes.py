@@ -138,7 +138,7 @@ class Mark:
 
 
 class Documented(Mark):
-    """An annotation that adds ``more`` to the schema, to document a rule that other code checks."""
+    """An annotation that adds the dict ``more`` to the schema, to document a rule of other code."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -148,7 +148,7 @@ class Documented(Mark):
 
 
 class Shown(Mark):
-    """An annotation that replaces the schema, so that client generators understand it."""
+    """An annotation that replaces the schema with one that client generators understand."""
 
     def __init__(self, documented: Schema) -> None:
         self.documented = documented
@@ -280,7 +280,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that reads an unfit value as ``value``, which a rule can then refuse."""
+    """An annotation that replaces an unfit value with ``value``, which a rule can then refuse."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

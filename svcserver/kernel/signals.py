@@ -63,7 +63,7 @@ class Unfriended:
 
 @frozen
 class FriendAccepted:
-    """Account ``accepted_by`` accepted a friend request that ``asked`` had sent.
+    """The account ``accepted_by`` has accepted a friend request of the account ``asked``.
 
     ``created`` is the ISO time of the friendship.
     """

@@ -16,7 +16,7 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 class Throttle:
     """A throttle that lets each key pass once in ``every_s`` seconds.
 
-    The throttle remembers the ``most`` keys that were used last.
+    The throttle remembers the last used keys; ``most`` is their maximum number.
     """
 
     every_s: float = 60.0

@@ -1,6 +1,6 @@
-"""The command that starts the game, which the player can see and edit. No I/O.
+"""The command that starts the game; the player can see and edit the command. No I/O.
 
-Placeholders represent changing values, so that the command is shown and saved without the key.
+Placeholders represent changing values such as the key, so the key is neither shown nor saved.
 """
 
 import re

@@ -71,7 +71,7 @@ class GameFiles:
         return listing
 
     async def is_newest(self) -> bool:
-        """Return False if the host's list has changed since it was read, True if it is unknown."""
+        """Return whether the list is still the same on the host; True if that is unknown."""
         known = {"If-None-Match": self._etag}
         if not self._etag:
             return True

@@ -189,7 +189,7 @@ class GameFolder:
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
         """Move every verified file to its place and replace any older file there.
 
-        Raises OSError (ENOTEMPTY) if a folder with content, maybe the player's, is in the place.
+        Raises OSError (ENOTEMPTY) if the place of a file holds a folder that is not empty.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:

@@ -71,7 +71,7 @@ class Sink(Protocol):
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
         """Receive the reply's status and headers.
 
-        The sink can pause and resume ``answer``, which is the request that this reply is for.
+        ``answer`` is the request; the sink can pause and resume it.
         """
 
     def piece(self, data: bytes) -> None:

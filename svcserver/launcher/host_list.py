@@ -75,10 +75,10 @@ def id_at(host: str, port: int) -> str:
 def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
     """Return the record of the invite's host, with the certificate from the invite.
 
-    Any web page can open an invite. So an invite does not rename a host on which the player has an
-    account, because players recognise a host by its name. A new certificate may belong to somebody
-    else. So the player is asked again whether to take updates of the launcher from this host. All
-    other settings are kept.
+    Any web page can open an invite, and players recognise a host by its name. So an invite does not
+    rename a host on which the player has an account. A new certificate may belong to somebody else.
+    So the player is asked again whether to take updates of the launcher from this host. All other
+    settings are kept.
     """
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     new = evolve(
