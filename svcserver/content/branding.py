@@ -146,8 +146,8 @@ class Branding:
         """Log the ignored files whenever their list changes."""
         if left_out and left_out != self._left_out:
             log.warn(
-                "branding: ignoring {names}: each is a duplicate, or not a readable jpg, png or "
-                "webp file of at most 25 MB with a plain name",
+                "branding: ignoring {names}. List each image once; it must be a readable jpg, png "
+                "or webp file of at most 25 MB with a plain name.",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out

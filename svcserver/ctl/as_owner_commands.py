@@ -212,7 +212,7 @@ def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply
     AnnouncementWish,
     {"text": "TEXT"},
     helps={
-        "restart_in": "Announce a restart in this time, like 10m. The host is not restarted.",
+        "restart_in": "Announce a restart after this time, like 10m. The host is not restarted.",
         "for_": "How long to show it, like 2h. Default: 1h.",
     },
     more=[click.option("--clear", is_flag=True, help="End the current announcement.")],

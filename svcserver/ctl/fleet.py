@@ -273,12 +273,13 @@ def write_context(target: IO[bytes], recipe: str, program: Path) -> None:
 @click.option("--wait/--no-wait", default=True, show_default=True,
               help="Wait until the machine has joined, and install its agent.")  # fmt: skip
 @click.option("--agent-image", default="", metavar="IMAGE",
-              help="All agents' image. Default: this version's, for new agents.")  # fmt: skip
+              help="Image of all agents. Default: new agents get this version's image, others "
+                   "keep theirs.")  # fmt: skip
 def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> None:
     """Print the command that adds a machine.
 
-    svcctl then waits until the machine has joined, unless you give --no-wait. The machines that
-    joined earlier get the host's allowlist settings, too, and the image of --agent-image.
+    svcctl then waits until the machine has joined, unless you give --no-wait. Machines that
+    joined earlier also get the host's allowlist settings and, with --agent-image, that image.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()

@@ -101,7 +101,7 @@ def answers(
     """
     if ask and public_host is None and private_host is None:
         mode = prompt(
-            "Who can reach the host: the internet (public) or your overlay network (private)",
+            "Who can reach the host, the public internet or your private overlay network",
             type=click.Choice([PUBLIC, PRIVATE]),
             default=PRIVATE if own_address() else PUBLIC,
         )

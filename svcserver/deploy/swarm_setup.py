@@ -52,7 +52,7 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: P
     for name in engine.trusted - known:
         log.warn(
             "GAMESERVER_TRUSTED lists {name!r}, which is unknown. "
-            "List only city, dojo, hunt, tutorial and hunt ids.",
+            "List only city, dojo, tutorial, hunt (all hunts), or ids of hunts.",
             name=name,
         )
 

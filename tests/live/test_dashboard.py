@@ -217,7 +217,7 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         choice = tab.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
         expect(choice).to_have_value("yes")
         tab.confirm("Roll back")
-        tab.told(f"has the contents of version {version} again")
+        tab.told(f"was rolled back to version {version}, now stored again as version")
         tab.told("the player is logged out")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
         log_in_again(here, 0)

@@ -103,7 +103,7 @@ async function back(character, version, account, live) {
     `The save of ${exactly(version.SavedDate)} becomes the newest. No version is lost: you can return to a newer version in the same way.`, account);
   if (!input) return;
   await act(() => rolled("RollbackCharacter", character, version, input, account), (reply) =>
-    `${character.Name} has the contents of version ${reply.RolledBackTo} again (stored as version ${reply.UpdateVersion})${off(input)}`, live.again);
+    `${character.Name} was rolled back to version ${reply.RolledBackTo}, now stored again as version ${reply.UpdateVersion}${off(input)}`, live.again);
 }
 
 async function backLoadout(character, version, account, live) {
