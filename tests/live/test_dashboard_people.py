@@ -103,7 +103,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
         tab.press("Ban")
-        tab.answer("Ban", Duration="7d", Reason="again", Note="third time", Its="yes")
+        tab.answer("Ban", Duration="7d", Reason="again", Note="third time", Addresses="yes")
         tab.told("Noisy is banned")
         assert log_in(here, player["key"]) == 400
         expect(tab.fact("Banned")).to_contain_text("again")

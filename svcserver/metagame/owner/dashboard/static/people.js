@@ -10,7 +10,7 @@ import { count } from "./words.js";
 
 const LASTS = { name: "lasts", label: "Duration (for example 2h or 7d; leave empty for permanent)", optional: true, longest: 16 };
 const NOTE = { name: "note", label: "Note for staff", optional: true, longest: 1024 };
-const ADDRESSES = { name: "addresses", label: "The account's addresses", value: "" };
+const ADDRESSES = { name: "addresses", label: "Addresses of the account", value: "" };
 const OUT = { ...ADDRESSES,
   options: [["", "Only the account"], ["yes", "Also ban its recent IP addresses (IPv6: the whole /64). Other people on these addresses are banned, too"]] };
 const SILENT = { ...ADDRESSES,
