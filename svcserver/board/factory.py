@@ -147,7 +147,7 @@ class LiveUrl:
 
     @property
     def in_memory(self) -> bool:
-        """True if each process keeps live state in its own memory, without an engine."""
+        """True if each process keeps live state in its own memory; False if an engine keeps it."""
         return self._text == IN_MEMORY
 
     @property

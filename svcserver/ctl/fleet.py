@@ -855,7 +855,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     if swarm["NodeID"] == machine.id:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
-        fail(f"{machine.hunts} hunts run there. Drain it first, or give --force.")
+        fail(f"{machine.hunts} hunts run there. Drain the machine first, or give --force.")
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
         _remove_agent(docker, machine.id)

@@ -69,7 +69,7 @@ class SigningKeys:
 
     @classmethod
     def beside(cls, env_file: str | None, configured: Secret | None = None) -> SigningKeys:
-        """Return the keys in the folder of ``env_file``, or in the current folder without one."""
+        """Return the keys in the folder of ``env_file``; if it is None, in the current folder."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FILE).absolute(), configured)
 

@@ -27,7 +27,7 @@ A service passes further headers to its ``HttpFactory``.
 
 
 class Fields:
-    """The header fields by lowercase name; for speed, both methods are a dict's own methods."""
+    """The header fields by lowercase name, with methods of a dict, which are fast."""
 
     __slots__ = ("getRawHeaders", "hasHeader")
 

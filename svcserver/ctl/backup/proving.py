@@ -52,7 +52,7 @@ class Restored(ThrowAway):
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore the host as if its machine were lost, and isolate it from the running host."""
+        """Restore the host as on a new machine, and isolate the copy from the running host."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)

@@ -44,8 +44,9 @@ class Origin:
     def network(self, request: HttpRequest) -> str:
         """Return the player's network (``kernel.networks``), or "" for this machine.
 
-        The network is that of the address that the gateway reports, or of the peer's address if the
-        request is direct. A request that another proxy forwarded has no network: "".
+        If the request came through the gateway, the network contains the address that the gateway
+        reports. If it is direct, the network contains the peer's address. For a request that
+        another proxy forwarded, the result is "".
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:

@@ -184,7 +184,7 @@ class ChannelSettingsReply(TypedDict):
 
 
 class ChannelSavedReply(TypedDict):
-    """The name of the channel; ``signingSecret`` is the only copy of a new secret, or null."""
+    """The name of the channel; ``signingSecret`` is a new secret, shown only now, or null."""
 
     name: str
     signingSecret: str | None

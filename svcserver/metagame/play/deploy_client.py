@@ -396,7 +396,9 @@ class LaunchKeys:
         if not _KEY.match(key):
             return succeed(None)
         if len(self._turns.waiting) >= MAX_WAITING:
-            log.warn("too many unknown game-server keys at once: refused one without a look-up")
+            log.warn(
+                "too many unknown game-server keys at once: a key was refused without a look-up"
+            )
             return succeed(None)
         return self._turns.run(self._ask, fingerprint(key))
 

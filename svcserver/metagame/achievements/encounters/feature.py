@@ -63,7 +63,7 @@ class MetReply(TypedDict):
 
 
 def type_in_path(text: str) -> int:
-    """Return the content type in a path; raises Malformed."""
+    """Return the content type in a path; raises Malformed unless it is a number."""
     if not _DIGITS.match(text):
         raise Malformed("the content type must be a number")
     return int(text)

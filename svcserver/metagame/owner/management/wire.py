@@ -12,8 +12,8 @@ from svcserver.metagame.play.presence.rules import Beat, Place
 class PlayerReply(TypedDict):
     """An online player: the name and the place in the game.
 
-    ``instance`` is the ``id`` of the player's game server in ``instances``, or null if
-    ``instances`` does not have that game server.
+    ``instance`` is the id of the player's game server. It is null if the status does not list that
+    game server.
     """
 
     name: str
