@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.tables import METADATA
@@ -72,31 +72,23 @@ class Town:
     def state(self) -> dict[str, Any]:
         """Return all stored data except heartbeats and stored request results."""
 
-        def rows(tx: Connection) -> dict[str, Any]:
-            tables = METADATA.sorted_tables
-            return {
-                table.name: [tuple(row) for row in tx.execute(select(table))]
-                for table in tables
-                if table.name not in RESULTS
-            }
-
+        stored = {
+            name: rows
+            for name, rows in self.game.ledger.run(contents).items()
+            if name not in RESULTS
+        }
         board = json.read(orjson.dumps(self.game.board.saved()))
         live = {
             kind: [entry[:2] for entry in entries]
             for kind, entries in board.items()
             if kind not in (*SIGNS, *RESULTS) and entries
         }
-        return self.game.ledger.run(rows) | live
+        return stored | live
 
     def keeps(self, request_id: str) -> bool:
         """Return whether a request's id is anywhere in the database or on the board."""
-
-        def rows(tx: Connection) -> list[str]:
-            return [str(row) for text in METADATA.sorted_tables for row in tx.execute(select(text))]
-
-        stored = self.game.ledger.run(rows)
-        board = orjson.dumps(self.game.board.saved()).decode()
-        return any(request_id in text for text in (*stored, board))
+        stored = str(self.game.ledger.run(contents))
+        return request_id in stored or request_id in orjson.dumps(self.game.board.saved()).decode()
 
     # -- how they come to stand as they do -------------------------------------
 
@@ -171,3 +163,13 @@ def plain(name: str, path: str = "", body: Any = None, afresh: int = 200) -> Non
     PLAIN.add(name)
     method, named = name.split(" ")
     CASES[name] = afresh, lambda town: (town.ann, f"{method} {path or named}", body)
+
+
+def contents(tx: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of each table that has rows."""
+    query = "SELECT '{0}' WHERE EXISTS (SELECT 1 FROM {0})"
+    union = text(" UNION ALL ".join(query.format(name) for name in METADATA.tables))
+    return {
+        name: [tuple(row) for row in tx.execute(select(METADATA.tables[name]))]
+        for name in sorted(tx.execute(union).scalars())
+    }
