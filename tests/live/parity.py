@@ -1,7 +1,8 @@
 """A second run of the metagame's tests in a separate process, on PostgreSQL.
 
-The process loads this module as a plugin. The plugin leaves out each file whose tests use no
-database, because they would do the same in both runs.
+The process loads this module as a plugin. Some tests would do the same in both runs. The plugin
+leaves out each file whose tests use no database, and ``PLUGINS`` leaves out live tests, which
+create their PostgreSQL databases themselves.
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 1800  # two minutes are usual if nothing else runs
-PLUGINS = ("-p", __name__, "-p", "no:cacheprovider", "-p", "no:xdist")
+PLUGINS = ("-p", __name__, "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not live")
 # no other module starts the PostgreSQL server
 GIVES_DATABASES = ROOT / "tests" / "support" / "postgres.py"
 
