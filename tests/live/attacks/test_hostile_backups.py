@@ -20,8 +20,8 @@ import pytest
 from svcserver.ctl.backup import archive
 from tests.ctl.backup.test_hostile_archives import contents, entry, packed
 
-MEMORY = 400 << 20
-LARGE = 400 << 20
+MEMORY = 200 << 20
+LARGE = 200 << 20
 DEADLINE_S = 120
 
 
