@@ -3,7 +3,8 @@
 ``svc-stack`` and some ``svcctl`` commands start our programs by ``python -m``. When such a command
 is itself a fork, a helper process (the nurse) is forked beside it first. The nurse forks once for
 each program start. The new process becomes a child of the command, so the command can wait for it
-and signal it. The command passes its own descriptors, folder and environment on to the new process.
+and signal it. The command passes its own descriptors, folder, environment and umask on to the new
+process.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ def ask(
     return reply
 
 
+def umask() -> int:
+    """Return this process's umask, which the requested program inherits."""
+    result = os.umask(0o077)
+    os.umask(result)
+    return result
+
+
 def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     """Apply a fork request to this process and return the requested command line."""
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH) for descriptor in descriptors]
@@ -54,6 +62,8 @@ def become(request: Mapping[str, Any], descriptors: Sequence[int]) -> list[str]:
     for target, source in zip(request["targets"], high, strict=True):
         os.dup2(source, target)
         os.close(source)
+    if "umask" in request:
+        os.umask(request["umask"])
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environ"])
@@ -179,6 +189,7 @@ def _start_by(nurse: Ask) -> None:
             "environ": {os.fsdecode(name): os.fsdecode(entry) for name, entry in whole.items()},
             "cwd": os.fsdecode(cwd or os.getcwd()),
             "targets": list(arguments),
+            "umask": umask(),
         }
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         try:

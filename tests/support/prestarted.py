@@ -1,10 +1,10 @@
 """Services and ``svcctl`` as separate processes that start without importing everything again.
 
 One process per test run imports the services, and forks for each program that a test starts. The
-fork has its own pid, memory, signals, folder, environment, descriptors and command line. It is
-ready one second sooner than a new interpreter. When ``svc-stack`` or ``svcctl demo`` starts one of
-our programs, that program is a fork as well (``offspring.py``). Forks do not prove that a program
-can start by itself, so some tests start each program as an owner does.
+fork has its own pid, memory, signals, folder, environment, umask, descriptors and command line. It
+is ready one second sooner than a new interpreter. When ``svc-stack`` or ``svcctl demo`` starts one
+of our programs, that program is a fork as well (``offspring.py``). Forks do not prove that a
+program can start by itself, so some tests start each program as an owner does.
 
 The reactor is not imported before the fork, because forks cannot share a reactor.
 """
@@ -124,7 +124,13 @@ def start(
     """
     parent = _parent()
     line = [str(Path(sys.executable).with_name(program)), *words]
-    request = {"line": line, "environ": dict(environ), "cwd": str(cwd), "targets": [1, 2]}
+    request = {
+        "line": line,
+        "environ": dict(environ),
+        "cwd": str(cwd),
+        "targets": [1, 2],
+        "umask": offspring.umask(),
+    }
     return Prestarted(parent.ask(request, [out, out if err is None else err])["pid"], line, parent)
 
 

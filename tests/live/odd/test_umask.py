@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ctl import hosts
 from tests.ctl.hosts import demo_host, said, stack
 from tests.support.processes import PATIENCE_S, eventually
 
@@ -37,9 +38,8 @@ def under(mask: int) -> Iterator[None]:
 
 
 def run(*words: object) -> str:
-    """Run one of our programs until it exits."""
-    line = [str(PROGRAMS / str(words[0])), *map(str, words[1:])]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    """Run ``svcctl`` and return its output."""
+    done = hosts.run(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -72,15 +72,12 @@ def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> No
 def test_a_host_its_backup_and_its_restore(tmp_path: Path, mask: int) -> None:
     host, data, again = tmp_path / "host", tmp_path / "data", tmp_path / "again"
     with under(mask):
-        run("svcctl", "init", host, "--public-host", "203.0.113.7", "--data", data)
-        run("svcctl", "backup", "now", "--config", host)
-        backup = Path(
-            json.loads(run("svcctl", "backup", "list", "--config", host, "--json"))["backups"][0][
-                "file"
-            ]
-        )
-        run("svcctl", "backup", "restore", backup, "--into", again)
-        run("svcctl", "bundle", host / "all.log", "--config", host)
+        run("init", host, "--public-host", "203.0.113.7", "--data", data)
+        run("backup", "now", "--config", host)
+        [made] = json.loads(run("backup", "list", "--config", host, "--json"))["backups"]
+        backup = Path(made["file"])
+        run("backup", "restore", backup, "--into", again)
+        run("bundle", host / "all.log", "--config", host)
     check(host, ".")
     check(data, ".", backup.parent.relative_to(data).as_posix())
     check(again, ".")
@@ -92,7 +89,7 @@ def test_what_a_running_host_writes(tmp_path: Path, mask: int) -> None:
     host = demo_host(tmp_path / "host")
     (host / "out.log").touch(0o600)
     before = set(host.rglob("*"))
-    with under(mask), stack(host, itself=True):
+    with under(mask), stack(host):
         eventually(lambda: "stack ready" in said(host), PATIENCE_S)
         eventually((host / "stack.json").is_file)
         made = set(host.rglob("*")) - before
