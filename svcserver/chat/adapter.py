@@ -127,7 +127,7 @@ class TurnShare:
     _ended: float = 0.0  # when the last work ended
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do the work now, or in a later turn if the share is used up or earlier work waits."""
+        """Do the work now; if this turn's time is used up or earlier work waits, do it later."""
         if self._waiting or self._is_used_up():
             self.later(work)
         else:

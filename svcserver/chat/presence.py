@@ -31,7 +31,7 @@ class Elsewhere(Protocol):
         """Send a session's status to other processes, which show it to the friends in ``to``."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
-        """Return the account's sessions in other processes that have a status."""
+        """Return those sessions of the account that have a status and are in other processes."""
 
 
 @define

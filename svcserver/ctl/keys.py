@@ -155,9 +155,7 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
     try:
         until = transact(host, lambda tx: expired_at(tx, current.public))
     except BadKey as why:
-        fail(
-            f"{PUBLIC} is {why}: nobody can log in. To remove the old keys all the same, use --now."
-        )
+        fail(f"{PUBLIC} is {why}: nobody can log in. To remove the old keys anyway, use --now.")
     if until is None:
         fail(
             "the metagame still signs with the old key because it was not restarted: "

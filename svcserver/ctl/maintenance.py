@@ -98,7 +98,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
     if newer is not None:
         fail(
             f"the database cannot be upgraded, because {migrations.too_new(newer)}; "
-            "install the version that made this revision, or a newer version"
+            "install the version that last upgraded the database, or a newer one"
         )
     out.data(
         {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}

@@ -138,7 +138,10 @@ def figures(host: Host, out: Out, span: str) -> None:
     """
     data = owner_of(host).find("DashboardFigures", range=span)
     if data is None:
-        fail("There are no figures. Set BACKEND_HEALTH=1 in metagame.env and restart the metagame.")
+        fail(
+            "No health figures are collected. "
+            "Set BACKEND_HEALTH=1 in metagame.env and restart the metagame."
+        )
     out.data(data)
     rows = [_figure_row(data, number) for number in range(len(data["at"]))]
     out.table(FIGURE_HEADS, rows[-MOST_LINES:])

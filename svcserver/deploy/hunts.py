@@ -150,7 +150,7 @@ class HuntTable:
         if "Arena" in hunt_id:
             return self._trial(hunt_id, players)
         if not known["mm"]:
-            raise Unlaunchable(f"hunt {hunt_id} has no entry in its list mm")
+            raise Unlaunchable(f"the list mm of hunt {hunt_id} is empty")
         wanted = self.random.choice(known["mm"])
         row = self.matchmaker_hunts[wanted]
         behemoth, mode = row.get("behemoth"), row.get("gameMode")

@@ -282,7 +282,7 @@ class Exchange:
 
     def _open_tunnel(self, answer: ResponseHead) -> None:
         if not self.forward.tunnel:
-            raise Fault("the upstream upgraded, but no upgrade was requested")
+            raise Fault("the upstream switched protocols, but no HTTP upgrade was requested")
         self.record.status, self.record.tunnel = 101, True
         self.tunnelling = self.answered = True
         self.head.raw = b""  # a tunnel is never retried, and may last for a day

@@ -111,9 +111,13 @@ def split(url: str) -> SplitResult:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535") from None
+        raise ValueError(
+            "must be like https://HOST/PATH or https://HOST:PORT/PATH (PORT: 1 to 65535)"
+        ) from None
     if not parts.scheme or not host or port == 0:
-        raise ValueError("must be like https://HOST/PATH, with a port from 1 to 65535")
+        raise ValueError(
+            "must be like https://HOST/PATH or https://HOST:PORT/PATH (PORT: 1 to 65535)"
+        )
     if not _is_host(host, is_literal="[" in parts.netloc):
         raise ValueError("must have a host name: parts of 1 to 63 characters with dots between")
     if not "".join(parts[2:]).isascii():

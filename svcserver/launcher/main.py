@@ -530,7 +530,7 @@ class LauncherProgram:
             if has_flag or self.options.no_links:
                 choice.keep(wanted=has_flag)
         except OSError as error:
-            log.warn("the choice about links is not saved: {why}", why=error)
+            log.warn("the choice about invite links cannot be saved: {why}", why=error)
         program = windows_program(self.places, VERSION)
         if program is not None:
             deferToThread(self._add_entries, program).addErrback(_not_registered)

@@ -174,7 +174,7 @@ class Updates(MultiService):
                 offers.append(verified(entry, pinned))
             except BadOffer as error:
                 log.warn(
-                    "{host} offers a launcher that is not used: {why}",
+                    "the launcher that {host} offers is ignored: {why}",
                     host=member.record.name,
                     why=error,
                 )

@@ -337,7 +337,7 @@ class SmallTableTests(SynchronousTestCase):
                 self.hunt("Arena_Hard", table)
 
     def test_a_hunt_without_an_entry_is_not_launched(self) -> None:
-        with self.assertRaisesRegex(Unlaunchable, "Bare has no entry"):
+        with self.assertRaisesRegex(Unlaunchable, "Bare is empty"):
             self.hunt("Bare")
 
     def test_a_trials_number_has_three_digits_from_001_to_088(self) -> None:

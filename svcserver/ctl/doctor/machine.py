@@ -115,7 +115,7 @@ class _Asked:
             try:
                 reply = self._replies.gets()
             except hiredis.ProtocolError:
-                raise EngineRefused("no Valkey or Redis answers there") from None
+                raise EngineRefused("no Valkey or Redis server answers at this address") from None
             if reply is not False:
                 break
             data = self._line.recv(65_536)

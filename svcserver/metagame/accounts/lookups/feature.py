@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account at another log-in provider; on this host, the account has the same id there."""
+    """The account at another log-in provider; its id there is the account id of this host."""
 
     accountId: str | None
     accountType: str

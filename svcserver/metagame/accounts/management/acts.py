@@ -182,7 +182,7 @@ class AccountActs:
         account = await self.audit.write(entry, act, ACROSS)
         if account is not None:
             self.tokens.epochs.learn(account.id, account.tokens_not_before)
-        log.warn("an admin took a player token for {account}", account=account_id)
+        log.warn("an admin created a player token for {account}", account=account_id)
         return self.tokens.sign(account_id)
 
     async def _id_of(self, name: str | None) -> AccountId | None:

@@ -56,7 +56,7 @@ def next_version(current: int, highest: Callable[[int], int]) -> int:
 
 
 def reason_of(*, game_server: bool) -> str:
-    """Return the reason that the history stores with a save."""
+    """Return the text that the save history stores as the reason of a save."""
     return SAVED_BY_GAME_SERVER if game_server else SAVED_BY_CLIENT
 
 

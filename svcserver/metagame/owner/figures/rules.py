@@ -72,7 +72,7 @@ class StoredSpan:
 
 @define
 class Gathering:
-    """The figures of the minutes that are not stored yet, including the current minute."""
+    """The figures that are not stored yet, for each minute up to the current one."""
 
     _minutes: FIFOCache[int, FigureSpan] = field(
         factory=lambda: FIFOCache(MOST_WAITING), init=False
