@@ -299,7 +299,7 @@ def test_no_new_hunt_begins_until_it_is_ended(browser: Browser, town: tuple[Host
         tab.sign_in(here.key)
         tab.press("Pause new hunts")
         tab.picture("drain-question")
-        tab.answer("Pause", When="", Empty="nobody", Reason="new disk")
+        tab.answer("Pause", **{"When": "", "The server is empty": "nobody", "Reason": "new disk"})
         tab.told("New hunts are paused")
         status = tab.page.get_by_role("region", name="Status")
         expect(status).to_contain_text("paused new hunts")
