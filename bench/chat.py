@@ -29,7 +29,7 @@ from bench.table import FloorTable
 
 PROGRAMS = {"prosody": "prosody", "ejabberd": "ejabberdctl"}
 CALM_RATE = 30.0  # messages a second to a hundred
-STALL_MIB, PING_MS, STATUS_TIMES = 4.0, 200.0, 2.0
+STALL_MIB, PING_MS, STATUS_TIMES = 2.0, 200.0, 2.0
 BUSY = 0.9  # share of its core above which the load generator measures itself
 
 

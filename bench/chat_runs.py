@@ -226,7 +226,7 @@ async def stalled(server: Server) -> tuple[bool, float]:
 
     for talker in talkers:
         talker.sink = hear
-    # memory grows by some 12 MiB during the first ten seconds, without a stalled reader
+    # without a stalled reader, memory grows by some 12 MiB for up to 12 s, and then stays
     await _shout(talkers, asyncio.Event(), WARM_UP_S, lambda: None)
     await reader.arrive(receive_buffer=8 * KIB)
     await reader.join(ROOM)
