@@ -90,7 +90,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
 
 bench-report: $(VENV)/tools.stamp
-	$(BIN)/python -m bench.report $(if $(SHORT),--rounds 1 --seconds 1)
+	$(BIN)/python -m bench.report $(if $(SHORT),--rounds 1 --seconds 1 --folder $(VENV)/benches)
 
 bench-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.chat
