@@ -42,6 +42,7 @@ from svcserver.stack.alerts.watching import installed_version
 CALL_S = 60.0
 INVITE_S = 600.0  # a new machine joins within this time
 POLL_S = 1.0
+STOP_S = 15.0  # Docker kills a container that has not ended ten seconds after the order to stop
 START_S = 30.0  # an agent or helper must have started within this time
 SETTLED_S = 5.0  # a service has started when it has run for this time without a restart
 FLEET_PORT = 61040  # a port that svcctl init does not use
@@ -554,6 +555,7 @@ class SwarmTask:
     name: str
     runs: bool
     error: str
+    has_ended: bool = False
 
 
 def _tasks(docker: Docker, *words: str) -> list[SwarmTask]:
@@ -562,7 +564,13 @@ def _tasks(docker: Docker, *words: str) -> list[SwarmTask]:
     lines = docker.run(*words, "--no-trunc", "--format", columns).splitlines()
     rows = [line.split("\t", 3) for line in lines]
     return [
-        SwarmTask(id, name, state.startswith("Running Running"), error.strip('"'))
+        SwarmTask(
+            id,
+            name,
+            state.startswith("Running Running"),
+            error.strip('"'),
+            " Running" not in state,
+        )
         for id, name, state, error in (row for row in rows if len(row) == 4)
     ]
 
@@ -660,6 +668,26 @@ def _changed(current: str, address: str, *, allowed: bool) -> str:
 def _remove_agent(docker: Docker, node: str) -> None:
     for kind, name in _agent_parts(docker, node):
         docker.run(kind, "rm", name)
+
+
+def _agent_tasks(docker: Docker, node: str) -> set[str]:
+    """Return the ids of the running tasks of a machine's agent and helper."""
+    tasks = _tasks(docker, "node", "ps", node)
+    return {task.id for task in tasks if task.runs and task.name.startswith((AGENT, HELPER))}
+
+
+def _wait_until_ended(docker: Docker, node: str, tasks: set[str]) -> None:
+    """Wait until a machine has stopped these tasks, for at most ``STOP_S``.
+
+    Docker kills a helper that still runs when its machine leaves the swarm. The helper could then
+    not delete its firewall table.
+    """
+    deadline = time.monotonic() + STOP_S
+    while time.monotonic() < deadline:
+        listed = _tasks(docker, "node", "ps", node)
+        if tasks.isdisjoint(task.id for task in listed if not task.has_ended):
+            return
+        time.sleep(POLL_S)
 
 
 def _agent_parts(docker: Docker, node: str) -> list[tuple[str, str]]:
@@ -858,7 +886,10 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
         fail(f"{machine.hunts} hunts run there. Drain the machine first, or give --force.")
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
+        running = _agent_tasks(docker, machine.id)
         _remove_agent(docker, machine.id)
+        if machine.state == "ready":
+            _wait_until_ended(docker, machine.id, running)
         _disallow(host, machine.engine_address, [each for each in listed if each is not machine])
         docker.run("node", "rm", "--force", machine.id)
     out.data({"id": machine.id})

@@ -272,6 +272,21 @@ class InstallTests(HostCase):
             self.assertIn(expected, words)
         self.assertEqual(words.count("--cap-add"), 1)
 
+    def test_machine_leaves_the_swarm_after_its_helper_has_ended(self) -> None:
+        task = fleet.SwarmTask("t1", f"{HELPER}.other1", True, "")
+        results = iter([[task], [task], [task], []])
+        with mock.patch.object(fleet, "_tasks", lambda docker, *words: next(results)):
+            self.assertEqual(self.ctl("fleet", "remove", "other1", "--force").status, 0)
+        self.assertEqual(self.clock.seconds(), 2 * fleet.POLL_S)
+        self.assertIn("node rm --force other1", self.commands)
+
+    def test_machine_whose_helper_does_not_end_is_removed_nevertheless(self) -> None:
+        task = fleet.SwarmTask("t1", f"{HELPER}.other1", True, "")
+        with mock.patch.object(fleet, "_tasks", lambda docker, *words: [task]):
+            self.assertEqual(self.ctl("fleet", "remove", "other1", "--force").status, 0)
+        self.assertEqual(self.clock.seconds(), fleet.STOP_S)
+        self.assertIn("node rm --force other1", self.commands)
+
     def test_helper_opens_ports_soon(self) -> None:
         self.assertEqual(self.expected()["ALLOWLIST_MIN_INTERVAL_MS"], "100")
         change(self.folder / "allowlist.env", {"ALLOWLIST_MIN_INTERVAL_MS": "200"})

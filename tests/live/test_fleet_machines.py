@@ -239,7 +239,7 @@ def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
             ctl("remove", second.node, "--force")
             eventually(lambda: TABLE not in ruleset(within(second)), pause_s=0.5)
             assert is_open(second, STRANGER)
-            assert first.names("secret") == [] == first.names("service")
+            eventually(lambda: first.names("secret") == [] == first.names("service"), pause_s=0.5)
 
             # it leaves without being removed
             second.docker("swarm", "leave")
