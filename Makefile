@@ -89,8 +89,10 @@ check: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
 
+SHORT_REPORT := --rounds 1 --seconds 1 --folder $(VENV)/benches \
+	--parts requests,postgresql,edge,chat,start,functions
 bench-report: $(VENV)/tools.stamp
-	$(BIN)/python -m bench.report $(if $(SHORT),--rounds 1 --seconds 1 --folder $(VENV)/benches)
+	$(BIN)/python -m bench.report $(if $(SHORT),$(SHORT_REPORT))
 
 bench-chat: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.chat

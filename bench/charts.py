@@ -27,6 +27,9 @@ TITLES = {
     "edge": "Gateway, relay and content server",
     "chat": "Chat",
     "start": "Start and memory",
+    "used": "A host with 100,000 accounts",
+    "scale": "Several processes",
+    "evening": "A session of 200 players",
     "functions": "CPU time by function",
 }
 WIDTH, ROW, BAR = 360, 34, 10  # of a chart of bars; pages scale it
@@ -77,16 +80,17 @@ def page(run: KeptRun, previous: KeptRun | None) -> str:
 def sections(run: KeptRun, previous: KeptRun | None) -> Iterator[tuple[str, str]]:
     """Yield the title of each section, and its HTML."""
     yield "This run", circumstances(run, previous)
+    same_machine = previous is not None and previous.machine == run.machine
     for name, part in run.parts.items():
         old = [earlier(name, current, previous) for current in part.measurements]
         pairs = list(zip(part.measurements, old, strict=True))
-        yield TITLES.get(name, name), "\n".join(_charts_and_tables(part, pairs))
+        yield TITLES.get(name, name), "\n".join(_charts_and_tables(part, pairs, same_machine))
 
 
 Pairs = Sequence[tuple[Measurement, Measurement | None]]
 
 
-def _charts_and_tables(part: Part, pairs: Pairs) -> Iterator[str]:
+def _charts_and_tables(part: Part, pairs: Pairs, same_machine: bool) -> Iterator[str]:
     ratios = [
         Bar(
             f"{current.name}, beside {current.yardstick}",
@@ -107,7 +111,7 @@ def _charts_and_tables(part: Part, pairs: Pairs) -> Iterator[str]:
         yield "<p>Latency by percentile, in milliseconds. Dashed: previous run.</p>"
         yield latencies(list(curves.values()))
     if pairs:
-        rows = ((*current.cells, verdict(current, old)) for current, old in pairs)
+        rows = ((*current.cells, verdict(current, old, same_machine)) for current, old in pairs)
         yield table((*HEADS, "change"), rows)
     for profile in part.profiles:
         yield from _functions(profile)

@@ -1,6 +1,6 @@
 """Many simultaneous players: a new host with all limits enabled, and the players of `svcctl demo`.
 
-    python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20]
+    python -m bench.evening [--players 200] [--hunts 20] [--hunt-seconds 20] [--json FILE]
 
 All requests pass through each player's own relay and the gateway. The chat and the deploy server
 are loaded at the same time. The host and the players share this machine. The host is a demo host on
@@ -16,7 +16,9 @@ import time
 from pathlib import Path
 
 from bench import turns
+from bench.kept import finish, json_option
 from bench.servers import on_the_generators_core
+from bench.table import FloorTable
 from svcserver.ctl.blueprint import Ports
 from svcserver.ctl.host_creation import create_host
 
@@ -51,6 +53,7 @@ def main() -> None:
     options.add_argument("--players", type=int, default=200)
     options.add_argument("--hunts", type=int, default=20)
     options.add_argument("--hunt-seconds", type=float, default=20.0)
+    json_option(options)
     arguments = options.parse_args()
     on_the_generators_core()
     with tempfile.TemporaryDirectory() as name:
@@ -82,7 +85,9 @@ def main() -> None:
         status = subprocess.run(command, check=False).returncode
         slow = turns.longest(Path(name) / "turns", count=SHOWN)
     turns.show(slow, began)
-    raise SystemExit(status or int(bool(slow) and slow[0].own_ms > MOST_MS))
+    table = FloorTable()
+    table.below("longest turn of the event loop", slow[0].own_ms if slow else 0.0, "ms", MOST_MS)
+    raise SystemExit(finish(arguments.json, table.rows) or status)
 
 
 if __name__ == "__main__":

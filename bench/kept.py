@@ -158,10 +158,15 @@ def earlier(part: str, current: Measurement, previous: KeptRun | None) -> Measur
     return None
 
 
-def verdict(current: Measurement, previous: Measurement | None) -> str:
-    """Return the change in words, such as ``+5 %, better``; "" if there is no previous figure."""
+def verdict(current: Measurement, previous: Measurement | None, same_machine: bool) -> str:
+    """Return the change in words, such as ``+5 %, better``; "" if there is no previous figure.
+
+    Changes within the noise, and between two machines, are not called better or worse.
+    """
     by = change(current, previous)
     if by is None:
         return ""
-    judged = "" if abs(by) <= NOISE else ", worse" if (by > 0) is current.less else ", better"
+    judged = ""
+    if same_machine and abs(by) > NOISE:
+        judged = ", worse" if (by > 0) is current.less else ", better"
     return f"{by:+.0%}{judged}".replace("%", " %")

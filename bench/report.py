@@ -33,6 +33,9 @@ COMMANDS = {
     "edge": ("bench.edge", "--rounds", "{rounds}", "--seconds", "{seconds}"),
     "chat": ("bench.chat", "--rounds", "{rounds}", "--seconds", "{seconds}"),
     "start": ("bench.start", "--rounds", "{rounds}"),
+    "used": ("bench.used", "--rounds", "{rounds}", "--seconds", "{seconds}"),
+    "scale": ("bench.scale", "--rounds", "{rounds}", "--seconds", "{seconds}"),
+    "evening": ("bench.evening",),
     "functions": ("bench.functions", "--seconds", "{seconds}"),
 }
 

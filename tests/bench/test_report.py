@@ -53,16 +53,21 @@ class KeptRunTests(SynchronousTestCase):
 class ComparisonTests(SynchronousTestCase):
     def test_change_beyond_the_noise_is_judged(self) -> None:
         for ratio, expected in ((0.76, "+0 %"), (0.70, "-8 %, worse"), (0.9, "+18 %, better")):
-            self.assertEqual(verdict(evolve(SAVE, ratio=ratio), SAVE), expected)
+            self.assertEqual(verdict(evolve(SAVE, ratio=ratio), SAVE, same_machine=True), expected)
+
+    def test_change_between_two_machines_is_not_judged(self) -> None:
+        text = verdict(evolve(SAVE, ratio=0.38), SAVE, same_machine=False)
+        self.assertEqual(text, "-50 %")
 
     def test_more_is_worse_if_less_is_better(self) -> None:
         before = Measurement("idle", 12.0, "KiB", less=True)
-        self.assertEqual(verdict(evolve(before, value=24.0), before), "+100 %, worse")
+        text = verdict(evolve(before, value=24.0), before, same_machine=True)
+        self.assertEqual(text, "+100 %, worse")
 
     def test_nothing_is_compared_with_zero_or_other_units(self) -> None:
         zero = Measurement("idle", 0.0, "KiB")
         for previous in (None, zero, Measurement("idle", 1.0, "MiB")):
-            self.assertEqual(verdict(evolve(zero, value=1.0), previous), "")
+            self.assertEqual(verdict(evolve(zero, value=1.0), previous, True), "")
 
 
 class PageTests(SynchronousTestCase):
