@@ -184,8 +184,8 @@ def add_key(host: Host, out: Out, key: str | None, reason: str) -> None:
 def revoke_key(host: Host, out: Out, key: str, reason: str) -> None:
     """Revoke the key of game servers.
 
-    Game servers that use the key can no longer save. KEY is a key that "svcctl gameserver-key add"
-    registered, such as METAGAME_API_KEY in deploy.env.
+    The metagame then refuses requests with the key. KEY is a registered key, such as
+    METAGAME_API_KEY in deploy.env.
     """
 
     def act(tx: Connection, _: Trace) -> None:

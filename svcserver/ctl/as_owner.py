@@ -35,7 +35,7 @@ class NobodyListens(Failed):
 def get_json(
     base: str, path: str, headers: dict[str, str], what: str, nothing: tuple[int, ...] = ()
 ) -> Any:
-    """Return the JSON body of a 200 reply; None if ``nothing`` contains the reply's status.
+    """Return the JSON body of a 200 reply, or None if the reply's status is in ``nothing``.
 
     Raises Failed for any other reply. ``what`` is the service's name, for error messages.
     """
@@ -70,10 +70,7 @@ def _refusal(status: int, body: bytes) -> str:
 
 
 def _unexplained(base: str, path: str, status: int, what: str) -> str:
-    """Return a message for an error reply that gives no reason.
-
-    For example, the gateway of another host sends such a reply.
-    """
+    """Return a message for an error reply that gives no reason."""
     text = f"{what} answered {status} to {path}"
     return f"{text}: {foreign(base)}" if status in (403, 404) else text
 
@@ -145,9 +142,8 @@ class Owner:
     """A client that calls the dashboard's routes as the host's owner, or with an account key.
 
     With ``secret``, the host's signing key, the client makes a ticket for each request. A request
-    with a ticket needs no second factor. The owner's account key is sent as well, because an
-    older metagame does not accept tickets. Nor does a metagame that started before the signing key
-    in its env file was changed.
+    with a ticket needs no second factor. The owner's account key is sent as well, in case the
+    metagame does not accept the ticket.
     """
 
     base: str
@@ -159,7 +155,7 @@ class Owner:
         return self._get(route, query)
 
     def find(self, route: str, *, nothing: tuple[int, ...] = (404,), **query: str) -> Any:
-        """Return the reply to ``GET /svc/api/ROUTE``; None if ``nothing`` contains its status."""
+        """Return the reply to ``GET /svc/api/ROUTE``, or None if its status is in ``nothing``."""
         return self._get(route, query, nothing)
 
     def post(self, route: str, body: dict[str, Any], reason: str = "") -> Any:
@@ -204,11 +200,10 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    Each member of the route's ``body`` becomes a parameter of the command. A member in
-    ``arguments`` becomes an argument; ``arguments`` has the name that the help shows. Other members
-    become options. A member in ``fixed`` becomes no parameter, because the command itself sets the
-    value. The decorated function turns the reply into output lines, and its docstring is the
-    command's help.
+    The members of the route's ``body`` become the command's parameters. ``arguments`` maps each
+    member that becomes an argument to its name in the help. All other members become options,
+    except those in ``fixed``, which have fixed values. The decorated function turns the reply into
+    output lines, and its docstring is the command's help.
     """
 
     route: str

@@ -317,7 +317,7 @@ def console(host: Host, out: Out, server: str) -> None:
     """Show the last lines that a game server printed.
 
     SERVER is a game server's id, the beginning of the id, or its kind. If no such game
-    server runs, the command shows the lines of the matching game server that ended last.
+    server runs, the command uses the one that ended last.
     """
     owner, ended = owner_of(host), list[Reply]()
     if not _called(server, owner.get(SERVERS)["servers"]):

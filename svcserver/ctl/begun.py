@@ -1,8 +1,8 @@
 """The marker of a host that is being created, and functions that write the host's files.
 
 ``svcctl init`` and ``svcctl backup restore --into`` write the marker first and ``metagame.env``
-last, and then remove the marker. After an interruption, even by ``kill -9``, the same command
-repeats all steps with the keys that were already created.
+last, and then remove the marker. After an interruption, even by ``kill -9``, the owner runs the
+same command again.
 """
 
 import os
@@ -25,7 +25,7 @@ LAST = "metagame.env"  # the file that makes a folder a host (packaging/image/st
 
 @frozen
 class Begun:
-    """The contents of a new host's marker: its data folder, and the backup if one is restored."""
+    """The marker of an unfinished host: the data folder and, for a restore, the backup."""
 
     data: str
     backup: str = ""
@@ -98,10 +98,7 @@ def place(source: Path, folder: Path) -> None:
 
 
 def _turn(path: Path) -> tuple[int, Path]:
-    """Return the sort key of a file.
-
-    Env files are moved late and ``LAST`` is moved last, so that no service can start too early.
-    """
+    """Return a file's sort key: env files come late, and ``metagame.env`` comes last."""
     if path.is_dir():
         return 0, path
     return 3 if path.name == LAST else 2 if path.name.endswith(".env") else 1, path

@@ -113,7 +113,7 @@ class Secrets:
 
 @frozen
 class Scale:
-    """The number of metagames, and the database and the Valkey or Redis server that they share."""
+    """The number of metagames, their shared database and their shared Valkey or Redis server."""
 
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder
@@ -160,9 +160,9 @@ def program() -> str:
 def address_of(host: str) -> str:
     """Return the IPv4 address of ``host`` for MY_IP; empty if it cannot be resolved here.
 
-    If a name other than localhost resolves to a loopback address, the result is empty, too:
-    players' games would connect to their own PCs. Debian maps a machine's own name to 127.0.1.1 in
-    /etc/hosts, and podman copies that file into containers.
+    The result is also empty if a name other than localhost resolves to a loopback address, which
+    players cannot reach. Debian maps a machine's own name to 127.0.1.1 in /etc/hosts, and podman
+    copies that file into containers.
     """
     try:
         return str(ipaddress.IPv4Address(host))

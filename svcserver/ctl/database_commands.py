@@ -162,7 +162,7 @@ def _begins_otherwise(file: Path) -> bool:
 
 
 def has_foreign_code(file: Path) -> bool:
-    """Return whether an SQLite file has a view, virtual table or trigger that no host creates."""
+    """Return whether an SQLite file has a view, a virtual table or an unknown trigger."""
     query = (
         "SELECT sql FROM sqlite_master "
         "WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"

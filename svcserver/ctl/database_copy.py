@@ -140,10 +140,7 @@ def _count(tx: sa.Connection, table: sa.Table) -> int:
 
 
 def _number_on(tx: sa.Connection, table: sa.Table) -> None:
-    """Set PostgreSQL's counter for new rows to the highest number that was copied.
-
-    SQLite does this by itself.
-    """
+    """Set the PostgreSQL sequence of a table's primary key to the highest copied value."""
     key = list(table.primary_key.columns)
     if tx.dialect.name == "sqlite" or len(key) != 1:
         return

@@ -40,8 +40,8 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 class Filling:
     """The size in bytes of one kind of data, and its growth.
 
-    The data always grow by ``a_day`` bytes a day. At first, they grow by another ``soon_a_day``
-    bytes a day, until this additional growth has reached ``soon`` bytes.
+    Two kinds of growth add up: ``a_day`` bytes a day without end, and ``soon_a_day`` bytes a day
+    up to ``soon`` bytes in all.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Filled:
 
     @property
     def full_in(self) -> int | None:
-        """Return the number of days until the disk is full; None if that is over ten years."""
+        """Return the number of days until the disk is full; None for more than ten years."""
         if self.gains(FARTHEST_DAYS) <= self.usable:
             return None
         low, high = 0, FARTHEST_DAYS

@@ -280,7 +280,7 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     """Print the command that adds a machine.
 
     svcctl then waits until the machine has joined, unless you give --no-wait. Machines that
-    joined earlier also get the host's allowlist settings and, with --agent-image, that image.
+    joined earlier get the host's allowlist settings. With --agent-image, they get the image, too.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()
@@ -365,7 +365,7 @@ def helper_settings(host: Host) -> dict[str, str]:
     """Return the settings of the allowlist helpers on a fleet's machines; empty without helpers.
 
     The machines have helpers if the host's own helper changes the firewall. The default interval
-    between changes is shorter than on the host, because players wait for the changes.
+    between changes is shorter than on the host.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
@@ -388,8 +388,8 @@ def helper_settings(host: Host) -> dict[str, str]:
 def unguarded(host: Host, docker: Docker) -> set[str]:
     """Return the ids of machines whose allowlist helper does not match ``helper_settings``.
 
-    A machine is left out if the owner has given the machine's agent an ``ALLOWLIST_SECRET``,
-    because the owner then runs the helper there.
+    If an agent has its own ``ALLOWLIST_SECRET``, the owner runs the helper, and the machine is
+    left out.
     """
     expected, services = helper_settings(host), _containers(docker)
 
@@ -474,8 +474,8 @@ def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) 
     """Give a machine's agent and helper the host's allowlist settings and, if set, ``image``.
 
     Options that the owner has added to a service are kept, and a service that needs no change does
-    not restart. The agent is updated first, because a helper admits nobody until the agent has the
-    helper's secret. If an updated service does not run, it is rolled back, and Failed is raised.
+    not restart. The agent is updated before the helper. If an updated service does not run, it is
+    rolled back, and Failed is raised.
     """
     name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
     containers = _containers(docker)
@@ -603,7 +603,7 @@ def _create_helper(
 
 
 def _create_service(docker: Docker, name: str, machine: FleetMachine, *words: str) -> None:
-    """Create a Docker service that runs on one machine, in the network of that machine."""
+    """Create a Docker service that runs on one machine, with the network mode ``host``."""
     docker.run(
         "service", "create", "--detach", "--quiet", "--no-resolve-image", "--name", name,
         "--label", f"{NODE_LABEL}={machine.id}", "--constraint", f"node.id=={machine.id}",
@@ -640,8 +640,7 @@ def _disallow(host: Host, address: str, remaining: Iterable[FleetMachine]) -> No
 def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachine]) -> None:
     """Call ``_disallow`` for a machine that has left the swarm.
 
-    The error message contains the machine's address, because ``svcctl fleet nodes`` no longer shows
-    the machine.
+    If that fails, the error message contains the machine's address.
     """
     try:
         _disallow(host, address, remaining)
@@ -750,7 +749,7 @@ def machines(docker: Docker) -> list[FleetMachine]:
 
 
 def _services(docker: Docker) -> list[Any]:
-    """Return all services. If one is deleted between listing and inspecting, start again."""
+    """Return all services; list them again if a service was deleted before it was inspected."""
     attempt = 1
     while names := docker.run("service", "ls", "--quiet").split():
         try:
@@ -814,8 +813,8 @@ def missing_images(docker: Docker, node: str) -> set[str]:
 def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
     """Return the machine whose id or name is ``word``, or whose id begins with ``word``.
 
-    Raises Failed if no machine or several machines match. Machines choose their own names, so a
-    machine whose whole id is ``word`` takes precedence over names.
+    Raises Failed if no machine or several machines match. A whole id takes precedence, because
+    machines choose their own names.
     """
     fitting = [machine for machine in listed if machine.id == word] or [
         machine
@@ -834,7 +833,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
 def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
     """Start no more hunts on a machine.
 
-    A city on this machine moves to another machine after the last hunt here.
+    When the machine's last hunt has ended, its city and dojo move to another machine.
     """
     docker = Docker.of(host)
     docker.swarm()
@@ -899,8 +898,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
 def _leaving(docker: Docker, node: str) -> str:
     """Return the commands for the owner to run on a machine that is removed.
 
-    The commands delete the helper's firewall table if it exists. The table exists if Docker
-    on the machine has killed the helper, because the machine left the swarm first or is away.
+    The commands also delete the firewall table that a killed helper leaves.
     """
     image = _containers(docker).get(f"{AGENT}{node}", {}).get("Image", _agent_image())
     return (

@@ -1,9 +1,9 @@
 """The host that a command works on: a folder of env files, one env file, or the environment.
 
 ``--config DIR`` reads only ``DIR/NAME.env``, as ``svc-stack`` does. ``--env-file FILE`` reads the
-settings of one component, and environment variables override them, as if that service were started
-alone. Without either option, the host is the working directory if that contains ``metagame.env``;
-otherwise the settings come from the environment.
+settings of one component, and environment variables override them. Without either option, the host
+is the working directory if that contains ``metagame.env``; otherwise the settings come from the
+environment.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Host:
         return self.path(names[0]), self.path(names[1])
 
     def need_folder(self, settings: str = "") -> Path:
-        """Return the host's folder; raises Failed if no file in the folder matches ``settings``."""
+        """Return the host's folder; raises Failed if no file matches the pattern ``settings``."""
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):

@@ -92,10 +92,10 @@ def create_host(
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; on failure, remove its files and raise Failed.
 
-    If an earlier command was interrupted, this command repeats all steps, with its own options and
-    the existing owner key. In that case, a failure removes nothing. ``host`` is the address or name
-    that players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for
-    the database, the game files and everything the services write. ``shared`` permits the use of a
+    If an earlier command was interrupted, all steps are repeated with the new options, but the
+    owner key is kept. If they fail again, no file is removed. ``host`` is the address or name that
+    players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for the
+    database, the game files and everything the services write. ``shared`` permits the use of a
     database in which another host has its accounts. ``name`` is the host's name for players.
     """
     folder, data, first = whole_path(folder), whole_path(data or folder), owner_name(owner)
@@ -148,8 +148,7 @@ def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str 
 def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
     """Write the marker of a new host; if the command then fails, remove what the command wrote.
 
-    Nothing is removed from a host that an earlier command began, because its database may be in
-    use.
+    If an earlier command began to create the host, nothing is removed.
     """
     note = begun.read(folder)
     if note is not None:
@@ -181,10 +180,7 @@ def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
 
 
 def _discard(folder: Path, own: Iterable[Path]) -> None:
-    """Remove all files of a host whose creation failed.
-
-    The folders contained no such files before the creation.
-    """
+    """Remove all files of a host whose creation failed."""
     try:
         for path in own:
             if path.is_dir():
@@ -198,7 +194,7 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
 
 
 def _clear_stale(plan: Plan, files: Iterable[str]) -> None:
-    """Remove files of an interrupted command that the options of this command do not need."""
+    """Remove files that an interrupted command wrote and that ``plan`` does not need."""
     stale = {*SETTINGS, LIVE_CONFIG, CERT_FILE, KEY_FILE} - {*files}
     for name in stale if plan.private else stale - {CERT_FILE, KEY_FILE}:
         (plan.folder / name).unlink(missing_ok=True)

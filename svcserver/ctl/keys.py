@@ -134,7 +134,7 @@ class _PublicKeys:
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 
     def write(self, settings: dict[str, str]) -> None:
-        """Write ``settings`` and the older public keys to the env file; raises Failed."""
+        """Write ``settings`` and the keys in ``further`` to the env file; raises Failed."""
         try:
             change(self.file, {**settings, FURTHER: ",".join(self.further)})
         except OSError as why:

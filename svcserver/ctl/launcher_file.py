@@ -44,7 +44,7 @@ def put(file: Path, folder: Path) -> str:
 
 
 def offered_name(file: Path) -> str:
-    """Return the name under which the host offers a file: a zip is the launcher for Windows."""
+    """Return the file name for download: ``WINDOWS_FILE`` for a zip, else ``LAUNCHER_FILE``."""
     return WINDOWS_FILE if file.suffix == ".zip" else LAUNCHER_FILE
 
 

@@ -50,8 +50,8 @@ def by_staff(
 ) -> T:
     """Carry out a staff action on the account ``name``, on behalf of the owner; add an audit row.
 
-    ``work`` creates an object with a method for each action, for example ``StaffWork``. ``choose``
-    calls one of these methods, which returns the action.
+    ``work`` is a class with a method for each action, such as ``StaffWork``. ``choose`` gets an
+    instance of the class and returns the result of one of the methods.
     """
     staff = Staff(actor(), Role.OWNER)
     return recorded(
@@ -151,7 +151,7 @@ def audit(
 
 
 def _came_of(row: AuditRow) -> str:
-    """Return why a change was refused, or what is known about its outcome; empty for a success."""
+    """Return the row's refusal or recorded outcome; empty if the row has neither."""
     if row["refused"]:
         return f"refused: {row['refused']}"
     after = row["after"] or {}

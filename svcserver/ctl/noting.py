@@ -22,9 +22,10 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the block raises Failed, the row contains the error's message; for HalfDone, the error's
-    ``outcome``. After any other exception, the row says that part of the change may have been made.
-    If the row about a change cannot be written within ``WAIT_MS``, a warning is printed.
+    If the block raises HalfDone, the row contains the error's ``outcome``; for any other Failed,
+    the error's message. After other exceptions, the row says that part of the change may have been
+    made. After a success or HalfDone, a warning is printed if the row cannot be written within
+    ``WAIT_MS``.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()
     try:
@@ -48,7 +49,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
 def _leave(
     host: Host, entry: AuditEntry, trace: Trace, refused: str | None, *, prefix: str = ""
 ) -> None:
-    """Add the audit row. If that fails, warn with ``prefix``; without a prefix, do not warn."""
+    """Add the audit row; if that fails and ``prefix`` is not empty, warn."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # without a host there is no audit log
     try:

@@ -29,7 +29,7 @@ class Failed(click.ClickException):
 
 
 class HalfDone(Failed):
-    """The error when a command fails after it made, or may have made, part of a change.
+    """The error of a command that may have made part of a change before it failed.
 
     ``outcome`` describes that part in the audit log, for example "upgrade failed: the backup's data
     is in place".

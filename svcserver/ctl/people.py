@@ -330,7 +330,7 @@ def rollback(
 
 
 def _kick(host: Host, who: Account, reason: str) -> None:
-    """Log the player off, through the metagame if it runs; the player's saves are then rejected."""
+    """Log the player off, through the metagame if it runs."""
     try:
         owner_of(host).post("DashboardKick", {"Account": who.id}, reason)
     except NobodyListens:

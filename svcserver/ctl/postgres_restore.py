@@ -112,8 +112,8 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     """Replace the database with a dump of a host, completely or not at all.
 
     Returns the file in ``beside`` with the previous contents, or None if the database was empty.
-    Raises HalfDone if it is unknown whether the dump was restored. After any other Failed, the
-    database is unchanged. ``say`` is called before each further attempt.
+    Raises HalfDone if it is unknown whether the dump was restored. Any other Failed means that the
+    database is unchanged. ``say`` gets a message before each retry.
     """
     try:
         needs(*PROGRAMS)
@@ -157,7 +157,7 @@ def _of_a_host(source: Path) -> str:
 
 @contextmanager
 def _wanted(listed: str) -> Iterator[str]:
-    """Yield the pg_restore option that leaves out entries about the database itself."""
+    """Yield the pg_restore option that leaves out extensions and publications."""
     ours = [line for line in listed.splitlines() if not _OF_THE_DATABASE.match(line)]
     with tempfile.NamedTemporaryFile("w", prefix="svc-restore-", encoding="utf-8") as file:
         file.write("\n".join([*ours, ""]))
@@ -188,9 +188,8 @@ def _is_used(url: URL) -> bool:
 def _replace(source: Path, url: URL, wanted: str) -> None:
     """Drop the objects of our database role and restore the dump, in one transaction.
 
-    pg_restore cannot run our statements, so psql runs the output of pg_restore. COMMIT is sent only
-    after pg_restore has succeeded and psql has confirmed every statement, so a damaged dump changes
-    nothing.
+    psql runs our own statements and the output of pg_restore. COMMIT is sent only after pg_restore
+    has succeeded and psql has confirmed every statement. So a damaged dump changes nothing.
     """
     place, environ = connection(url)
     quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
@@ -221,7 +220,7 @@ def _psql(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run psql during the ``with`` block, and always end psql afterwards.
 
-    psql is interrupted first, so that the server cancels its statement and releases its locks.
+    An interrupt makes the server cancel the running statement and release the locks.
     """
     with subprocess.Popen(
         command,
@@ -249,7 +248,7 @@ def _stdin(psql: subprocess.Popen[bytes]) -> IO[bytes]:
 
 
 def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
-    """Write to psql; if psql has already ended, do nothing, because its status says why."""
+    """Write to psql; do nothing if psql has already ended."""
     with suppress(BrokenPipeError):
         _stdin(psql).write(script)
 

@@ -25,8 +25,7 @@ STOPPED = (
 def stoppable() -> Iterator[None]:
     """End the ``with`` block on SIGTERM and SIGHUP as on Ctrl-C, so that its cleanup runs.
 
-    A signal that is already ignored, as under nohup, stays ignored. A nested call changes nothing,
-    so that the outer block's cleanup is not interrupted.
+    A signal that is already ignored, as under nohup, stays ignored. A nested call changes nothing.
     """
     if current_thread() is not main_thread():
         yield
