@@ -2,8 +2,8 @@
 
 A player always acts for its own account, whatever account a URL or body names. A game server or an
 admin acts for the account that the request names. If a game server names one account but forwards
-the token of another, the write is stored for the named account. For each such pair of accounts, a
-warning is logged at most once a minute.
+the token of another, the write is stored for the named account. A warning is logged, at most once
+a minute for each pair of accounts.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def check_owner(row: Row, caller: Caller, named: AccountId) -> None:
 
     If a route has the mark ``game_server``, only game servers may use it. If it has the mark
     ``own``, players may name only their own account. The gate calls this function only for accounts
-    whose progression is stored, not fixed (``Settings.real_progression``).
+    with stored progression (``Settings.real_progression``).
     """
     if caller.game_server:
         return

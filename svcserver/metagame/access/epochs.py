@@ -32,9 +32,8 @@ class EpochMoved:
 class Epochs:
     """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
-    If sessions are ended by a process whose clock is slow, the new epoch is too early. So a process
-    that learns a new epoch refuses every token that it has already signed for the account, even if
-    the ``iat`` of the token is later than the epoch.
+    A process that learns a new epoch refuses every token that it has already signed for the
+    account. A token's ``iat`` may be later than the epoch if the epoch came from a slow clock.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -71,8 +70,7 @@ class Epochs:
         """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
 
         False means that the transaction read old data. If this process itself is storing the epoch
-        (see ``correcting``), no session ends, because this process already refuses all tokens from
-        before that epoch.
+        (see ``correcting``), nothing changes.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -90,8 +88,7 @@ class Epochs:
         """Store the epochs that were read from the database; keep local epochs that are later.
 
         ``learned`` is the value that ``self.learned`` had before the database was read. If
-        ``self.learned`` has changed since then, no local epoch is dropped, because a local epoch
-        may be newer than ``epochs``.
+        ``self.learned`` has changed since then, no local epoch is dropped.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -119,7 +116,7 @@ class Epochs:
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """End the correction that ``correcting`` has announced.
+        """Record that the attempt to store an epoch (see ``correcting``) has ended.
 
         ``stored`` is True if this process has stored the epoch, and False if another process
         changed the epoch meanwhile.

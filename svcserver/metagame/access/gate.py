@@ -79,7 +79,7 @@ class RefusedRequests:
     async def record_refusal(
         self, row: Row, request: HttpRequest, caller: Caller, why: Exception
     ) -> None:
-        """Record a refusal of a kind that this class records, unless it is already recorded."""
+        """Record a refusal if it belongs in the audit log and is not recorded yet."""
         if isinstance(why, Refusal) and why.recorded:
             return
         status = getattr(why, "status", 400)
@@ -150,7 +150,7 @@ class Gate:
         staff: StaffSessions,
         tries: TryLog,
     ) -> Gate:
-        """Return the gate of a running service; the gate asks the system for local addresses."""
+        """Return the gate of a running service."""
         origin = Origin(settings, is_own_address)
         refused = RefusedRequests(keys, staff, tries)
         return cls(settings, tokens, keys, origin, attempts, staff, refused)
@@ -180,9 +180,9 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Return the refusal of a large request with invalid credentials, before its body is read.
+        """Refuse a large request with invalid credentials before its body is read.
 
-        None means that the body may be read.
+        Returns None if the body may be read.
         """
         if length is not None and length <= UNPROVEN_BODY:
             return None

@@ -58,8 +58,8 @@ def is_own_address(address: str) -> bool:
     """Return whether the address belongs to this machine, so that requests from it are local.
 
     The function asks the operating system for the source address of packets to ``address``, but
-    sends no packet. A test whether a socket can be bound to ``address`` would prove nothing: the
-    system may permit that for any address (net.ipv4.ip_nonlocal_bind).
+    sends no packet. It does not try to bind a socket to ``address``, because the system may permit
+    that for any address (net.ipv4.ip_nonlocal_bind).
     """
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

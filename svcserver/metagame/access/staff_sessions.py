@@ -6,8 +6,8 @@ of another origin send that header only if this server permits it, and this serv
 session needs both secrets. The cookie's name is made from the page's secret, so that two hosts on
 one machine do not overwrite each other's cookie.
 
-Sessions are in the database, not on the board (the store of live state). Otherwise, anybody who can
-write to the board's Valkey server could sign in as the owner.
+Sessions are in the database, not on the board (the store of live state). If they were on the board,
+anybody who can write to its Valkey server could sign in as the owner.
 """
 
 from collections.abc import Callable
@@ -127,8 +127,7 @@ class StaffSessions:
     async def make_link(self, account_id: AccountId, ways: str) -> str:
         """Return a secret that starts one session of the account within ``LINK_LIVES_S``.
 
-        The secret's hash is stored as a session that no ticket opens. So everything that ends the
-        account's sessions also makes the secret invalid.
+        If the account's sessions are ended, the secret becomes invalid, too.
         """
         word = hex_token(64)
         key = _link_key(word)
@@ -160,7 +159,7 @@ class StaffSessions:
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
-        """Return the session, or None if it has ended or its account's tokens were invalidated.
+        """Return the session, or None if it has ended.
 
         The gate also compares ``ways`` with the account's current key and second factor. Sessions
         are not cached, because the gate reads the account for each dashboard request anyway.
@@ -186,7 +185,7 @@ def _link_key(word: str) -> str:
 
 
 def end_all(tx: sa.Connection, account_id: AccountId) -> None:
-    """Delete the account's sessions after a change of its role."""
+    """Delete all sessions of an account."""
     tx.execute(_END_ALL, {"holder": account_id})
 
 

@@ -67,7 +67,7 @@ class Tokens:
     def _issued_at(self, account_id: AccountId, at: float) -> int:
         """Return ``at``, or the account's epoch if that is later.
 
-        So new log-ins are valid even if a process whose clock is ahead has ended older sessions.
+        A token that is issued before the epoch would be refused.
         """
         return max(int(at), self.epochs.not_before(account_id))
 
