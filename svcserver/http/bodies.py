@@ -14,7 +14,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """Return ``data`` as one chunk; ``data`` must not be empty, because an empty chunk ends it."""
+    """Return non-empty ``data`` as one chunk; an empty chunk would end the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 

@@ -5,8 +5,8 @@ turn. Bytes of later requests are buffered, up to ``MAX_BACKLOG``. A client that
 no further answer; a half-closed client still gets the answers to its earlier requests. Every wait
 for the client has a deadline; the deadlines of all connections are checked once a second.
 
-``Connection`` calls ``start_request`` once for each request. While ``stage`` is ``RECEIVING``, it
-calls ``take_body`` whenever bytes arrive. The subclass changes the stage with ``receive``,
+``Connection`` calls ``start_request`` once for each request, and ``take_body`` whenever bytes
+arrive while ``stage`` is ``RECEIVING``. The subclass changes the stage with ``receive``,
 ``await_answer`` and, once the answer is written, ``next_request`` or ``end``. ``web/channel.py``
 answers requests, ``edge/channel.py`` forwards them.
 """
@@ -210,7 +210,7 @@ class Connection(protocol.Protocol, ABC):
         return True
 
     def hold(self, reason: str) -> None:
-        """Stop reading from the client, until ``release`` has been called for each ``reason``."""
+        """Stop reading from the client until ``release(reason)`` is called."""
         if self.closing:
             return
         if not self._holds:
@@ -307,8 +307,8 @@ C = TypeVar("C", bound=Connection)
 class Connections(protocol.Factory, Generic[C]):
     """All connections of a listener; while a connection is open, deadlines are checked each second.
 
-    ``sweeps`` are further functions that are called every second, for example to check the
-    deadlines of a connection pool. Each function returns whether it must be called again.
+    The functions in ``sweeps`` are called every second, too, for example to check the deadlines of
+    a connection pool. Each function returns whether it must be called again.
     """
 
     noisy = False

@@ -61,9 +61,9 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    A foreign host name may point to this machine, but the browser then sends this name as Host. So
-    a Host that is an IP address is accepted. A name is accepted only if nobody else can have this
-    name: localhost, this machine's host name, or an alias of it in /etc/hosts.
+    An IP address is accepted, because strangers can point only names at this machine. A name is
+    accepted only if nobody else can have this name: localhost, this machine's host name, or an
+    alias of it in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

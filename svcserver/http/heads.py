@@ -1,8 +1,8 @@
 """The heads of HTTP/1.1 messages, parsed so strictly that all servers understand them alike.
 
 We check and parse the raw bytes. Then llhttp parses them, too, and must get the same result. Some
-rules are stricter than RFC 9112, because the server that gets the forwarded bytes must never see
-a different message than we did. Spec: 2 §7 Gateway.
+rules are stricter than RFC 9112, so that the next server cannot understand the bytes differently.
+Spec: 2 §7 Gateway.
 
 Clients repeat their header fields and their request lines. So the request line and the fields are
 cached separately, and the parsers parse only the part that is new.
@@ -54,7 +54,7 @@ _EACH, _PER_FIELD, _PER_NAME, _PER_BYTE = 800, 300, 130, 4
 
 @define(eq=False)
 class HeadCache(BoundedCache[bytes, T]):
-    """A cache of parsed heads, limited in bytes: a 2 kB head may take 40 kB of memory."""
+    """A cache of parsed heads with a limited size in memory."""
 
     most: int = MOST_BYTES
     each: int = _EACH
@@ -174,8 +174,7 @@ class ResponseHead(NamedTuple):
 def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
     """Return the end of the head in ``buffer``, or -1 while the head is incomplete; raises Fault.
 
-    ``searched`` is the number of bytes that earlier calls searched without finding the end. If
-    these bytes were searched again, a head sent byte by byte would cost quadratic time.
+    ``searched`` is the number of bytes that earlier calls searched without finding the end.
     """
     end = buffer.find(b"\r\n\r\n", searched - 3 if searched > 3 else 0)
     if end < 0:

@@ -28,7 +28,7 @@ SETTLE_S = 600.0  # after the stack's start, if the night's backup was missed
 
 
 def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
-    """Return whether the time of day ``at`` has come since a backup was last tried."""
+    """Return whether the daily time ``at`` has passed since the last attempt at a backup."""
     last = datetime.combine(now.date(), at)
     if last > now:
         last -= timedelta(days=1)

@@ -52,7 +52,7 @@ def _without_relay(components: Sequence[Component]) -> Sequence[Component]:
 
 
 class _Probe(Protocol):
-    """A probe, which sends a request; at the first reply it disconnects and ``answered`` fires."""
+    """A probe that sends a request; ``answered`` fires at a reply or a disconnect."""
 
     def __init__(self) -> None:
         self.answered: Deferred[None] = Deferred(lambda _: self._disconnect())

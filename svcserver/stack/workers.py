@@ -1,7 +1,7 @@
 """``WORKERS``: several metagames on one machine, each with its own ports.
 
-The workers' ports begin at ``WORKER_PORTS``, and the gateway gets the URLs of all workers. All
-workers also listen together on the PORT in ``metagame.env``. So the content server, game servers
+The workers' ports begin at ``WORKER_PORTS``, and the gateway gets the URLs of all workers. In
+addition, all workers listen on the PORT in ``metagame.env``. So the content server, game servers
 and the owner reach a running worker at the usual address. The first worker keeps the usual ports
 for chat and metrics.
 """
