@@ -15,8 +15,8 @@ MAX_DOCUMENT = 524_288  # bytes
 class Document:
     """A character's data: JSON text that is stored and returned unchanged.
 
-    ``literal`` is the text as a quoted JSON string, so that reads need not escape the text (about
-    40 KB). ``size`` is the length of the unquoted text in bytes.
+    ``literal`` is the text as a quoted JSON string, as replies contain it. ``size`` is the length
+    of the unquoted text in bytes.
     """
 
     literal: bytes = field(repr=False)
@@ -38,7 +38,8 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
 def shallow_object(data: str) -> dict[str, Any]:
     """Return the object that a JSON text contains.
 
-    Raises Malformed if there is no object, or if it is nested too deeply to be encoded again.
+    Raises Malformed if the text has no object, or an object that is nested too deeply to be encoded
+    again.
     """
     return _object_in(data, json.parse)
 

@@ -60,7 +60,7 @@ class Instance:
 
 @frozen
 class Removal:
-    """A request to remove an instanced item, refused only if a newer version is stored."""
+    """A request to remove an instanced item; fails if a newer version is stored."""
 
     instance_id: str
     version: int | None

@@ -11,7 +11,7 @@ from svcserver.metagame.belongings.items import Instance
 
 
 def plain(instance_id: str, catalog_id: str) -> Instance:
-    """Return a new instanced item without data; the store grants items in this form."""
+    """Return a new instanced item without data, as the shop grants it."""
     shown = {"catalogId": catalog_id, "instanceId": instance_id, "updateVersion": 0}
     return Instance(instance_id, catalog_id, 0, True, json.dump(shown))
 

@@ -1,1 +1,1 @@
-"""Cooldowns: the last start of each rare activity, per account. Spec: 1 §4 Progression."""
+"""Cooldowns: when an account last started each rare activity. Spec: 1 §4 Progression."""

@@ -45,10 +45,10 @@ class Character(Head):
 def next_version(current: int, highest: Callable[[int], int]) -> int:
     """Return the version under which the server saves an old document as the newest one.
 
-    Usually, this is ``current`` + 1. So if a client saves at the same time, its save has the same
-    version and is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the result is
-    lower, so that clients can save again: ``highest(MAX_VERSION // 2)`` + 1. The function
-    ``highest`` returns the highest stored version below its argument.
+    Usually, this is ``current`` + 1. A client that saves at the same time uses the same version, so
+    the client's save is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the
+    result is ``highest(MAX_VERSION // 2)`` + 1, so that clients can save again. ``highest`` returns
+    the highest stored version below its argument.
     """
     if current + 1 < MAX_VERSION:
         return current + 1

@@ -1,7 +1,6 @@
 """The tables of characters and their saves.
 
-A document is stored once, in the row of its save. The character's row refers to the newest save. A
-copy of the document in the character's row would halve the possible number of saves per second.
+A document is stored once, in the row of its save. The character's row refers to the newest save.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The rules of inventory changes, which apply to clients, game servers and the store.
+"""The rules of inventory changes, which apply to clients, game servers and the shop.
 
 Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
 """
@@ -132,9 +132,9 @@ def plan(
 ) -> InventoryPlan:
     """Return the effect of the transaction ``deal`` on a character's inventory.
 
-    ``stacks`` and ``instances`` need only the held items that the transaction touches. Raises
-    Conflict for an outdated version. If the policy refuses overspending, an overspent stack also
-    raises Conflict. Raises Malformed if a total would be too large for the client.
+    ``stacks`` and ``instances`` are the held items that ``deal`` affects. Raises Conflict for an
+    outdated version. If the policy refuses overspending, an overspent stack also raises Conflict.
+    Raises Malformed if a total would be too large for the client.
     """
     result = InventoryPlan()
     _plan_stacks(result, deal, stacks, policy)

@@ -1,6 +1,6 @@
 """The tables of loadouts.
 
-Each element is stored once. A history row lists the ids of the elements of its version.
+Each element is stored once. A history row lists a version's element ids.
 """
 
 from collections.abc import Iterable, Mapping
