@@ -32,9 +32,8 @@ from svcserver.kernel.headers import GATEWAY
 class TurnEnd:
     """The calls at the end of a reactor turn: first ``write`` calls, then ``echo`` calls.
 
-    All frames of a turn for one connection are written together. A speaker's own line is sent last,
-    when the line has been written to all other occupants' connections. Clients that read slowly do
-    not delay this line.
+    All frames of a turn for one connection are written together. A speaker's own line is written
+    after the lines for all other occupants.
     """
 
     clock: IReactorTime
@@ -92,7 +91,7 @@ class Behind:
         self.turn.echo(self._release)
 
     def add(self, frame: bytes) -> None:
-        """Buffer a frame that is sent after the newest buffered chat line."""
+        """Buffer a frame, to be sent after the newest buffered chat line."""
         self._held[-1].append(frame)
         self.size += len(frame)
 
@@ -114,10 +113,9 @@ class Behind:
 
 @define(eq=False)
 class TurnShare:
-    """The chat's share of each reactor turn; it limits how long other requests wait for the chat.
+    """A limit on the chat's time in each reactor turn, so that other requests do not wait long.
 
-    When 200 clients enter a room together, 40,000 presences are sent. Work beyond the share waits
-    in one queue for the next turns.
+    Work above the limit waits in one queue for the next turns.
     """
 
     clock: IReactorTime
@@ -127,7 +125,7 @@ class TurnShare:
     _ended: float = 0.0  # when the last work ended
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do the work now; if this turn's time is used up or earlier work waits, do it later."""
+        """Do the work now, or later if the limit is reached or other work is already queued."""
         if self._waiting or self._is_used_up():
             self.later(work)
         else:
@@ -195,7 +193,7 @@ def unsent(transport: Any) -> int:
 
 
 class _Quiet:
-    """A logger for autobahn that passes on errors only; the chat itself logs clients' faults."""
+    """A logger for autobahn that drops everything except errors."""
 
     def nothing(self, *args: object, **fields: object) -> None: ...
 
@@ -207,9 +205,9 @@ class _Quiet:
 
 
 def remove_debug_texts() -> None:
-    """Replace the functions with which autobahn formats its debug lines.
+    """Replace autobahn's slow formatters of debug lines.
 
-    autobahn formats every option of each connection in colour, even if the logger drops the line.
+    autobahn calls the formatters even if the logger drops the lines.
     """
 
     def no_text(_: object) -> str:
@@ -248,10 +246,10 @@ class ChatProtocol(WebSocketServerProtocol):
             switch(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Handle ``PORTION`` bytes per reactor turn, and pause reading until all bytes are handled.
+        """Handle at most ``PORTION`` bytes per reactor turn; pause reading until all are handled.
 
-        The bytes wait if the chat has used its share of the turn. A client that exceeds the stanza
-        rate waits after each portion. An upgrade request that is too long closes the connection.
+        If the client exceeds the stanza rate, there is a pause after each portion. An upgrade
+        request that is too long closes the connection.
         """
         self._unread += data
         if self.state == self.STATE_CONNECTING and len(self.data) + len(self._unread) > MAX_HEAD:
@@ -286,7 +284,10 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- autobahn calls these ------------------------------------------------
 
     def onConnect(self, request: ConnectionRequest) -> str | None:
-        """Return the subprotocol, None if not requested; refuse with 503 if the chat is full."""
+        """Return the subprotocol, or None if the client did not request it.
+
+        If the chat refuses the connection, raises ConnectionDeny with status 503.
+        """
         try:
             return self._admit(request)
         except ConnectionDeny:
@@ -313,7 +314,7 @@ class ChatProtocol(WebSocketServerProtocol):
     ) -> None:
         """Refuse an upgrade; the status is 404 if the request is no WebSocket request.
 
-        autobahn's ``reason`` quotes the request, so the reply omits it.
+        The reply omits ``reason``, in which autobahn quotes the request.
         """
         if code == 400:
             self.factory.chat.counters.add(Counted.REFUSALS, "chat_handshake")
@@ -455,7 +456,7 @@ class ChatProtocol(WebSocketServerProtocol):
 
 
 class ChatFactory(WebSocketServerFactory):
-    """The factory of WebSocket connections; autobahn's timers run on ``clock`` too."""
+    """The factory of WebSocket connections; autobahn uses ``clock`` for its timers."""
 
     protocol = ChatProtocol
 

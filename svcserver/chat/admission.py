@@ -37,8 +37,8 @@ WAITING = Kind("chat_waiting", float, lives_s=WAIT_S, most=MOST)
 class Lockout:
     """The counts of failed log-ins: for each pair of account and address, and for each address.
 
-    The gateway forwards the address; IPv6 addresses are counted by /64 network. A client that
-    bypasses the gateway has the address "", for which only the pairs are counted.
+    The gateway forwards the address; IPv6 addresses are counted by /64 network. If a client
+    bypasses the gateway, the address is "", and only the pair is counted.
     """
 
     transaction: BoardTransaction
@@ -90,7 +90,7 @@ CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the acc
 
 @define
 class Admission:
-    """The log-in and binding of sessions, and the counts of failures that lock clients out."""
+    """The log-in and binding of sessions, with lockouts after failed log-ins."""
 
     proofs: Proofs
     people: People
@@ -170,7 +170,7 @@ class Admission:
         return is_logged
 
     def omitted_text(self) -> str:
-        """Return the end of a log line, which says how many lines were omitted before this line."""
+        """Return `` omitted=<count>`` for the end of a log line, or "" if no lines were omitted."""
         count = self.lines.take_omitted()
         return f" omitted={count}" if count else ""
 
@@ -197,7 +197,7 @@ class Admission:
     def make_room(self, session: Session, effect: MakeRoom) -> None:
         """End the account's sessions that use the same resource as the new session.
 
-        If there is still no room for the new session, end those that have been idle longest, too.
+        While the account still has too many sessions, end the session that has been idle longest.
         """
         person = self.people.get(session.account)
         if person is None:

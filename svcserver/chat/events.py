@@ -57,9 +57,10 @@ class RoomPlace:
 
 @frozen
 class StatusShown:
-    """The event that a session has a new status, which friends see.
+    """The event that a session has a new status.
 
-    ``to`` has the friends' accounts. If ``show`` is None, the session is offline.
+    ``to`` has the accounts of the friends who see the status. If ``show`` is None, the session is
+    offline.
     """
 
     worker: str
@@ -76,11 +77,12 @@ PIECE = 256  # sessions in one Here: some 130 KB, two milliseconds to decode
 class Here:
     """A part of one process's announcement of its sessions.
 
-    The part has the sessions with numbers above ``since``, up to ``until``; in the last part,
-    ``until`` is None. If ``readers`` is empty, all processes handle the event; otherwise only those
-    in ``readers`` (``Board.reads_as``). ``unheard`` lists the room entries that the sender has
-    published but not received back yet, as pairs of a session number and a room key. Receivers do
-    not change these entries. ``shown`` has the sessions' statuses as events with an empty ``to``.
+    The part has the sessions with numbers above ``since``, up to ``until``. In the last part,
+    ``until`` is None. If ``readers`` is not empty, only the processes in ``readers`` handle the
+    event (``Board.reads_as``). ``unheard`` has pairs of a session number and a room key: the entry
+    of this session into this room is published, but not received back yet. Receivers do not change
+    whether these sessions are in these rooms. ``shown`` has the sessions' statuses, each with an
+    empty ``to``.
     """
 
     worker: str
@@ -93,7 +95,7 @@ class Here:
     readers: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
-        """Return True if this part describes the session with this number completely."""
+        """Return True if the session with this number belongs to this part."""
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:

@@ -91,8 +91,8 @@ class Crowd(Generic[C]):
         """Return the connection to close for a new one, or None to refuse the new one.
 
         ``newcomer`` is the network of the new connection. If any connections are still logging in,
-        one of these is chosen, but not from ``newcomer``. Otherwise a player's connection is chosen
-        if its network has at least two more players than ``newcomer`` has.
+        the result is one of these from another network, or None. Otherwise a player's connection is
+        chosen if its network has at least two more players than ``newcomer`` has.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

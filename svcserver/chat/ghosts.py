@@ -1,8 +1,7 @@
 """The sessions of other processes, with their seats and rooms.
 
 Events about one session (such as ``Entering`` and ``SessionEnded``) are applied as they arrive. A
-``Here`` event corrects the state of a whole process, in case events were missed or could not be
-published.
+``Here`` event replaces what is known about several sessions, in case events were missed.
 """
 
 from collections.abc import Callable
@@ -107,9 +106,8 @@ class Ghosts:
     def correct(self, news: Here) -> None:
         """Replace what is known about a process by the content of its ``Here`` event.
 
-        All events that the sender published before ``news`` have been handled here already, because
-        all processes receive events in the same order. ``news`` includes the effects of these
-        events, but not the room entries in ``unheard``, which this process does not change.
+        ``news`` includes the effects of all earlier events of this process, except the room entries
+        in ``unheard``. These entries stay unchanged.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -144,14 +142,14 @@ def status_in(news: StatusShown) -> PresenceStatus | None:
 
 
 def room_at(place: RoomPlace, domain: str) -> Room | None:
-    """Return the room of a ``RoomPlace``, or None if its address is invalid."""
+    """Return the room of a ``RoomPlace``, or None if the address is invalid."""
     local, host, _ = split_address(place.address)
     return room_of(local, host, domain)
 
 
 @define(eq=False)
 class Seats:
-    """The seats of each account, oldest first, with their processes.
+    """The seats of each account, oldest first, each with its process.
 
     Account ids are compared without regard to letter case.
     """

@@ -1,12 +1,10 @@
 """The Hello and Here events, through which processes learn of each other's sessions.
 
-A new process publishes Hello, and the other processes announce their sessions with Here. Until
-then, the new process does not know the authors of chat lines. So its own sessions wait before they
-enter rooms. Spec: 2 §4 Chat, rooms.
+A new process publishes Hello, and the other processes announce their sessions with Here. Sessions
+of the new process wait for these announcements before they enter rooms. Spec: 2 §4 Chat, rooms.
 
 An announcement has several parts. A process publishes a part only after it has received the
-previous one, so that one part at a time is in transit. Each part describes its sessions as they are
-when this part is published, not as they were when the announcement began.
+previous part back. Each part describes its sessions at the time when this part is published.
 """
 
 from collections.abc import Callable
@@ -55,13 +53,13 @@ class Arriving:
 
     @property
     def ungreeted(self) -> bool:
-        """True until this process receives its own Hello, which proves that it receives events."""
+        """True until this process has received its own Hello."""
         return self._greeted_at is None
 
     def answered(self, news: Here) -> None:
         """Record a part of another process's answer.
 
-        If an answer began before this process's Hello, the end of the answer is ignored.
+        An answer is complete only if it began after this process's Hello.
         """
         if self._greeted_at is None:
             return
@@ -97,9 +95,9 @@ class Arriving:
 class Answers:
     """This process's answers to Hello events; one answer serves all processes that are waiting.
 
-    ``piece(since, readers)`` returns the answer's next part. ``publish`` returns a Deferred, which
-    fires with True when this process has received its own part back from live state, or with False
-    if the part cannot be published. ``seconds`` is the timers' clock.
+    ``piece(since, readers)`` returns the answer's next part. ``publish`` returns a Deferred. It
+    fires with True when this process has received the part back from live state, or with False if
+    the part cannot be published. ``seconds`` is the timers' clock.
     """
 
     seconds: Callable[[], float]

@@ -1,7 +1,7 @@
 """The actions that this process has published but not yet received back from live state.
 
-The next ``Here`` event must agree with these actions, because other processes receive the actions
-first.
+Other processes receive these actions before this process's next ``Here`` event, which must
+therefore agree with the actions.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ class Person:
 
     ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the signals that have
     changed ``about``. If the game answers a request that was sent before such a signal, the answer
-    is discarded. ``readings`` is the number of requests sent to the game; ``about_number`` is
-    the number of the request that gave ``about``.
+    is discarded. ``readings`` counts the requests sent to the game. ``about_number`` is the value
+    of ``readings`` for the request that gave ``about``.
     """
 
     account: AccountId
@@ -34,7 +34,7 @@ class Person:
 
     @property
     def networks(self) -> frozenset[str]:
-        """Return the networks of the sessions; a client that does not use the gateway has none."""
+        """Return the networks of the sessions that use the gateway."""
         return frozenset(session.network for session in self.sessions if session.network)
 
     def may_write(self, session: Session) -> bool:
@@ -42,7 +42,7 @@ class Person:
         return not self.about.muted and session.network not in self.about.muted_from
 
     def change(self, about: About) -> None:
-        """Replace ``about`` after a signal; the next read from the game replaces it again."""
+        """Replace ``about`` after a signal, until the next read from the game."""
         self.about = about
         self.version += 1
 

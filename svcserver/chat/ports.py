@@ -83,7 +83,7 @@ class Wire(Protocol):
         """
 
     def take_turn(self, work: Callable[[], None]) -> None:
-        """Do the work within the chat's share of a reactor turn: now, or in a later turn."""
+        """Do the work now, or in a later reactor turn if the chat's time in this one is used up."""
 
     def end(self, code: int | None, reason: str = "") -> None:
         """Write all frames, then close; if ``code`` is None, close without a handshake."""

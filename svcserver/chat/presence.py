@@ -46,7 +46,7 @@ class Presences:
     elsewhere: Elsewhere | None = None
 
     def announce(self, session: Session, status: PresenceStatus) -> None:
-        """Send friends a session's status.
+        """Send a session's status to the account's friends.
 
         The first time, the session is also sent its friends' statuses.
         """
@@ -68,7 +68,10 @@ class Presences:
                 session.deliver(element_frame(theirs.stanza(jid, session.jid)))
 
     def withdraw(self, session: Session) -> None:
-        """Show friends that a session is offline, and show the account's other sessions again."""
+        """Show friends that a session is offline.
+
+        Then send the friends the statuses of the account's other sessions.
+        """
         was, session.status, session.waiting_status = session.status, None, None
         person = self.people.get(session.account)
         if not self.enabled or was is None or person is None:
@@ -110,8 +113,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        ``Here`` events do not name the recipients of a status. So this process searches its online
-        accounts for friends of the accounts with a new status.
+        ``Here`` events do not name recipients, so this process finds the friends among its online
+        accounts.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -226,7 +229,7 @@ def _push(person: Person, friend: AccountId, direction: str, created: str, stamp
 
 @define
 class Friendships:
-    """The changes of friendships, in the data and in the presence of both accounts."""
+    """Starts and ends friendships: changes the data of both accounts, and notifies both."""
 
     people: People
     presences: Presences

@@ -74,7 +74,7 @@ class Readings:
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
         """Run ``act`` as soon as the session's account data are at most ``FRESH_S`` old.
 
-        With ``anew``, the data are always read again, so that nobody is refused for outdated data.
+        With ``anew``, the data are always read again.
         """
         person = self.people.get(session.account)
         if person is None:
@@ -86,7 +86,7 @@ class Readings:
 
 
 def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]) -> None:
-    """Queue the session's input until ``go_on`` has been called with the Deferred's result."""
+    """Queue the session's input until ``reading`` fires and ``go_on`` has handled the result."""
     at_once: list[Any] = []
     waiting = False
 

@@ -35,7 +35,7 @@ class OccupantSession(Protocol):
 
     @property
     def in_rooms(self) -> dict[str, Occupant]:
-        """The session's occupants by room key; ``Rooms`` keeps this dictionary up to date."""
+        """The session's ``Occupant`` in each room, by room key; updated by ``Rooms``."""
 
     def deliver(self, frame: bytes) -> None: ...
 
@@ -158,8 +158,7 @@ class Rooms:
     ) -> int:
         """Deliver a line to all occupants except ``deaf`` accounts; return the number of receivers.
 
-        Occupants who use the same address of the room get the same bytes. The speaker is served
-        last. So when a speaker receives the line back, this process has sent it to all others.
+        In this process, the speaker is the last to receive the line.
         """
         key = occupant.room.key
         frames: dict[str, bytes] = {}
@@ -241,7 +240,6 @@ class Rooms:
 
 
 def _line(from_: str, stanza_id: str | None, body: str) -> bytes:
-    """Return the frame of a line; receivers with the same room address get equal frames."""
     return element_frame(
         stanza.element(
             stanza.CLIENT,

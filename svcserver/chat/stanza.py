@@ -1,7 +1,7 @@
 """Stanzas as Twisted Words elements, parsed strictly and serialised as the game client expects.
 
 A frame holds one element (RFC 7395). Every construct that XMPP forbids is refused. Every limit is
-checked before an element is created, so the cost of a frame is linear in its bytes.
+checked before an element is created.
 """
 
 import re

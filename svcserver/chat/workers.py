@@ -99,7 +99,7 @@ class Workers:
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """Return the number of other processes' bound sessions, and of accounts with a seat."""
+        """Return two numbers: the other processes' bound sessions, and the accounts with a seat."""
         return len(self._ghosts), len(self._seats)
 
     # -- actions of sessions here -------------------------------------------
@@ -111,7 +111,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat here, unless ``Bound`` was received and did so."""
+        """Take the session's seat here, unless the ``Bound`` event has already done so."""
         self._sit_alone(session)
         return is_delivered
 
