@@ -1,9 +1,9 @@
 """The functions that make, store and check the gateway's certificate.
 
-Players pin the fingerprint in their invite, so nothing here overwrites a certificate without
-``force``. A renewal has two steps. First the next certificate is made and stored beside the current
-one, so that invites name both certificates. Later the next certificate replaces the current one.
-Spec: 2 §4 Gateway.
+Invites contain the certificate's fingerprint, so a certificate is overwritten only with ``force``.
+A renewal has two steps. First the next certificate is made and stored beside the current one, so
+that invites name both certificates. Later the next certificate replaces the current one. Spec: 2 §4
+Gateway.
 """
 
 import hashlib
@@ -134,7 +134,7 @@ def write_pair(pair: Pair, folder: Path, *, force: bool = False) -> tuple[Path, 
 def write_pair_to(
     pair: Pair, paths: tuple[Path, Path], *, force: bool = False
 ) -> tuple[Path, Path]:
-    """Write the pair to two files; raises BadCertificate if one exists and ``force`` is False."""
+    """Write the pair to two files; without ``force``, raises BadCertificate if a file exists."""
     for path in paths:
         if path.exists() and not force:
             raise BadCertificate(

@@ -34,7 +34,7 @@ class ChannelFactory(Connections[EdgeChannel]):
         return EdgeChannel(self, peer_of(addr))
 
     def remove(self, channel: EdgeChannel, reason: Failure) -> None:
-        """Forget a closed connection; an evicted connection was already removed."""
+        """Forget a closed connection."""
         if channel in self.channels and self.on_lost is not None:
             self.on_lost(channel.peer, reason)
         super().remove(channel, reason)
@@ -45,12 +45,9 @@ class ChannelFactory(Connections[EdgeChannel]):
         ``beside(peer)`` returns how many connections the peer's network has. Idle connections are
         sorted by these values, and the first is aborted:
 
-        - their state: first those between two requests, then those whose client is slow in a
-          request
+        - their state: first between two requests, then with a client that sends a request slowly
         - the number of connections of their network, the highest number first
         - their idle time, the longest first
-
-        So a network with many connections loses many, and a player's only connection is kept.
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:
@@ -71,7 +68,7 @@ class ChannelFactory(Connections[EdgeChannel]):
     def _find_idle(self, beside: Callable[[str], int]) -> bool:
         """Search all connections for idle ones; return False if no connection is idle.
 
-        Several candidates for eviction are stored at once, because a search is expensive.
+        A search is expensive, so several candidates are stored for later evictions.
         """
         waits = [(channel, idle) for channel in self.channels if (idle := channel.idle())]
         waits.sort(key=lambda wait: (wait[1].in_request, -beside(wait[0].peer), wait[1].since))

@@ -1,7 +1,7 @@
 """An exchange: one request that is forwarded to an upstream, and the upstream's answer.
 
 No body is buffered: when one side reads too slowly, the proxy stops reading from the other side.
-The proxy writes its own framing headers from the parsed message, and drops those of the sender.
+The proxy replaces the framing headers of each message with its own.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ _WORDS = {
 class Invite:
     """The contents of an invite.
 
-    Only public mode has fingerprints. Only private mode has ``share``, the overlay network's link
-    with which a player gets access to the host's machine. ``next_fingerprint`` belongs to the
-    certificate that will replace the current one.
+    Only public mode has fingerprints. Only private mode has ``share``: a link for access to the
+    host's machine through the overlay network. ``next_fingerprint`` belongs to the certificate that
+    will replace the current one.
     """
 
     host: str

@@ -93,9 +93,9 @@ def offered(folder: Path) -> list[str]:
 
 
 def launcher_checksum(folder: Path, name: str) -> str:
-    """Return the stored SHA-256 of a launcher file, or "" if it is missing or out of date.
+    """Return the stored SHA-256 of a launcher file, or "" if no current SHA-256 is stored.
 
-    The launcher itself is not read, because it is large and the dashboard calls this often.
+    Only the checksum file is read, because the launcher is large.
     """
     where = launcher_folder(folder)
     if where is None:

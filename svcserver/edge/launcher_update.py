@@ -1,4 +1,4 @@
-"""The signed offer of a launcher version, made with the key of the gateway's certificate.
+"""The offer of a launcher version, signed with the key of the gateway's certificate.
 
 A launcher knows the certificate's fingerprint from its invite. So the launcher can check that an
 offer comes from the host's owner, even if an attacker controls the server that stores the file.
@@ -124,7 +124,7 @@ def sign(offer: LauncherOffer, pair: Pair) -> bytes:
 
 
 def verified(entry: Mapping[str, Any], fingerprints: Collection[str]) -> LauncherOffer:
-    """Return the offer in an ``entry`` of a host's list, or raise BadOffer.
+    """Return the verified offer from ``entry``, or raise BadOffer.
 
     The signer's certificate must have one of the ``fingerprints``.
     """

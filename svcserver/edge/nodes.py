@@ -110,7 +110,7 @@ class FleetFolder:
 
     @classmethod
     def beside(cls, env_file: str | None) -> FleetFolder:
-        """Return the fleet's files beside ``env_file``, or in the current folder without one."""
+        """Return the fleet's files beside ``env_file``, or in the current folder if it is None."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FOLDER).absolute())
 

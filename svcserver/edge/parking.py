@@ -1,8 +1,8 @@
 """Requests that wait while their upstream restarts, instead of being refused.
 
 If an upstream accepted connections before and now refuses them, the upstream counts as restarting.
-A request may wait for ``park_s`` seconds. After ``RESTARTS`` times this period, the upstream counts
-as down.
+After ``RESTARTS * park_s`` seconds, the upstream counts as down. A request may wait for ``park_s``
+seconds.
 """
 
 from collections.abc import Callable
@@ -50,8 +50,8 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When a limit is reached, the newest request of the network with the most waiting requests is
-    refused.
+    When a limit is reached, the network that uses most of it is found, and the newest request of
+    this network is refused.
 
     ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
     or fails with Unreachable.
@@ -95,7 +95,7 @@ class Parking:
 
     @property
     def away(self) -> bool:
-        """True while the upstream restarts; in this time, only ``reach`` should connect."""
+        """True while the upstream restarts, so that only ``reach`` should connect."""
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 

@@ -1,8 +1,8 @@
 """TLS for many small messages: each is read in one step and written in one step.
 
-Twisted reads until OpenSSL has no more data, and then checks whether OpenSSL has bytes of its own
-to send. The last read and the check end with an exception. Neither is needed if exactly one data
-record has arrived, so this module skips them. ``http/prompt.py`` explains the immediate writes.
+After each record, Twisted tries another read, and checks whether OpenSSL has bytes to send. Both
+steps end with an exception. If exactly one data record has arrived, this module skips both steps.
+``http/prompt.py`` explains the immediate writes.
 
 This module uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes
 takes 13 us with these parts and 34 us without them. If one of these parts is missing, ``serving``
@@ -81,18 +81,16 @@ def _put(tls: TLSMemoryBIOProtocol, state: dict[str, Any], record: bytes) -> int
 class PromptTLS(TLSMemoryBIOProtocol):
     """TLS that reads a small record in one step and sends a small record immediately.
 
-    The successful path bypasses pyOpenSSL, whose checks and buffers took three times as long as the
-    four OpenSSL calls of a request. If a direct call fails, Twisted calls OpenSSL again and handles
-    the result.
+    The successful path bypasses pyOpenSSL, which is slower. If a direct call fails, Twisted calls
+    OpenSSL again and handles the result.
     """
 
     _handshakeDone = _aborted = _lostTLSConnection = False
 
     def makeConnection(self, transport: Any) -> None:
-        """Store OpenSSL's objects and the state in the instance's own dictionary.
+        """Store the flags in the instance's own dictionary, in which lookups are fast.
 
-        Twisted's wrapper and pyOpenSSL's connection have ``__getattr__``, which makes attribute
-        lookups many times slower; a small request needed twenty lookups.
+        Twisted's wrapper has ``__getattr__``, which makes other lookups many times slower.
         """
         state: dict[str, Any] = self.__dict__
         for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):
@@ -150,7 +148,7 @@ class ServingTLS(PromptTLS):
     _checked_once = False
 
     def _checkHandshakeStatus(self) -> None:
-        """Do nothing before the first byte, when OpenSSL would only allocate buffers."""
+        """Do nothing at the first call, so that no buffers are allocated before the first byte."""
         if self._checked_once:
             super()._checkHandshakeStatus()
         self._checked_once = True

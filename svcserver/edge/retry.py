@@ -40,18 +40,18 @@ class Retry:
 
     @property
     def may_be_done(self) -> bool:
-        """True if an upstream may have executed the request, so that the client must not repeat it.
+        """True if an upstream may have executed the request.
 
-        The client's repetition would have a new id, so the upstream would not recognise it.
+        Then the client must not repeat the request, because the repetition would have a new id.
         """
         return self._record.tries > 0 and self._head.method not in _SAFE
 
     def is_allowed(self, ended: Any, *, repeats: bool) -> bool:
-        """Return whether to retry, after the connection ``ended`` was closed without an answer.
+        """Return whether to retry, after a connection was closed without an answer.
 
-        With ``repeats`` the request may be sent ``MOST_TRIES`` times. Otherwise it may be sent
-        again only if ``ended`` had served earlier requests: in that case the upstream perhaps
-        closed ``ended`` because it was idle.
+        ``ended`` is the connection. With ``repeats``, the request may be sent ``MOST_TRIES`` times.
+        Otherwise a retry is allowed only if ``ended`` had served earlier requests: the upstream may
+        have closed an idle connection.
         """
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:

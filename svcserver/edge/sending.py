@@ -30,7 +30,7 @@ def host_words(invite: Invite) -> str:
 def sentences(
     invite: Invite, address: str = "", checksums: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return three sentences for the friend; the sender adds the invite itself.
+    """Return three sentences for the friend, without the invite.
 
     ``address`` is the URL where the host offers the launcher, or empty. ``checksums`` maps the name
     of each launcher file to the SHA-256 of that file, or to "" if the SHA-256 is not known.

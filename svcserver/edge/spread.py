@@ -1,8 +1,8 @@
 """The load balancer that chooses one of several processes that serve the same requests.
 
-A request without a player's token goes to the less busy of two processes drawn at random. A
-player's requests go to one process, which a hash of the token chooses. If that process is down, or
-much busier than the player's second choice, the requests go to the second choice.
+A request without a player's token goes to the less busy of two processes drawn at random. For a
+player, a hash of the token puts the processes in order. The player's requests go to the first
+process, or to the second if the first is down or much busier.
 
 A process that refuses a connection is skipped for ``OUT_S`` seconds. The refused request goes to
 another process at once, because no part of the request was sent yet.
@@ -34,7 +34,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One process of a spread; ``out_until`` is the time, in seconds, until which it is skipped."""
+    """One process of a spread, which is skipped until ``out_until`` (clock seconds)."""
 
     pool: Pool
     number: int
@@ -85,7 +85,7 @@ class Spread:
     def take_near(
         self, key: int, *, fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the player's own process, or to the player's next choice."""
+        """Return a connection to the player's first process or, if this fails, to another."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 

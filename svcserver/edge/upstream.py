@@ -98,8 +98,8 @@ class Pool:
     def take(self, *, fresh: bool = False) -> UpstreamConnection | Deferred[UpstreamConnection]:
         """Return an idle connection, or a Deferred with a new one; can fail with Unreachable.
 
-        With ``fresh``, idle connections are not used. While the upstream restarts, the result is a
-        Deferred that has already failed; in this time, only ``reach`` tries to connect.
+        With ``fresh``, idle connections are not used. While the upstream restarts, no connection is
+        opened, and the Deferred has already failed.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
@@ -160,7 +160,7 @@ class Pool:
             self._idle.remove(connection)
 
     def sweep(self, now: float) -> bool:
-        """Close connections that were idle for too long; return whether others are still idle."""
+        """Close connections that were idle for too long; return whether any idle ones are left."""
         for connection in [
             connection for connection in self._idle if now - connection.idle_since >= self.idle_s
         ]:

@@ -50,8 +50,8 @@ def request_head(
 ) -> bytes:
     """Return the request's head for the upstream.
 
-    If ``attempt`` is above 1, a header tells the upstream this number. An earlier process may have
-    executed the request without answering.
+    If ``attempt`` is above 1, a header tells the upstream this number, because an earlier attempt
+    may have been executed.
     """
     lines = head.block.lines.get(policy.dropped)
     if lines is None:
