@@ -126,8 +126,8 @@ class Chain:
     async def let_in(self, reactor: Any, addresses: Sequence[str]) -> bool:
         """Wait until the allowlist has admitted each address; raises PlayFailed after ``REPORT_S``.
 
-        Returns False without ALLOWLIST_ALLOW_PRIVATE=1: simulated players connect from loopback
-        addresses, which the allowlist then refuses.
+        Simulated players connect from loopback addresses. Without ALLOWLIST_ALLOW_PRIVATE=1, the
+        allowlist refuses these addresses, and the result is False.
         """
         if not off_unless_1(self.host.variables("allowlist").get("ALLOWLIST_ALLOW_PRIVATE", "")):
             return False

@@ -244,8 +244,7 @@ class Chat:
     def _compare(self, member: ChatMember) -> int:
         """Compare the lines that a player received with the expected lines; count the missing ones.
 
-        A player may miss a line only because a connection ended. For any other missing line, and
-        for additional lines, raises PlayFailed.
+        Raises PlayFailed for unexpected lines, and for missing lines unless a connection ended.
         """
         if member.client.refused:
             refused = f"refused {member.client.refused} lines of {member.player.name}"

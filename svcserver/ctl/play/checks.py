@@ -82,7 +82,7 @@ def _character(tx: Connection, player: Player) -> int:
 async def read_again(
     reactor: Any, base: str, player: Player, source: str, features: frozenset[str]
 ) -> None:
-    """Log in again from another address, and compare all that the player saved and earned."""
+    """Log in again from another address, and check all that the player saved and earned."""
     wire = HttpWire(reactor, base, source)
     fresh = Player(reactor, wire, player.name, key=player.key)
     try:
@@ -135,7 +135,7 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """Wait until the players' game servers have ended; return the kinds of the other servers."""
+    """Wait for the players' game servers to end; return the kinds of the servers still running."""
     ours, deadline = {entry.account for entry in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)

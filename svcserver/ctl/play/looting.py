@@ -66,7 +66,7 @@ class HuntServer:
         _totals(player, answers, list(stacks))
 
     async def grant(self, player: Player, hunt: int) -> None:
-        """Send a grant of experience and an objective twice; both replies must be the same."""
+        """Send the same grant (experience and an objective) twice; both replies must be equal."""
         amount, count = GRANT + secrets.randbelow(50), hunt
         call = requests.grant(player.account, SEASON, amount, OBJECTIVE, count)
         answers = await gather([self.ask(player, *call) for _ in range(2)])

@@ -54,7 +54,7 @@ class Earned:
     transactions: int = 0  # requests that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
-        """Record an acknowledged transaction, whose result the host must hold from now on."""
+        """Record the stacks and items that an acknowledged transaction has stored."""
         self.stacks.update(stacks)
         self.items.update(items)
         self.transactions += 1
