@@ -61,8 +61,8 @@ class DashboardActs:
     async def for_invites(self, codes: Sequence[str], make: Callable[[str], T]) -> list[T]:
         """Return ``make(code)`` for each code; raises Missing for a code that does not exist.
 
-        ``make`` runs in a database thread, so it may take some milliseconds. Between two calls of
-        ``make``, other reads can use the thread.
+        ``make`` runs in a database thread. Between two calls of ``make``, other reads can use the
+        thread.
         """
 
         def job(code: str, tx: Connection) -> T:

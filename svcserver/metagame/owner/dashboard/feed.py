@@ -35,7 +35,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """A player's place; ``hunt`` is the same for all players in a hunt, or "" if unknown."""
+    """A player's place; ``hunt`` identifies the player's hunt, and is "" if unknown."""
 
     where: Place
     hunt: str = ""

@@ -23,8 +23,8 @@ FLEET_S = 2.0  # between two readings of the game servers
 class LivePages:
     """The sources of the live pages; ``figures`` is None if health is not measured.
 
-    ``mark`` takes the name of a page and an account. It returns a function that reads the change
-    mark of the page's list (see ``owner/marks.py``), or None if the page has no list.
+    ``mark(page, account)`` returns a function that reads the mark of the page's list: a value that
+    changes with the list (see ``owner/marks.py``). If the page has no list, ``mark`` returns None.
     """
 
     state: DashboardState
@@ -54,8 +54,8 @@ class LivePages:
     def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
         """Return a function that reads the next update of a page, or None if the page is not live.
 
-        On the page ``account``, ``who`` is the account. On the page ``console``, ``who`` is the
-        game server whose output after ``cursor`` is shown.
+        On the page ``account``, ``who`` is the account. On the page ``console``, ``who`` is a game
+        server, and the output after ``cursor`` is shown.
         """
         if page in self.shared:
             self.shared[page].forget()

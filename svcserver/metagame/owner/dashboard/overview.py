@@ -176,7 +176,7 @@ def _faults(
 ) -> Iterator[dict[str, Any]]:
     """Yield each fault with the kind of its alert.
 
-    A fault of the backups is taken from ``backup``, because ``state`` may be older than ``backup``.
+    Faults of the backups come from ``backup``, because the faults in ``state`` may be older.
     """
     for engine in engines:
         if engine["state"] == DOWN:
@@ -191,7 +191,7 @@ def _faults(
 
 
 def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
-    """Return the machine's current load, and the past values in percent with their times."""
+    """Return the machine's current load, and earlier samples in percent; None without samples."""
     if not samples:
         return None
     *minutes, current = samples

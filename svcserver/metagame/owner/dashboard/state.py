@@ -19,8 +19,8 @@ LONGEST = 2_000  # characters of a line
 class LogTail:
     """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
 
-    The services never log secrets. But these lines leave the machine, so any text that looks like a
-    secret is replaced as a second protection.
+    The services never log secrets. As a second protection, ``after`` replaces text that looks like
+    a secret.
     """
 
     out: LogDestination | None = None

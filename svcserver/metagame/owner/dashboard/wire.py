@@ -133,7 +133,7 @@ class JoinString(TypedDict):
     """A join string and its QR code; without a join string, ``why`` gives the reason.
 
     ``qr`` has rows of 0 and 1 (1 is dark). ``letter`` has three sentences that the owner sends to
-    the invited player together with the join string. ``words`` are words in the letter; the player
+    the invited player together with the join string. The letter contains ``words``; the player
     checks that the launcher shows the same words. In a private network, ``words`` is empty.
     """
 

@@ -141,8 +141,8 @@ def loop_watch(clock: Any, delays: rules.LoopDelays) -> Every:
 class PlayersOnline:
     """The number of players online, for callers that cannot wait.
 
-    The board (the store of live state) may be on a Valkey server, so its reply takes time. Each
-    call returns the number in the board's last reply, and requests the current number.
+    The board (the store of live state) may be on another server, so each call returns the number in
+    the board's last reply. The call also requests the current number.
     """
 
     online: Online

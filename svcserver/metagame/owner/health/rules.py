@@ -132,7 +132,7 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the lowest bound (ms) that a ``share`` (0 to 1) of the latencies does not exceed.
+    """Return the quantile ``share`` (0 to 1) of the latencies, rounded up to a bound (ms).
 
     The result is None if there are no requests, and BEYOND if no bound is high enough.
     """

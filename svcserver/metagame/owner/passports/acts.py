@@ -213,7 +213,7 @@ def _take_tracks(
 def _take_notes(
     tx: Connection, account: Account, passport: Passport, terms: Terms, taken: Taken
 ) -> None:
-    """Raise the account's balance in the main currency to the balance in the passport.
+    """Increase the account's balance in the main currency to the balance in the passport.
 
     A balance that is already higher stays unchanged.
     """

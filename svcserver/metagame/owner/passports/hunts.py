@@ -46,7 +46,7 @@ def latest(tx: sa.Connection, account_id: AccountId) -> list[tuple[str, int]]:
 
 @frozen
 class HuntLog:
-    """The record of the latest hunts; a hunt does not wait until it is recorded."""
+    """The record of the latest hunts."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]

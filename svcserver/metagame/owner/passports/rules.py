@@ -213,7 +213,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return the characters to import, each with its document; describe the others in sentences."""
+    """Return up to ``room`` characters with their documents, and sentences about the others."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -1,7 +1,7 @@
 """The launcher's reply shapes, and the reading and writing of passport files.
 
 A file is refused if its signature is invalid, or if the account or a character lacks a required
-part. Other invalid parts, such as tracks and belongings, are left out.
+part. Invalid tracks, belongings and other optional parts are left out.
 """
 
 import base64
@@ -250,7 +250,7 @@ def _loadout(source: object) -> CarriedLoadout | None:
 
 
 def _element(index: str, value: object) -> bytes | Unreadable:
-    """Return a loadout element as it is stored, with the slot's number if ``index`` is a number."""
+    """Return a loadout element as it is stored; a numeric ``index`` is added as ``slot_index``."""
     if not isinstance(value, dict):
         return Unreadable("it is not an object")
     number = whole_in(index, MAX_DIGITS)

@@ -59,7 +59,7 @@ class PeopleActs:
         )
 
     async def where(self) -> Mapping[AccountId, Place]:
-        """Return the kind of place where each online player is, by account id."""
+        """Return a dict from account id to kind of place, for the players who are online."""
         beats = await self.online.all()
         return {beat.account_id: place(beat.map, beat.state, self.city_map) for beat in beats}
 
