@@ -61,12 +61,10 @@ def upgrade(engine: Engine, revision: str = "head") -> bool:
 
 
 def upgrade_apart(engine: Engine) -> bool:
-    """Migrate a service's database, in a child process if a migration is needed.
+    """Migrate a database as ``upgrade`` does; a child process runs the migrations, to save memory.
 
-    Returns and raises the same as ``upgrade``. Only the child process loads Alembic, to save
-    memory. Afterwards, this process calls ``upgrade`` too, in case the child has failed. If this
-    process has other threads, it does not fork: the child could wait forever for a lock that
-    another thread held at the fork.
+    Only the child process loads Alembic. If the child process fails, this process runs the
+    migrations. It also does so if it has other threads, because a fork could then deadlock.
     """
     if is_sqlite(engine):
         if not _is_file(engine.url.database or ""):
@@ -152,7 +150,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase if the file is damaged; check no file larger than ``LOOKED_THROUGH``."""
+    """Raise BadDatabase if the file is damaged; a file above ``LOOKED_THROUGH`` is not checked."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return

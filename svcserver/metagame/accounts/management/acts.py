@@ -84,7 +84,8 @@ class AccountActs:
     async def invite_state(self, code: str, network: str) -> InviteState:
         """Return the state of an invite code; raises an error if registration is closed.
 
-        A check of an unusable code counts towards the quota GUESSES; raises TooMany above it.
+        A check of an unusable code counts towards the quota GUESSES. Above the quota, every check
+        raises TooMany.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:
@@ -112,10 +113,9 @@ class AccountActs:
         The check stores nothing and uses up no invite. If the code is wrong and the name is taken,
         the error is about the name.
 
-        The quota GUESSES limits these checks per network. Without the quota, a stranger could guess
-        codes and names faster with checks than with registrations. While codes are required, only
-        a check with a wrong code counts towards the quota; otherwise, every check counts. Above the
-        quota, every check raises TooMany.
+        The quota GUESSES limits these checks per network, so that nobody can guess codes or names
+        quickly. If codes are required, only checks with a wrong code count. If not, every check
+        counts. Above the quota, every check raises TooMany.
         """
         async with GUESSES.place(self.registration.board, network) as place:
             if not place.free:

@@ -133,7 +133,7 @@ class AccountManagementRoutes:
         "GET", "/svc/api/GetUserInfo", access=Access.ACCOUNT_KEY, reply=wire.UserInfo, public=True
     )
     async def user_info(self, call: Call) -> Answer:
-        """Show the account whose key is in the header, and its staff role."""
+        """Show the account that has the key in the header; ``IsAdmin`` is true for owners."""
         who = call.caller
         admin = who.role is Role.OWNER  # the account's role, even if this key is only a game key
         reply: wire.UserInfo = {"UserId": call.player, "Username": who.name, "IsAdmin": admin}

@@ -116,7 +116,7 @@ def accept(
     *,
     strict: bool,
 ) -> bool:
-    """Return True if ``sent`` is to be stored, and False if it repeats the stored save.
+    """Return True if ``sent`` is to be stored, and False if ``sent`` repeats the stored save.
 
     Raises Conflict for an invalid save. If a valid save breaks soft rules (see ``soft_breaks``),
     the broken rules are added to ``notes``; with ``strict``, Conflict is raised instead.
