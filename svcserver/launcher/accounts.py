@@ -51,7 +51,7 @@ def lost(error: NoReply) -> str:
 
 
 def general(reply: HostReply) -> str:
-    """Return the text to show the player for error replies that any request can get."""
+    """Return the text to show the player for errors that are common to all requests."""
     if reply.status == 429:
         return words.TOO_OFTEN.format(minutes=words.duration(reply.retry_after_s or 60))
     if reply.status == 503 and reply.error != "upstream_restarting":
@@ -102,8 +102,8 @@ def new_key() -> Secret:
 async def renew(client: HostClient, old: Secret, new: Secret) -> None:
     """Replace the key ``old`` with ``new`` on the host, or raise Refused.
 
-    The launcher makes the new key, and saves both keys until it knows which one is valid. If the
-    host made the key, a lost reply would mean a lost account.
+    The launcher makes the new key, and saves both keys until it knows which one is valid. So a
+    lost reply does not lose the account.
     """
     try:
         reply = await client.ask(
@@ -127,9 +127,9 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def invite_state(client: HostClient, code: str) -> str | None:
-    """Return an error text about an invite's code, "" for a valid code, or None if unknown.
+    """Return an error text about an invite's code, "" for a valid code, or None if unchecked.
 
-    An older host cannot check codes before the registration.
+    The result is also "" if the host is too old to check codes.
     """
     try:
         reply = await client.ask("POST", "/launcher/invite", json_body={"InviteCode": code})
@@ -145,9 +145,9 @@ async def invite_state(client: HostClient, code: str) -> str | None:
 async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> str:
     """Return a text that tells the player whether ``name`` is free.
 
-    Players without a usable invite may ask a public host this question only a few times, so that
-    strangers cannot list the names. A private host always answers. If the host gives no answer, the
-    text says so; the name is then checked at registration.
+    A public host answers players without a usable invite only a few times, so that strangers cannot
+    list the names. A private host always answers. If the host gives no answer, the text says so;
+    the name is then checked at registration.
     """
     try:
         if public:

@@ -1,7 +1,6 @@
 """The player's own terminal: a prompt, lines that can be edited, and tab completion.
 
-Windows has its own line editing, but no completion. Without a terminal, as in a script, lines are
-read and printed plainly.
+Windows has its own line editing, but no completion.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Console:
     _is_asking: bool = field(default=False, init=False)
 
     def say(self, *lines: str) -> None:
-        """Print lines; line breaks and control characters in foreign text are escaped."""
+        """Print lines; line breaks and control characters within a line are escaped."""
         text = "".join(f"{visible(line)}\n" for line in lines)
         if self._is_asking and self.editing is not None:
             text = f"\r\x1b[K{text}{PROMPT}{self.editing.get_line_buffer()}"

@@ -49,7 +49,7 @@ def hard_crashes(state: Path) -> Iterator[None]:
 def write_report(error: BaseException, state: Path, version: str) -> str:
     """Write a report of ``error`` to a file; return the text for the player.
 
-    The file is in ``state`` or, if it cannot be written there, in the folder for temporary files.
+    If the file cannot be written in ``state``, it is in the folder for temporary files.
     """
     system = f"{platform.system()} {platform.release()} {platform.version()}"
     lines = [f"svc-launcher {version} on {system}", *traceback.format_exception(error)]

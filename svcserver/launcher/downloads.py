@@ -1,6 +1,6 @@
 """Downloads of game files: four concurrently, resumable, verified, within a speed limit.
 
-Memory use is constant: while a thread hashes and writes a chunk, its connection is paused.
+Memory use is constant: a connection is paused while a thread writes the received chunk.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class GameFiles:
 def damage(comparison: Comparison, listing: Listing) -> str:
     """Return a text for the player about missing or damaged files of the list.
 
-    If no listed file is intact, the text is empty: usually, the folder contains no game yet.
+    If no listed file is intact, the text is empty, because the folder usually has no game yet.
     """
     if len(comparison.wrong) == len(listing.files):
         return ""

@@ -160,7 +160,7 @@ class GameFolder:
         return self.parts / f"{file.sha256}.whole"
 
     def part_size(self, file: GameFile) -> int:
-        """Return the number of bytes that an earlier download saved of a file."""
+        """Return how many bytes of a file an earlier download saved."""
         try:
             return self.part(file).stat().st_size
         except OSError:
@@ -189,7 +189,7 @@ class GameFolder:
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
         """Move every verified file to its place and replace any older file there.
 
-        Raises OSError (ENOTEMPTY) if the place of a file holds a folder that is not empty.
+        Raises OSError (ENOTEMPTY) if a folder that is not empty has the path of a file.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:
@@ -272,10 +272,7 @@ class PartialFile:
         self.size += len(data)
 
     def finish(self) -> None:
-        """Verify the file and mark it as complete, or delete it and raise Damaged.
-
-        The size on disk is checked too, because the hash only covers the bytes that were received.
-        """
+        """Verify the file and mark it as complete, or delete it and raise Damaged."""
         path = self.folder.part(self.file)
         if not path.exists():
             path.touch()  # an empty file
@@ -289,7 +286,7 @@ class PartialFile:
 
 
 def file_hash(path: Path, progress: Progress) -> str:
-    """Return the SHA-256 of a file; meanwhile, count the bytes in ``progress``."""
+    """Return the SHA-256 of a file, and add its size to ``progress``."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(PIECE):

@@ -66,12 +66,12 @@ class HostReply:
 
 
 class Sink(Protocol):
-    """A receiver of a reply's head and of its body, in chunks."""
+    """A receiver of a reply: first its head, then its body in chunks."""
 
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
         """Receive the reply's status and headers.
 
-        ``answer`` is the request; the sink can pause and resume it.
+        ``answer`` is the running request, which the sink can pause and resume.
         """
 
     def piece(self, data: bytes) -> None:

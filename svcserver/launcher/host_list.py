@@ -61,9 +61,8 @@ def id_of(invite: Invite) -> str:
 def id_at(host: str, port: int) -> str:
     """Return the id of the host at an address; each address has a different id.
 
-    The id is also a folder name, so few characters are allowed in it. A hash is added where two
-    addresses could get the same id. Otherwise an invite to ``a-b.example`` could replace
-    ``a.b.example``.
+    The id is also a folder name, so few characters are allowed in it. If another address, such as
+    ``a.b.example`` for ``a-b.example``, could get the same id, a hash is added.
     """
     address = f"{host}-{port}"
     plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")
@@ -76,9 +75,8 @@ def joined(invite: Invite, before: HostRecord | None) -> HostRecord:
     """Return the record of the invite's host, with the certificate from the invite.
 
     Any web page can open an invite, and players recognise a host by its name. So an invite does not
-    rename a host on which the player has an account. A new certificate may belong to somebody else.
-    So the player is asked again whether to take updates of the launcher from this host. All other
-    settings are kept.
+    rename a host on which the player has an account. If the certificate is new, the player is asked
+    again whether to take updates of the launcher from this host. All other settings are kept.
     """
     old = before or HostRecord(id_of(invite), invite.name, invite.host, invite.port)
     new = evolve(

@@ -79,9 +79,9 @@ class FileKeys:
 class SystemKeys:
     """The system's key store, through ``keyring``, and a file for the keys that this store refuses.
 
-    A key store may be locked or missing at any time, but a lost key means a lost account. So a key
-    that the store refuses is saved in the file, and keys are also looked up in the file. Each name
-    is looked up only once, because the store may be slow and may prompt the player.
+    A key that the store refuses is saved in the file, because a lost key means a lost account. Keys
+    are looked up in the file, then in the store. Each name is looked up only once, because the
+    store may be slow and may prompt the player.
     """
 
     backend: Any  # a keyring backend

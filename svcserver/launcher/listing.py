@@ -46,8 +46,7 @@ class GameFile:
 class FileTable(Sequence[GameFile]):
     """The validated files of a list, stored as JSON text.
 
-    A file's entry is parsed each time it is used, because the objects of all files would take three
-    times the memory of the text.
+    To save memory, a file's entry is parsed each time it is used.
     """
 
     text: bytes = field(repr=False)
@@ -96,8 +95,8 @@ class Listing:
 def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
-    The entries of the list are parsed one by one, because the objects of a hostile list could take
-    thirty times as much memory as its text.
+    The entries of the list are parsed one by one, because a hostile list, parsed at once, could
+    take thirty times as much memory as its text.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:
@@ -143,7 +142,7 @@ def _read_files(text: bytes, at: int) -> tuple[FileTable, int]:
 
 
 def _checked_path(raw: bytes) -> str:
-    """Return the path of a file, or raise BadListing if the file is not valid."""
+    """Return the path in a file's entry, or raise BadListing if the entry is not valid."""
     try:
         fields = json.parse(raw)
     except json.BadJson:

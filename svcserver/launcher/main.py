@@ -1,4 +1,4 @@
-"""The command line of ``svc-launcher``, which creates and connects the launcher's parts."""
+"""The ``svc-launcher`` program: its command line, and the creation of the launcher's parts."""
 
 from __future__ import annotations
 
@@ -303,8 +303,7 @@ def _end_with_the_terminal(reactor: Any) -> None:
 def relay_port(text: str, say: Callable[[str], None]) -> int:
     """Return the relay's port for the game; report an invalid setting and use the default.
 
-    This repeats the relay's own parsing, because the relay's settings module is not packaged with
-    the launcher.
+    This function repeats the relay's own parsing, which is not packaged with the launcher.
     """
     if not text.strip():
         return DEFAULT_PORT
@@ -319,8 +318,8 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
     A running launcher is ended first. On Windows, the program's copy and the choice about links are
-    deleted, so a later start is like the first. On other systems, links are recorded as refused, so
-    that later starts do not register for them.
+    deleted, so a later start is like the first. On other systems, the player's choice is set to "no
+    links", so that later starts do not register for links.
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)

@@ -108,7 +108,7 @@ def _is_metagame(program: str) -> bool:
 
 @define(eq=False, slots=False)
 class Membership:
-    """The player's membership of one host, which carries out the state machine's actions."""
+    """The player's membership of one host, with the actions of the state machine."""
 
     around: LauncherServices
     record: HostRecord
@@ -260,7 +260,7 @@ class Membership:
     async def _fetch(self, before: Deferred[Any] | None) -> None:
         """Download the missing files; report a failure if another host downloads into this folder.
 
-        Two downloads into one folder would delete each other's partial files as outdated.
+        Two downloads into one folder would delete each other's partial files.
         """
         if before is not None:
             await before  # a stopped download may still be ending
@@ -368,9 +368,9 @@ class Membership:
     async def _is_own_metagame(self, busy: PortBusy) -> bool:
         """Return whether the program on the busy port is this host's own metagame.
 
-        If so, the host runs on this PC, and the game connects to the metagame without a relay, also
-        for the chat. But the metagame on this PC may belong to another host, which must not get the
-        player's key. So the status on this PC is compared with the status at the host's address.
+        If so, the host runs on this PC, and the game needs no relay. But the metagame on this PC
+        may belong to another host, which must not get the player's key. So the status on this PC is
+        compared with the status at the host's address.
         """
         if not _is_metagame(await self._program_on(busy)):
             return False
@@ -399,7 +399,7 @@ class Membership:
 
     @property
     def runner(self) -> Runner | None:
-        """The program that runs the game's program, such as ``wine``."""
+        """The program, such as ``wine``, that runs the game's program."""
         program = self.record.program or USUAL_PROGRAM
         return chosen(self.record.runner, self.command, program, self.around.runner)
 

@@ -168,7 +168,7 @@ def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tup
 
 
 def proof_of(secret: Secret, nonce: str) -> str:
-    """Return a proof that its sender knows ``secret``; it is valid only for this ``nonce``."""
+    """Return a proof of knowing ``secret``, valid only for this ``nonce``."""
     key, text = secret.reveal().encode(), b"svc-launcher runs " + nonce.encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
@@ -191,12 +191,12 @@ def find(state: Path) -> RunningLauncher | None:
 
 
 def announce(state: Path, port: int) -> Secret:
-    """Write the file that says that this launcher runs; return the secret in it."""
+    """Write the file that describes this launcher; return the secret in the file."""
     secret = hex_token(64)
     write_private(state / FILE, json.dump({"port": port, "secret": secret, "pid": os.getpid()}))
     return Secret(secret)
 
 
 def withdraw(state: Path) -> None:
-    """Delete the file that says that this launcher runs."""
+    """Delete the file that ``announce`` wrote."""
     (state / FILE).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """The launcher's own program: its copy in the user's folder, and its newer versions.
 
 On Windows each version has a folder of its own, because Windows does not replace a program that
-runs. Beside these folders are two programs with fixed paths, which shortcuts and links start. These
-programs start the version that a small file names.
+runs. Beside these folders are two programs with fixed paths. Shortcuts and links start these two
+programs, which start the version that a small file names.
 
 A new version is on trial until it has served its page once. If it never serves its page, the
 next start returns to the previous version, and the new version is not installed again.
@@ -137,7 +137,7 @@ class WindowsProgram:
     def install(self) -> None:
         """Copy the running program for this user, or repair its copy; raises OSError.
 
-        If this program is newer than the current version, its copy is first on trial.
+        If an older version is installed, the copy starts on trial.
         """
         current = self._named(CURRENT)
         if self.installed or not is_version(self.version):
@@ -353,8 +353,7 @@ def remove_later(folder: Path) -> None:
     """Let the system's shell delete a folder, once this program has ended.
 
     The path is in an environment variable, so that no part of the path is run as a command. The
-    shell's working directory is the system's folder, because a shell refuses a network folder. The
-    shell waits by running ``ping``.
+    shell starts in the system's folder, because it cannot start in a network folder.
     """
     system = os.environ.get("SYSTEMROOT", r"C:\Windows")
     shell = os.path.join(system, "System32", "cmd.exe")
@@ -411,7 +410,7 @@ class PackedProgram:
     def install(self) -> None:
         """Copy this file for the user, unless the copy is newer; raises OSError.
 
-        A copy that replaces another copy is first on trial.
+        If another copy exists, the new copy starts on trial.
         """
         if self._is_copy:
             return
@@ -508,7 +507,7 @@ def file_version(file: Path) -> str:
 def fixed_file(started: Path) -> Path:
     """Return the file that the player starts; ``started`` is the file that runs now.
 
-    The two files differ while a new version is on trial, because the trial runs a second file.
+    While a new version is on trial, it runs from another file.
     """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started

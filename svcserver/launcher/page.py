@@ -1,4 +1,6 @@
-"""The requests of the page: all need a session, except requests for static files.
+"""The requests of the page and of other launcher processes.
+
+The page's requests need a session, except those for static files and for a new session.
 
 The page never gets a key from the launcher. If a player wants to use the key on another PC, the
 launcher writes a key file. If a player chooses such a file here, the page sends the file's bytes to
@@ -109,7 +111,7 @@ class Page:
         return PageReply.of({"proof": one_instance.proof_of(self.secret, nonce)})
 
     def _may_control(self, body: dict[str, Any]) -> bool:
-        """Return whether a request comes from another start of the launcher by this user."""
+        """Return whether a request comes from another launcher process of this user."""
         return self.secret is not None and self.secret.matches(_text(body, "secret", 256))
 
     def _end(self, body: dict[str, Any]) -> PageReply:

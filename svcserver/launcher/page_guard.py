@@ -2,9 +2,10 @@
 
 This module does no I/O. Any web page can send requests to loopback, any name may resolve to
 127.0.0.1, and other users of this PC can connect, too. So a request must have the page's exact
-address as Host and come from the page's own origin. Except for static files, it must also carry the
-session secret. Only the browser that opened the link has this secret. The secret is not a cookie,
-because browsers send the cookies of a host to all its ports.
+address as Host and come from the page's own origin. The page's requests also carry the session
+secret, except requests for static files and for a new session. Only the browser that opened the
+link has this secret. The secret is not a cookie, because browsers send the cookies of a host to all
+its ports.
 """
 
 from collections.abc import Callable, Sequence

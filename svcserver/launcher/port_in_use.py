@@ -17,9 +17,9 @@ _LONGEST_PATH = 32_768  # characters
 
 
 def program_on(host: str, port: int) -> str:
-    """Return the program that listens on an address, such as "Hunt.exe (process 7)".
+    """Return a text such as "Hunt.exe (process 7)" for the program that listens on an address.
 
-    The result is "another program" if the system does not show the program. This call blocks.
+    The text is "another program" if the program cannot be found. This call blocks.
     """
     if sys.platform == "win32":
         process = windows_process(host, port)

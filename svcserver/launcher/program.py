@@ -104,8 +104,8 @@ class Launcher(Service):
         """Open an invite, or raise CannotJoin.
 
         Any web page can open an invite. So if the player has an account on the host, an invite with
-        a new certificate changes nothing until the player trusts it. An invite that contains
-        nothing new does not stop a download.
+        a new certificate changes nothing until the player trusts the certificate. An invite that
+        contains nothing new does not stop a download.
         """
         try:
             invite = invites.decode(text)

@@ -1,4 +1,4 @@
-"""The runners of a Windows game on another system: a Proton from Steam, or Wine."""
+"""The programs that run a Windows game on other systems: Proton from Steam, or Wine."""
 
 import re
 import shlex
@@ -78,8 +78,8 @@ def _age(name: str) -> tuple[list[int], str]:
 def chosen(setting: str, command: str, program: str, installed: Runner | None) -> Runner | None:
     """Return the runner for ``command``, or None if it needs no runner.
 
-    The result is the runner that the player has set. Without such a setting, it is the installed
-    runner if the command starts an .exe file. ``program`` replaces ``{program}`` in ``command``.
+    A runner that the player has set is always used. Without such a setting, a command that starts
+    an .exe file gets the installed runner. ``program`` replaces ``{program}`` in ``command``.
     """
     if setting.strip().lower() == NONE:
         return None

@@ -68,7 +68,7 @@ class LinuxScheme:
         return self.programs.parent / "icons/hicolor/scalable/apps/svc-launcher.svg"
 
     def add(self, *, over_another: bool = False) -> str:
-        """Add the menu entry, and register the launcher for links as ``Scheme.add`` says."""
+        """Add the menu entry, and register the launcher for links; see ``Scheme.add``."""
         file = self.programs / DESKTOP_FILE
         current = self.run(["xdg-mime", "query", "default", _HANDLED]).strip()
         is_anothers = current not in ("", DESKTOP_FILE) and not over_another

@@ -129,7 +129,7 @@ def usage(name: str) -> str:
 
 
 def completions(line: str, hosts: int) -> list[str]:
-    """Return the possible completions of ``line``: its last word is completed."""
+    """Return the possible completions of ``line``, as whole lines."""
     name, blank, rest = line.partition(" ")
     if not blank:
         starts = (f"{command} " if more else command for command, (more, _) in COMMANDS.items())
@@ -189,7 +189,7 @@ class Terminal:
 
     @property
     def member(self) -> Membership | None:
-        """The host that commands apply to: the selected or the first host; None without hosts."""
+        """The host that commands apply to: the selected host, else the first host, else None."""
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 

@@ -157,7 +157,7 @@ class Updates(MultiService):
         ]
 
     async def _offers(self, member: Membership) -> list[LauncherOffer]:
-        """Return the host's valid offers of this launcher's file."""
+        """Return the host's signed offers of this program's file; invalid offers are skipped."""
         try:
             reply = await member.client.ask("GET", LIST)
         except NoReply:
