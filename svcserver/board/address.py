@@ -27,7 +27,7 @@ class EngineAddress:
 
     @classmethod
     def parse(cls, url: str) -> EngineAddress:
-        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError with the remedy.
+        """Parse ``valkey://[user:password@]host:port[/db]``; raises ValueError.
 
         ``valkeys://`` (TLS) may end with ``?ca=`` and the absolute path of a PEM file.
         """
@@ -57,7 +57,7 @@ def _authority(query: str, *, tls: bool) -> Path:
 
 
 def authorities(path: Path) -> list[str]:
-    """Return the certificates in a PEM file; raises ValueError with the remedy."""
+    """Return the certificates in a PEM file; raises ValueError."""
     try:
         text = path.read_text(encoding="ascii")
         ssl.create_default_context(cadata=text)

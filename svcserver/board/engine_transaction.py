@@ -47,7 +47,7 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """The exception that stops a run of ``work``, because data that it needs are not loaded.
+    """The exception that stops a run of ``work`` whose data are not loaded yet.
 
     It is not a subclass of ``Exception``, so that an ``except Exception`` in ``work`` does not
     catch it.

@@ -1,4 +1,4 @@
-"""The function that creates the ``Board`` for LIVE_URL, and the memory board's snapshot."""
+"""The ``Board`` for LIVE_URL, and the memory board's snapshot."""
 
 import hashlib
 import os

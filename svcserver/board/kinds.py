@@ -20,19 +20,18 @@ class Kind(Generic[T]):
     Values are immutable: frozen attrs classes, tuples, frozensets, strings and numbers. ``shape``
     is the type of the values; an external engine needs it to store values as JSON.
 
-    ``lives_s`` is an entry's time to live in seconds. The time restarts with each write or, with
-    ``kept_by_reading``, also with each read. If a memory board has more than ``most`` entries of
-    a kind, it drops the one that expires first. An external engine has one limit for all kinds
-    (``maxmemory``).
+    ``lives_s`` is an entry's time to live in seconds, which restarts with each write. If
+    ``kept_by_reading`` is true, each read restarts it too. If a memory board has more than ``most``
+    entries of a kind, it drops the one that expires first. An external engine has one limit for all
+    kinds (``maxmemory``).
 
     ``compared=False`` is for heartbeats, which are written all the time. If another process writes
     such an entry after a transaction has read it, the transaction is not repeated.
 
     ``sealed`` makes an external engine store each entry with a keyed hash. An entry that someone
-    else wrote, or copied from another key, is ignored. Use False only for entries that grant
-    nothing if they are forged, and give the reason in a comment. A hash cannot reveal that an entry
-    was deleted, or replaced by an older entry. Data that need protection against this belong in the
-    database.
+    else wrote, or copied from another key, is ignored. Use False only if a forged entry is
+    harmless, and give the reason in a comment. A hash cannot reveal that an entry was deleted, or
+    replaced by an older entry. Data that need protection against this belong in the database.
 
     ``listed=True`` lets ``BoardTransaction.each`` and ``BoardTransaction.count`` work for this
     kind. A listed kind cannot have ``kept_by_reading``, because the list only records writes.

@@ -1,8 +1,8 @@
 """The events between processes that share a live-state engine: one channel, numbered messages.
 
 The engine keeps a list of the latest messages. After a reconnect, a process looks in the list for
-the last message that it received, and delivers the messages after it. It compares number and text,
-because a replica that took over may have lost the newest messages and reused their numbers.
+the last message that it received, and delivers the later messages. The search compares number and
+text, because a replica that took over may have lost the newest messages and reused their numbers.
 If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run. An
 engine that starts empty gets a new id, its life id. If the life id has changed, all messages in the
 engine's list are new.

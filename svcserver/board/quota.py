@@ -1,8 +1,8 @@
 """A limit on events per key and time window; each event takes a place, which can be given back.
 
-Sometimes only a database transaction shows whether an event happens. Take the place before such a
-transaction, and give it back afterwards if there was no event. Then two concurrent requests never
-get the same last place:
+If a database transaction decides whether an event happens, take the place before the transaction,
+and give it back afterwards if there was no event. So two concurrent requests cannot both take the
+last place:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)
@@ -76,7 +76,7 @@ class Quota:
 
 @define
 class QuotaPlace:
-    """A place in the quota of ``key``; it is released at the end unless ``used`` is set."""
+    """A place in the quota of ``key``; ``async with`` releases it unless ``used`` is set."""
 
     quota: Quota
     board: Board

@@ -1,7 +1,7 @@
 """A memory board for tests that detects what would fail on a shared engine.
 
 It runs all work twice and requires the same outcome both times. It also encodes and decodes each
-value, so that a change made to a value after reading it is lost, as on an engine.
+value. So work that changes a value without writing it loses the change, as on an engine.
 """
 
 from typing import Any, TypeVar

@@ -282,7 +282,7 @@ def _life(kind: Kind[Any]) -> bytes:
 
 
 def _text(member: bytes) -> str | None:
-    """Return a list member as a key, or None if it is not UTF-8: a board writes only UTF-8."""
+    """Return a list member as a key, or None if it is not UTF-8."""
     try:
         return member.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
