@@ -50,7 +50,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
-    """Return the figures as lists; the current span's rates cover only its elapsed seconds."""
+    """Return the figures as lists; the current span's rate is per second elapsed so far."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -90,8 +90,8 @@ class Figures:
     def write(self) -> Deferred[None]:
         """Store the collected figures in one transaction.
 
-        If the transaction fails, the figures are dropped. Its commit may have succeeded, so storing
-        the figures again could count minutes twice.
+        After an error, the figures are dropped. The commit may have succeeded nevertheless, and a
+        second attempt would then count the figures twice.
         """
         gathered, hour = self.gathering.taken(), rules.start(self.wall_clock(), rules.HOUR_S)
         if not gathered:
@@ -118,7 +118,7 @@ class Figures:
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
-    """Return the service that stores the figures every minute and when the service stops."""
+    """Return the service that stores the figures every minute, and a last time when it stops."""
     return Every(
         clock, rules.MINUTE_S, figures.write, "writing the figures of a minute", at_end=True
     )
@@ -167,7 +167,7 @@ class SqlFigures:
     tx: sa.Connection
 
     def add(self, gathered: Sequence[rules.StoredSpan]) -> None:
-        """Add the figures to the stored spans, which contain the figures of all processes."""
+        """Add this process's figures to the stored spans, which are shared by all processes."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:

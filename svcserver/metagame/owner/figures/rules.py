@@ -34,10 +34,10 @@ class Range(StrEnum):
 
 @define
 class FigureSpan:
-    """The figures of a span of time, of all processes together.
+    """The figures of a span of time.
 
     ``players_sum`` divided by ``samples`` is the average number of players online. Event-loop and
-    memory values are the highest sample of any process, or 0 without samples.
+    memory values are the highest samples, or 0 without samples.
     """
 
     counts: Counts = field(factory=Counts)
@@ -72,7 +72,7 @@ class StoredSpan:
 
 @define
 class Gathering:
-    """The figures that are not stored yet, for each minute up to the current one."""
+    """The figures that this process has collected but not stored yet, minute by minute."""
 
     _minutes: FIFOCache[int, FigureSpan] = field(
         factory=lambda: FIFOCache(MOST_WAITING), init=False
@@ -93,9 +93,9 @@ class Gathering:
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Remove and return the collected figures, as spans to add to the stored spans.
+        """Remove and return the collected figures, as spans for the table.
 
-        The result has one span for each collected minute and each length in ``KEPT_S``.
+        Each collected minute yields a span of each length in ``KEPT_S``.
         """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
@@ -111,5 +111,5 @@ def start(at: float, step_s: int) -> int:
 
 
 def columns() -> list[str]:
-    """Return the column names of the latency counts, in the order of their bounds."""
+    """Return the column names of the latency counts, from the lowest latency to the highest."""
     return [*(f"within_{bound}_ms" for bound in BOUNDS_MS), "beyond"]
