@@ -102,7 +102,7 @@ class ChatGame:
 
 @frozen
 class SharedChatGame(ChatGame):
-    """The game data if several processes share the board (the store of live state) on Valkey.
+    """The ``ChatGame`` for a board (the store of live state) that several processes share.
 
     Such a board replies only after some time, but ``party_of`` must return at once. So ``about``
     reads the account's party and stores it for ``party_of``.
@@ -130,7 +130,7 @@ class SharedChatGame(ChatGame):
         return self._known.get(account)
 
     def left(self, news: PartyChanged) -> None:
-        """Forget the stored party of players who have left that party."""
+        """Forget the stored party of each player who has left it."""
         for account in news.left:
             if self._known.get(account) == news.party_id:
                 del self._known[account]

@@ -1,8 +1,8 @@
 """The composition of all features, and the signals between them.
 
-Each feature has one factory; its arguments are the ``Parts`` and the other features that it uses.
-``Metagame`` makes each feature after the features that it uses, and connects all of them by
-signals. ``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
+Each feature has one factory. The factory's arguments are the ``Parts`` and the features that the
+new feature uses. ``Metagame`` makes all features, dependencies first, and connects them by signals.
+``service.py`` runs ``Metagame`` as a process; tests of features use ``Metagame`` directly.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -144,7 +144,7 @@ class Metagame(Parts):
             ended.connect(lambda event: ports.close(event.account_id))
 
     def features(self) -> Iterator[Feature]:
-        """Yield each feature after the features that it uses; raises BadData."""
+        """Yield all features, dependencies first; raises BadData."""
         settings, ports = self.settings, self.game_ports
         yield from login(self, ports.note_network if ports is not None else None)
         yield from lookups(self)

@@ -15,8 +15,8 @@ A later attempt reads that result, and ``work`` does not run again. Reply and si
 the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
 runs like a first attempt.
 
-A transaction of the board (the store of live state) publishes its changes itself. So later attempts
-need no stored result to send signals.
+A transaction of the board (the store of live state) publishes its own events at the commit. So a
+later attempt sends no signals for it.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ _FORGET = sa.delete(ATTEMPTS).where(_A.request_id.in_(_OLDEST))
 def of_requests(name: str) -> sa.Index:
     """Return the unique index of a table's ``request_id`` column.
 
-    In the database, the index omits rows without a ``request_id`` (see the migration). This
-    declaration does not say so, because that would need the dialects of both databases.
+    In the database, the index omits rows without a ``request_id`` (see the migration).
     """
     return sa.Index(name, "request_id", unique=True)
 
@@ -95,7 +94,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores results of type ``shape``, which may be None."""
+    """Return the kind of board entry that stores results, each of type ``shape`` or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 

@@ -33,9 +33,9 @@ def worded(status: int, refusal: Refusal) -> Answer:
 
 @contextmanager
 def refused_as(code: str, *, coded: bool = False) -> Iterator[None]:
-    """Give the code ``code`` to every refusal that is raised in the block.
+    """Replace the code of each refusal that is raised in the ``with`` block.
 
-    If ``coded`` is true, the message begins with the code that the refusal had before.
+    If ``coded`` is true, the message begins with the refusal's original code.
     """
     try:
         yield

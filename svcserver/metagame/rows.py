@@ -104,7 +104,7 @@ class Row(web.WebRow):
 
     @property
     def tells(self) -> bool:
-        """Return whether the audit log records refused requests, as it does for staff routes."""
+        """Return whether the audit log records refused requests; true for staff routes."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property
@@ -119,7 +119,7 @@ class Routes(web.WebRoutes[Row]):
     make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the decorated method as a route; all but GET and HEAD routes need ``again``."""
+        """Register the decorated method as a route; ``again`` is optional for GET and HEAD only."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

@@ -61,7 +61,7 @@ PASSPORT_PARTS = ("progress", "characters", "inventory", "currency", "loadouts")
 
 
 def passport_parts(text: str) -> frozenset[str]:
-    """Parse PASSPORT_TAKES, a list of some of ``PASSPORT_PARTS``; raises ValueError."""
+    """Parse PASSPORT_TAKES, a list of names in ``PASSPORT_PARTS``; raises ValueError."""
     parts = frozenset(comma_list(text))
     if not parts <= frozenset(PASSPORT_PARTS):
         raise ValueError(f"may list only {', '.join(PASSPORT_PARTS)}, separated by commas")

@@ -54,7 +54,7 @@ def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
 
 @frozen
 class StaffWork:
-    """Creates the actions that one staff member may take on the account ``who``."""
+    """The factory of one staff member's actions on the account ``who``."""
 
     staff: Staff
     who: str

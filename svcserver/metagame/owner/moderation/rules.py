@@ -155,8 +155,7 @@ def set_role(
     """Change an account's role and return the account.
 
     Raises Forbidden if ``staff`` is no owner, and Conflict if the last owner would lose that role.
-    Raises Unauthenticated for a higher role if the request is not ``proven``: it has a session,
-    but no key.
+    Raises Unauthenticated if the new role is higher than the old role and ``proven`` is false.
     """
     if staff.role < Role.OWNER:
         raise Forbidden("only an owner may give roles", code="forbidden")

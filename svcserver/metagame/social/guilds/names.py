@@ -78,7 +78,7 @@ class Words:
         )
 
     def is_offensive(self, text: str) -> bool:
-        """Return whether the text contains a denied word or is a short offensive word."""
+        """Return whether the text contains a word in ``deny`` or is one of ``offensive_whole``."""
         return text.lower() in self.offensive_whole or _holds(text, self.deny)
 
     def is_reserved_name(self, text: str) -> bool:

@@ -326,7 +326,7 @@ ACTIVE_S = 60.0
 
 @frozen
 class CheckedName:
-    """A validated name and nameplate, both in lower case; ``at`` in epoch seconds."""
+    """A name and nameplate in lower case, validated at the time ``at`` (epoch seconds)."""
 
     at: float
     name: str

@@ -232,8 +232,8 @@ def available(
 ) -> dict[AccountId, bool]:
     """Return for each player whether ``me`` could invite that player.
 
-    The player must be in ``friends``, and must not be in ``tied``: players who share a link or a
-    pending invite with ``me``. The player and ``me`` must have free slots.
+    The player must be a friend, and both players must have a free slot. ``tied`` has the players
+    who share a link or a pending invite with ``me``; they cannot be invited.
     """
     full = {account_id for account_id, slots in taken.items() if len(slots) >= len(SLOTS)}
     return {
