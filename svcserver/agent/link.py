@@ -117,7 +117,7 @@ class HostLink:
     ``contact_at`` is the time of the last contact with the host's machine. A refused connection and
     an error of the server (5xx) count as contact: the machine is reachable, and only the metagame
     or its database is down. A reply that reports this node as lost does not count as contact,
-    because the swarm then runs other game servers in place of this node's.
+    because the swarm then replaces this node's game servers.
     """
 
     http: Any
@@ -244,7 +244,7 @@ class HostLink:
         return await self._allow(self.helper, address, deadline)
 
     async def _allow(self, helper: HelperClient, address: str, deadline: float) -> bool:
-        """Open an address; if the helper is full, first close the addresses ordered longest ago."""
+        """Open an address; if the helper is full, close the addresses with the oldest orders."""
         network = network_of(address)
         if network in self._closing and not await self._close(helper, network):
             return False  # the older order to close the network must be carried out first

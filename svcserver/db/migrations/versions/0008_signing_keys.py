@@ -1,4 +1,4 @@
-"""The time at which each signing key came into use; a day later, older keys can be removed."""
+"""The time at which each signing key came into use."""
 
 import sqlalchemy as sa
 from alembic import op
