@@ -1,9 +1,9 @@
 """Prepares a game server's process, and then executes the server's program in it.
 
-The process gets its own process group. It also opens the read ends of its own output pipes, because
-a program that writes to a pipe without a reader is killed. So the game server survives a crash of
-the deploy server; the next deploy server reads the output (``process.py``). Descriptor 3 is a pipe
-that a successful exec closes. If the exec fails, this process writes the error number there.
+The process gets its own process group. It also opens the read ends of its own output pipes. So the
+pipes have a reader after a crash of the deploy server, and the game server can still write to them.
+The next deploy server reads the output (``process.py``). Descriptor 3 is a pipe that a successful
+exec closes. If the exec fails, this process writes the error number there.
 
     python -I -S child_setup.py PROGRAM ARGUMENT...
 

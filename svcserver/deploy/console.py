@@ -34,7 +34,7 @@ class OutputPart(TypedDict):
 
     ``ESC [ ... m`` in a line sets colours. ``fresh`` is true if the cursor was not valid: the lines
     are then the last lines of the output. ``missed`` is true if some lines after the cursor are
-    left out. ``ended`` is true if the server has ended, and no more lines follow.
+    left out. ``ended`` is true if the server has ended; then no more lines follow.
     """
 
     lines: list[str]
@@ -116,7 +116,7 @@ class OutputFile:
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
         """Return up to ``PIECE`` bytes, their offset, and whether bytes were skipped before them.
 
-        Without an offset, or if the offset is far behind, the end of the file is read.
+        Without an offset, or if more than ``BEHIND`` bytes follow it, the end of the file is read.
         """
         try:
             with self.path.open("rb") as file:

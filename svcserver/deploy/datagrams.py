@@ -2,8 +2,8 @@
 
 The deploy server and the agent of another machine send each other a nonce. Each uses the address at
 which players reach the other. Nobody answers a datagram. Each side uses one socket to send and
-another to receive. With a single socket, the other side's datagrams would look like replies to our
-own. A firewall could then admit these datagrams although it blocks players' datagrams.
+another to receive. With a single socket, a firewall could take the other side's datagrams for
+replies. The firewall could then admit these datagrams although it blocks players' datagrams.
 """
 
 from collections.abc import Awaitable, Callable
@@ -122,7 +122,10 @@ class DatagramTrials:
             self.fleet.release(port)
 
     def listed(self) -> list[MachineRecord]:
-        """Return the machines; the record of the host's machine has the last trial's result."""
+        """Return the machines.
+
+        For the host's own machine, ``reached`` is the result of the last trial.
+        """
         return [
             {**record, "reached": self._own_result} if record["own"] else record
             for record in self.machines()

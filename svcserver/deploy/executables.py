@@ -52,8 +52,9 @@ def check_program(path: str, search: str | None = None) -> str:
 def try_program(program: str) -> OSError | None:
     """Execute a program and kill it before its first instruction; return the error, or None.
 
-    Also returns None if the system does not permit the attempt. The kernel stops a traced process
-    as soon as the program is loaded. The call blocks for at most ``TRY_S``.
+    Also returns None if the system does not permit the attempt. The kernel stops the process as
+    soon as the program is loaded, because the process is traced. The call blocks for at most
+    ``TRY_S``.
     """
     if sys.platform != "linux":
         return None
@@ -126,7 +127,7 @@ def _script(head: bytes, plain_cause: str) -> str:
 
 
 def _elf(head: bytes, plain_cause: str) -> str:
-    """Return why a Linux program cannot run, such as another processor or a missing loader."""
+    """Return why a Linux program cannot run; for example, its loader is not installed."""
     try:
         order = "<" if head[5] == 1 else ">"
         wide = head[4] == 2

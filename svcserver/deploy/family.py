@@ -2,9 +2,10 @@
 
 A wrapper script can fork the real game server into the background, in a separate session. Every
 process of a launch inherits the variable ``TAG``. Some wrapper scripts clear the environment. So
-the game server also includes the launched process's descendants, and processes in its group or
-session. The deploy server adopts orphans (``become_subreaper``). An orphan without the variable
-belongs to a game server if the orphan uses that server's port, or has the port in its command line.
+the descendants of the launched process, and the processes in its group or session, also belong to
+the game server. The deploy server adopts orphans (``become_subreaper``). An orphan without the
+variable belongs to a game server if the orphan uses that server's port, or has the port in its
+command line.
 
 Wine's own services do not belong to a game server, because game servers with the same WINEPREFIX
 share them.
@@ -369,7 +370,7 @@ class Family:
         return inodes
 
     def sockets(self) -> set[int] | None:
-        """Return the inodes of the sockets of all processes, or None if the kernel hides some."""
+        """Return the inodes of the game server's sockets, or None if the kernel hides any."""
         inodes: set[int] = set()
         for process in self.members(LOOK_AGE_S):
             theirs = self._sockets_of(process)
@@ -411,7 +412,7 @@ class Family:
         return is_sent
 
     def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
-        """Return a watcher that calls ``ended`` when the process ends; None if it already has."""
+        """Return a watcher that calls ``ended`` when the process ends, or None if it has ended."""
         watch: Watched | Polled
         try:
             watch = Watched(self.reactor, open_process(process, self.folder), ended, ended)

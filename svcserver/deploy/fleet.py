@@ -43,10 +43,9 @@ class MachineRecord(TypedDict):
     """A machine that runs game servers.
 
     ``state`` is ready, draining, drained, down or unknown. ``players`` is the number of players
-    expected in the machine's hunts. ``room`` is the number of hunts for which the machine has
-    memory and CPU cores. ``own`` is true for the machine of the deploy server. ``reached`` says
-    whether a datagram from another machine has reached the machine's game ports; it is null if that
-    is unknown.
+    expected in the machine's hunts. ``room`` is the number of hunts for which the machine has free
+    memory and CPU cores. ``own`` is true for the machine of the deploy server. ``reached`` (null if
+    unknown) says whether a datagram from another machine has reached the machine's game ports.
     """
 
     id: str

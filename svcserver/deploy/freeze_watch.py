@@ -37,8 +37,7 @@ def unread_bytes(
 ) -> dict[str, int]:
     """Map each game server's id to the unread bytes in its own sockets on its port.
 
-    A server whose sockets are hidden is left out, because another program may use the same port on
-    another address.
+    A server is left out if nothing on its port is unread, or if the kernel hides its sockets.
     """
     unread = [row for row in sockets if row.unread and _is_public(row.address)]
     result: dict[str, int] = {}
@@ -79,7 +78,7 @@ def send_ping(port: int) -> None:
 class _UnreadState:
     """The state of one server: its unread bytes, and since when their number has only risen.
 
-    ``is_logged`` is True once the log says that only heartbeats keep the server running.
+    ``is_logged`` is True after the warning that only heartbeats keep the server running.
     """
 
     since: float
@@ -101,7 +100,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the newly frozen servers, and those that are newly spared because of heartbeats.
+        """Return the frozen servers, and the servers to warn about: only heartbeats save them.
 
         ``unread`` maps a server's id to the number of its unread bytes. ``last_heartbeats`` maps
         the id to the time of its last heartbeat.

@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 
 class Unlaunchable(Exception):
-    """The error when a request cannot be launched; the answer is 500 ``no_game_server``."""
+    """The error when a game server cannot be launched; the answer is 500 ``no_game_server``."""
 
 
 @frozen

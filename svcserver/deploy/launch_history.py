@@ -25,8 +25,8 @@ LONGEST = 300  # characters of a reason
 class PastLaunch(TypedDict):
     """A game server that has ended, or a launch that failed.
 
-    ``how`` is ``code N``, ``signal NAME`` or ``failed``. ``reason`` explains an end that the host
-    caused, or why the launch failed; it may be empty. A failed launch has no port (0).
+    ``how`` is ``code N``, ``signal NAME`` or ``failed``. ``reason`` says why the game server ended
+    or the launch failed; it may be empty. A failed launch has no port (0).
     """
 
     id: str
@@ -48,7 +48,7 @@ ALIKE = ("id", "kind", "map", "how", "reason")  # equal in repeated entries
 
 @define
 class LaunchHistory:
-    """The last ``KEPT`` launches, also kept in a file, so that a restart does not lose them."""
+    """The last ``KEPT`` launches, also stored in a file, so that a restart does not lose them."""
 
     path: Path | None = None
     count: int = field(default=0, init=False)  # changes whenever the list does
@@ -107,11 +107,11 @@ def _entry(
 
 @define
 class EndedMatches:
-    """The matches whose hunts have ended or may have started.
+    """The matches for which no hunt is started again.
 
-    For these matches no hunt is started again. This matters if the metagame dies before it gets the
-    reply to a launch: the metagame then repeats the launch later. The matches are also kept in a
-    file, so that a restart of the deploy server does not lose them.
+    Their hunts have ended or may have started. If the metagame dies before it gets the reply to a
+    launch, the metagame repeats the launch later. The matches are also stored in a file, so that a
+    restart of the deploy server does not lose them.
     """
 
     path: Path | None = None
@@ -143,10 +143,7 @@ class EndedMatches:
 
 
 def _lines(path: Path, most: int) -> list[bytes]:
-    """Return the last lines of a file that ``Bounded`` limits to ``most`` bytes.
-
-    Return an empty list if there is no file.
-    """
+    """Return the lines in the last 2 * ``most`` bytes of a file; without a file, an empty list."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - 2 * most))

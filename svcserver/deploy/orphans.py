@@ -23,10 +23,7 @@ ENDING_S = 2.0  # maximum wait for each process, which usually takes millisecond
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """Return the environment variable that marks our children: its value is our listening address.
-
-    In one network namespace, no other program can listen at this address.
-    """
+    """Return the environment variable that marks our children, with our listening address."""
     return {MARK: f"{host}:{port}"}
 
 
@@ -41,7 +38,7 @@ def end_left_over(
 
     Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
     ``servers``, and the services that game servers share. Call this only while listening on that
-    address, because another deploy server there would still need the processes.
+    address, so that no other deploy server runs there.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}

@@ -251,8 +251,8 @@ class GameProcess(ProcessProtocol):
     def check_port(self) -> None:
         """Record whether the game server listens; watch the process that listens.
 
-        If no process listens ``BACKGROUND_S`` seconds after the first process ended, the remaining
-        processes are killed.
+        If no process listens, the remaining processes are killed ``BACKGROUND_S`` seconds after the
+        end of the first process.
         """
         if self.over or self.ending or self.family is None:
             return

@@ -1,6 +1,6 @@
 """The deploy server's routes, for programs on the same machine. Spec: 2 §4 Deploy server.
 
-The routes that start and list game servers need no credential; the specification defines them. All
+The routes that start and list game servers need no credential, as the specification defines. All
 other routes need a ticket that is signed with the host's key (``kernel.machine``).
 """
 
@@ -71,7 +71,7 @@ class HeartbeatsBody:
 
 
 class HeartbeatsReply(TypedDict):
-    """The reply to heartbeats: how many of the servers in the request run here."""
+    """The reply to heartbeats; ``known`` is how many of the named servers run here."""
 
     known: int
 
@@ -167,9 +167,8 @@ class KeyReply(TypedDict):
     """The running game server that has the key; ``known`` is false if no server has it.
 
     ``node`` is the id of the server's machine in a swarm, and ``match`` the match for which the
-    server was started. ``players`` are the players whom the launch request named. The list is empty
-    once the launch is a day old. Otherwise a hostile machine that never ends its game server could
-    act for them.
+    server was started. ``players`` are the players whom the launch request named. After a day the
+    list is empty, so that a hostile machine cannot act for these players forever.
     """
 
     known: bool

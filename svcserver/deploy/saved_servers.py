@@ -30,7 +30,7 @@ class SavedServer:
     """A saved game server.
 
     ``started`` is when its process started, in kernel ticks after the start of the machine.
-    ``boot`` is the kernel's id of the machine's start.
+    ``boot`` is the kernel's boot id.
     """
 
     server: GameServer

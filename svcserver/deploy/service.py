@@ -69,7 +69,7 @@ class SigningKeys:
 
     @classmethod
     def beside(cls, env_file: str | None, configured: Secret | None = None) -> SigningKeys:
-        """Return the keys in the folder of ``env_file``; if it is None, in the current folder."""
+        """Return the keys in the folder of ``env_file``, or in the current folder if it is None."""
         folder = Path() if env_file is None else Path(env_file).absolute().parent
         return cls((folder / FILE).absolute(), configured)
 
@@ -172,7 +172,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def make_state_folder() -> None:
-    """Make the folder of the launch history and of the ended matches, which survive a restart."""
+    """Make the folder of the files that survive a restart: launch history and ended matches."""
     try:
         STATE.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:

@@ -60,9 +60,9 @@ class Engine(Protocol):
     """The interface of ``process.Spawner`` and ``swarm.SwarmEngine``.
 
     ``start`` begins a launch and returns the pid, or 0 if there is no pid. A failed launch raises
-    OSError or NoCapacity, or is reported through ``process.end_exec``. Afterwards the engine
-    reports the game server's end to ``process``. When ``process.kill`` is called, the engine ends
-    the game server.
+    OSError or NoCapacity, or is reported through ``process.end_exec``. When the game server ends,
+    the engine reports this to ``process``. When ``process.kill`` is called, the engine ends the
+    game server.
     """
 
     def start(self, process: GameProcess, order: Order) -> int: ...
@@ -367,7 +367,7 @@ class Supervisor:
         return process
 
     def _find_port_holder(self, saved: SavedServer) -> SavedServer | None:
-        """Return the record, changed to the process that has the server's port open, or None."""
+        """Return a record of the process that has the server's port open, or None."""
         server = saved.server
         if self.family is None:
             return None

@@ -212,8 +212,8 @@ class Observation:
 def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observation:
     """Return the state of a game server from the tasks of its service.
 
-    A hunt has ended when its newest task has ended or its machine is lost. In both cases, the swarm
-    starts another task for a city or dojo.
+    A hunt has ended when its newest task has ended or its machine is lost. For a city or dojo, the
+    swarm then starts another task.
     """
     ordered = sorted(tasks, key=lambda task: task.created)
     if not ordered:
@@ -428,7 +428,7 @@ class SwarmEngine:
         self.wake()
 
     def _is_room_for_others(self, launch: Launch) -> bool:
-        """Return whether matches that have waited longer than the launch need all the room."""
+        """Return whether all free room is needed for matches that have waited longer."""
         begin, trusted = self.clock.seconds() - WAITS_S, self._needs_trust(launch)
         self._waiting = {
             match: entry for match, entry in self._waiting.items() if entry.refused_at > begin
@@ -709,10 +709,10 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service that an earlier deploy server started, or remove the service.
 
-        A service is adopted only in the first listing, and only if it has a machine, its label is
-        intact and ``adopt`` accepts it. A service that appears later belongs to a failed launch:
-        Docker created it, but the reply was lost. If a removed service never had a machine, its
-        match can be launched again.
+        Only the first listing adopts services, and only those with a machine and an intact label. A
+        service whose hunt has ended, or that ``adopt`` refuses, is removed. A service that appears
+        later belongs to a failed launch: Docker created the service, but the reply was lost. If a
+        removed service never had a machine, its match can be launched again.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
@@ -743,9 +743,9 @@ class SwarmEngine:
     async def _update(self, service: SwarmService, is_listed: bool, tasks: list[Task]) -> None:
         """Act on the result of a listing for one service.
 
-        A launch that lacks room is removed. If it gets a machine before the removal, its hunt may
-        have started there. Such a launch is not repeated, so that the match's hunt does not start
-        twice.
+        If a launch lacks room, its service is removed. If the service gets a machine before the
+        removal, the hunt may have started there. Then the launch is not repeated, so that the hunt
+        does not start twice.
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(

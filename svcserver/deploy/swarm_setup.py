@@ -25,8 +25,8 @@ log = Logger()
 def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: Path) -> None:
     """Make the supervisor start game servers as services of a Docker Swarm.
 
-    The swarm then also reserves memory for the game servers. ``state`` is the folder for the deploy
-    server's files that survive its restart.
+    The swarm then also reserves memory for the game servers. ``state`` is the folder of the files
+    that survive a restart.
     """
     costs = settings.startup_mb, settings.hunt_startup_mb or settings.startup_mb
     try:
