@@ -57,8 +57,8 @@ class ChannelWish:
 
     An empty URL or token keeps the stored value. But a new URL or a change of ``Private`` deletes
     the stored token, so that no new receiver gets it. ``NewSecret`` replaces the secret that signs
-    webhooks. ``Mark`` is the ``mark`` of the settings that the page has read; if the file has
-    changed since then, the request is refused.
+    webhooks. ``Mark`` is the ``mark`` that the page has read with the settings. If the channel's
+    file has changed since then, the request is refused.
     """
 
     name: Name
@@ -300,8 +300,8 @@ class AlertActs:
     """The owner's operations on alerts.
 
     ``folder`` is the services' working folder, which has the state of the channels. ``config``
-    returns the folder of the host's settings, which has the channels' files; it returns None if the
-    folder is unknown.
+    returns the folder with the host's settings and the channels' files, or None if the folder is
+    unknown.
     """
 
     record: Callable[[AuditEntry, Act[None]], Awaitable[None]]  # adds a row to the audit log
@@ -313,8 +313,8 @@ class AlertActs:
     def channels(self) -> AlertChannels:
         """Return the alert channels; ``on`` says whether a service sends alerts.
 
-        The settings are read from the channels' files, because the service that sends alerts
-        updates its state file only a little later.
+        The settings are read from the channels' files. The service that sends alerts updates its
+        state file later.
         """
         return self._read()[0]
 

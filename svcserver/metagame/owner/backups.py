@@ -51,7 +51,7 @@ class BackupWish:
 class ScheduleWish:
     """The local time of the nightly backup (or off), and how many backups are kept.
 
-    ``Mark`` is the ``mark`` of the schedule that the page has read; if the schedule has changed
+    ``Mark`` is the ``mark`` that the page has read with the schedule. If the schedule has changed
     since then, the request is refused.
     """
 
@@ -108,7 +108,7 @@ class ScheduleSources(TypedDict):
 class ScheduleReply(TypedDict):
     """The settings of nightly backups; ``at`` is a local time, or the word off.
 
-    ``mark`` changes whenever the time or a number of backups to keep changes.
+    ``mark`` changes whenever ``at``, ``days``, ``weeks`` or ``months`` changes.
     """
 
     at: str
@@ -125,10 +125,9 @@ class ScheduleReply(TypedDict):
 class BackupsReply(TypedDict):
     """The stored backups, newest first.
 
-    ``stack`` says whether svc-stack makes backups. If svc-stack has not taken the newest request
-    within 15 seconds, ``notTaken`` is the time of that request; otherwise it is null. ``wrong`` is
-    the fault to fix, or null. ``schedule`` is null if the settings cannot be read; ``badSettings``
-    then says why.
+    ``stack`` says whether svc-stack makes backups. ``notTaken`` is the time of a request that
+    svc-stack has not handled within 15 seconds, or null. ``wrong`` is the fault to fix, or null.
+    ``schedule`` is null if the settings cannot be read; ``badSettings`` then says why.
     """
 
     stack: bool
@@ -223,9 +222,9 @@ class BackupActs:
     async def schedule(self, by: str, wanted: ScheduleWish, *, proven: bool) -> None:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
-        ``proven`` is true if the request comes from svcctl or has the account key. Otherwise, the
-        method raises Unauthenticated if nightly backups would be turned off or if fewer backups
-        would be kept.
+        ``proven`` is true if the request comes from svcctl or has the account key. If
+        ``proven`` is false, turning off nightly backups or keeping fewer backups raises
+        Unauthenticated.
         """
 
         before: dict[str, str | int] | None = None

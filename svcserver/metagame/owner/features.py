@@ -233,7 +233,7 @@ class Desk:
         """Yield the services that run periodically.
 
         The services update the activity feed, the times at which players were last seen, and
-        maintenance mode. They cut stalled downloads of backups, and report to the deploy server
+        maintenance mode. They end stalled downloads of backups, and report to the deploy server
         which game servers have players.
         """
         titles, city, players = Titles.load(), self.parts.settings.city_map, self.players

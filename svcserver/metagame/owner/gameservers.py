@@ -24,7 +24,7 @@ class LaunchEntry(TypedDict):
 
     ``how`` is the exit code, the signal, or "failed"; after a failed launch, ``port`` is 0.
     ``reason`` says why the game server has ended or the launch has failed; it may be empty.
-    ``hasOutput`` is true if an owner can read its last output.
+    ``hasOutput`` is true if an owner can read the game server's last output.
     """
 
     id: str
@@ -157,7 +157,7 @@ class LaunchRoutes:
 
     @routes.row("GET", "/svc/api/DashboardLaunches", role=Role.HELPER, reply=LaunchList, quiet=True)
     async def launches(self, call: Call) -> Answer:
-        """List the launches that ended last.
+        """List the last launches that have ended.
 
         The reply is 409 if the deploy server does not answer.
         """

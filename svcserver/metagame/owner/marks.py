@@ -1,7 +1,7 @@
 """Change marks: short strings that change whenever a list of the dashboard may have changed.
 
-When a mark changes, the page reads the list again through the list's own route, which applies the
-search, the sort order and the reader's role. Marks are cheap enough to be computed all the time
+When a mark changes, the page reads the list again through the list's own route, which searches and
+sorts the list, and checks the reader's role. Marks are cheap enough to be computed all the time
 while a page is open.
 """
 
@@ -61,7 +61,7 @@ Look = Callable[[], Awaitable[Any]]
 class Marks:
     """The change marks of all lists of the dashboard.
 
-    ``where`` returns the place of each online player. ``host`` maps each page about the host to a
+    ``where`` returns where each online player is. ``host`` maps each page about the host to a
     function that returns the page's data.
     """
 

@@ -37,7 +37,7 @@ class RequestLog:
     """Logs the HTTP server's requests, if ``on`` is true (LOG_REQUESTS).
 
     ``mark`` returns fields to add to each log line. ``proxy`` is the name of the proxy in front of
-    the metagame. A request to an unknown path that begins with one of ``expected`` (lower case) is
+    the metagame. If an unknown path begins with one of ``expected`` (lower case), its request is
     logged as a warning.
     """
 

@@ -64,7 +64,7 @@ class Migrated(TypedDict):
 
 
 class Treatments(TypedDict):
-    """The variants of experiments that a player gets."""
+    """The variants of experiments, which are the same for all players."""
 
     treatments: list[str]
 
@@ -221,7 +221,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/playertreatments/<user_id>", access=Access.TOKEN, reply=Treatments)
     async def treatments(self, call: Call, user_id: str) -> Answer:
-        """Return the player's variant of an experiment, which is the same for all players."""
+        """Return the variants of experiments, which are the same for all players."""
         return Answer(200, TREATMENTS)
 
     @routes.row("GET", "/eventstats/", access=Access.TOKEN, reply=EventStats)

@@ -13,7 +13,7 @@ Tables = dict[str, list[dict[str, Cell]]]
 
 
 class SanctionEntry(TypedDict):
-    """A ban or mute; ``until`` is null if it has no end.
+    """A ban or mute; without an end, ``until`` is null.
 
     ``networks`` lists the banned addresses; an IPv6 ban covers the /64 network.
     """
@@ -27,9 +27,9 @@ class SanctionEntry(TypedDict):
 
 
 class AccountExport(TypedDict):
-    """All data of an account: the rows of each table, with values by column name.
+    """All data of an account except secrets: each table's rows, with values by column name.
 
-    ``leftOut`` has the number of rows of each table that did not fit; these are the oldest rows.
+    ``leftOut`` maps a table to how many of its oldest rows are left out.
     """
 
     account: str

@@ -1,4 +1,4 @@
-"""Maintenance mode: switching it, checking it, and stopping or restarting the empty server."""
+"""The operations of maintenance mode, such as a stop or restart once the server is empty."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class Maintenance:
 
         Returns the id of the game server that runs after the change, or None.
 
-        Raises a Refusal if the deploy server refuses or cannot be reached. Its subclass Unanswered
-        means that the request was sent and its result is unknown.
+        Raises a Refusal if the deploy server refuses or cannot be reached. The subclass Unanswered
+        means that the request was sent, but the result is unknown.
         """
         was = await self._record_of(server_id) if server_id else None
         entry = AuditEntry(
@@ -151,7 +151,7 @@ class Maintenance:
         return await self.audit.around(entry, handle, Trace(before=was))
 
     async def _record_of(self, server_id: str) -> dict[str, Any] | None:
-        """Return a running game server as the audit log shows it, or None if it is unknown."""
+        """Return a game server as the audit log shows it, or None if no such server is known."""
         for record in await self.deploy.listed() or ():
             if record["id"] == server_id:
                 kind = record.get("kind") or "hunt"
@@ -220,7 +220,7 @@ class Maintenance:
             await self._ask_stack(drain.then, acting)
 
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
-        """Ask svc-stack to stop or restart; if that fails, allow new hunts again."""
+        """Ask svc-stack to stop or restart the server; if this fails, allow new hunts again."""
         try:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
@@ -231,7 +231,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode when svc-stack has carried out the request, or has not done so in time."""
+        """End the mode when svc-stack has carried out the request, or has taken too long."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:

@@ -1,4 +1,4 @@
-"""The table of maintenance mode, which has one row while the mode is on, even after a crash."""
+"""The table of maintenance mode, which has one row while the mode is on."""
 
 import sqlalchemy as sa
 from attrs import frozen

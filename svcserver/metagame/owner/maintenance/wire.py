@@ -111,12 +111,12 @@ class GameServerList(TypedDict):
 class MachineEntry(TypedDict):
     """A machine that runs game servers; ``state`` is ready, draining, drained, down or unknown.
 
-    ``room`` is the number of hunts for which the machine has memory and CPU cores. ``agent`` is
-    connected or away; it is empty on the host's own machine, which needs no agent. ``clockSeconds``
-    (null if unknown) is the time by which the machine's clock is ahead of the host's. ``hasImage``
-    (null if unknown) says whether the machine has the game servers' image. ``gamePorts`` says
-    whether a datagram from another machine has reached a game port: reachable, not reachable, not
-    tried, or unknown. The last two are followed by the reason.
+    ``room`` is the number of hunts for which the machine has free memory and CPU cores. ``agent``
+    is connected or away; it is empty on the host's own machine, which needs no agent.
+    ``clockSeconds`` (null if unknown) is the time by which the machine's clock is ahead of the
+    host's. ``hasImage`` (null if unknown) says whether the machine has the game servers' image.
+    ``gamePorts`` says whether a datagram from another machine has reached a game port: reachable,
+    not reachable, not tried, or unknown. After not tried or unknown, the reason follows.
     """
 
     id: str

@@ -57,7 +57,7 @@ class LiveSettings:
             self._take(stored)
 
     async def change(self, by: str, name: str, value: str | None, reason: str = "") -> None:
-        """Store and apply a value; if ``value`` is None, return to the env file's value.
+        """Store and apply a value, or restore the env file's value if ``value`` is None.
 
         Raises Missing if the setting cannot be changed at run time, and Malformed for a bad value.
         """

@@ -53,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None if the section's file cannot be read. If ``restart`` is true, the file has
-    changed since its service started; the changes are unknown.
+    ``rows`` is None if the section's file cannot be read. ``restart`` is true if the file has
+    changed since its service started, but the host does not know which settings have changed.
     """
 
     about: SettingSection
@@ -97,10 +97,10 @@ def described() -> tuple[SettingSection, ...]:
 
 @define(eq=False)
 class SettingsCatalogue:
-    """The source of the settings page; ``folder`` has the env files, or is None without them.
+    """The source of the settings page.
 
-    ``data`` is the services' working folder, which has the state of the host. ``has_stack`` returns
-    whether svc-stack runs the services.
+    ``folder`` has the env files; it is None if the metagame has no env file. ``data`` is the
+    services' working folder. ``has_stack`` returns whether svc-stack runs the services.
     """
 
     live: LiveSettings

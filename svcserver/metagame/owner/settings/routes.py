@@ -1,4 +1,4 @@
-"""The routes that show the host's settings and change those that may change at run time."""
+"""The routes that show the host's settings, and change some of them at run time."""
 
 from typing import ClassVar
 

@@ -44,7 +44,8 @@ class SettingEntry(TypedDict):
 class SettingSectionEntry(TypedDict):
     """A group of settings from one file; ``settings`` is null if the file cannot be read.
 
-    If ``restart`` is true, the file has changed since its service started; the changes are unknown.
+    ``restart`` is true if the file has changed since its service started, but the host does not
+    know which settings have changed.
     """
 
     title: str
@@ -57,9 +58,8 @@ class SettingSectionEntry(TypedDict):
 class SettingsReply(TypedDict):
     """Every setting of the host.
 
-    ``stack`` says whether svc-stack runs the services. If it is false, only the metagame's
-    environment is known. The environment of another service may then override a value that is shown
-    here.
+    ``stack`` says whether svc-stack runs the services. Without svc-stack, only the metagame's
+    environment is known, so the environment of another service may override a value shown here.
     """
 
     stack: bool
