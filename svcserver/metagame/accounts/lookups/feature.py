@@ -48,7 +48,7 @@ class PublicAccount(TypedDict):
 
 
 class OwnAccount(TypedDict):
-    """The caller's own record; it has no ``id`` if a game server sends no player token."""
+    """The caller's own record; a game server without a player token gets no ``id``."""
 
     id: NotRequired[str]
     displayName: str | Empty
@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account at another log-in provider; its id there is the account id of this host."""
+    """The account at another log-in provider; ``accountId`` is the same as on this host."""
 
     accountId: str | None
     accountType: str

@@ -159,9 +159,9 @@ def confirm(
 ) -> tuple[Track, list[tuple[int, str]]]:
     """Increase the track's confirmed rank, but not above the earned rank.
 
-    Returns the track, and pairs (rank, entitlement): the permanent entitlements of the newly
-    confirmed ranks, which the caller must grant. Raises Forbidden for a premium rank if ``active``
-    lacks the entitlement that the track requires.
+    Returns the track, and pairs (rank, entitlement) for the newly confirmed ranks. The caller must
+    grant these permanent entitlements. Raises Forbidden for a premium rank if ``active`` lacks the
+    entitlement that the track requires.
     """
     premium = ask.kind == PREMIUM
     if premium and not path.gate:
@@ -222,7 +222,7 @@ def configured(paths: Paths, track_id: str) -> str:
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the track ``chosen`` as hunt pass if it is configured, otherwise ``default``."""
+    """Return the hunt pass: ``chosen`` if that track is configured, otherwise ``default``."""
     return chosen if chosen is not None and chosen in paths else default
 
 

@@ -143,7 +143,7 @@ class SqlProgress:
         """Return the stored reply if this grant repeats the account's last write to its tracks.
 
         A grant is a repeat only if ``at`` and the time of that write differ by less than
-        ``window_ms``. If another process made that write, the time may be slightly after ``at``.
+        ``window_ms``.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -109,7 +109,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline invites to the caller from the parties or senders with the ids ``texts``.
+        """Decline invites to the caller; ``texts`` has the ids of their parties or senders.
 
         If there are no such invites, withdraw the caller's own invites to ``recipient``.
         """

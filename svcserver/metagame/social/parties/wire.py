@@ -40,8 +40,8 @@ class PartyInviteWish:
 class PartyInviteEnd:
     """The invite to decline or to withdraw.
 
-    ``sendingPlayerId`` or ``partyId`` names a received invite to decline; clients send the party's
-    id in ``sendingPlayerId``. ``recipientPlayerId`` names a sent invite to withdraw.
+    To decline a received invite, ``sendingPlayerId`` or ``partyId`` is the id of its sender or its
+    party. To withdraw a sent invite, ``recipientPlayerId`` is the id of its recipient.
     """
 
     sending_player_id: Lenient[str | None] = None
