@@ -107,8 +107,8 @@ class OpenAddress:
 class Entries:
     """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
 
-    A client can control a whole IPv6 network, so each network may have only a share of ``limit``: a
-    /64 network a sixteenth, and a /48 network a quarter. A share is at least four addresses.
+    A client can control a whole IPv6 network, so each network has a share of ``limit``: a sixteenth
+    for a /64 network, and a quarter for a /48 network. A share is at least four addresses.
     """
 
     ttl_s: float = 600.0
@@ -147,7 +147,7 @@ class Entries:
         return not known
 
     def withdraw(self, network: str) -> list[str]:
-        """Remove and return the addresses in ``network``, which is a result of ``home``."""
+        """Remove and return the addresses whose ``home`` is ``network``."""
         gone = [ip for ip in self._until if network_of(ip) == network]
         for ip in gone:
             del self._until[ip]

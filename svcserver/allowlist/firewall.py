@@ -38,7 +38,7 @@ class Firewall(Protocol):
     async def holds(self, rule: Rule) -> bool:
         """Return whether an applied rule still exists; raises FirewallError.
 
-        For example, when the system reloads its firewall, the rules that we applied are lost.
+        A rule can be lost, for example when the system reloads its firewall.
         """
 
     def describe(self, rule: Rule) -> str:
@@ -87,7 +87,7 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether the set exists and is not empty.
+        """Return whether the set exists, with addresses if ``rule`` has any for it.
 
         The addresses are not compared, because nft can list several of them as one range.
         """

@@ -164,7 +164,7 @@ def jumps_in(listing: str) -> list[str]:
 
 
 def powershell(rule: Rule) -> str:
-    """Return the command that sets the inbound allow rule; without addresses it disables the rule.
+    """Return the command that sets the inbound allow rule, or disables it if there is no address.
 
     The rule's name is fixed. The command is one line, because PowerShell reads its standard input
     line by line.

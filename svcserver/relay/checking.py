@@ -1,4 +1,4 @@
-"""The blocking check that the server presents the pinned certificate (``svc-relay --check``)."""
+"""The blocking check of the server's certificate against the pin (``svc-relay --check``)."""
 
 import hashlib
 import socket

@@ -42,7 +42,7 @@ class PortBusy(Exception):
 
 @frozen
 class Target:
-    """The gateway and its certificate's SHA-256; a renewal adds the next certificate's SHA-256."""
+    """The gateway and its certificate's SHA-256; before a renewal, also the next SHA-256."""
 
     host: str
     port: int

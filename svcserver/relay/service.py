@@ -27,7 +27,7 @@ _SHORT_SPACE = SPACE.removeprefix("svcserver.")
 
 
 class Options(ServiceOptions):
-    """The command line; an invite given here overrides the invite in the environment."""
+    """The command line, whose invite overrides the invite in the environment."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -80,7 +80,7 @@ class Guarded(Service):
 
 
 def say(lines: LogLines, text: str) -> None:
-    """Write a request's log line directly, because a logger event takes as long as a request."""
+    """Write a request's log line without Twisted's logger, which is slow."""
     if not lines.shows(LogLevel.info):
         return
     if lines.as_json:
