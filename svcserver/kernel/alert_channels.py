@@ -87,7 +87,7 @@ def read(folder: Path, now: float) -> AlertChannels | None:
 
 
 def stored(folder: Path) -> AlertChannels | None:
-    """Return the last alert channels, even if no program sends alerts now; None if unreadable."""
+    """Return the channels in the state file, however old it is; None if it is unreadable."""
     try:
         return _read(json.parse((folder / STATE_FILE).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
@@ -106,7 +106,7 @@ def _read(state: Any) -> AlertChannels:
 
 
 def write(folder: Path, channels: AlertChannels) -> None:
-    """Replace the state file, which only its owner can read; raises OSError."""
+    """Write the state to a file that only its owner can read; raises OSError."""
     _put(folder / STATE_FILE, {"form": FORM, **attrs.asdict(channels)})
 
 

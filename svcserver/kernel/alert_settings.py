@@ -1,4 +1,4 @@
-"""The settings of alert channels: each has a file ``alert-NAME.env`` in the host's folder."""
+"""The settings of alert channels: a file ``alert-NAME.env`` for each channel of a host."""
 
 import errno
 import ipaddress
@@ -170,7 +170,7 @@ def kinds(text: str) -> tuple[AlertKind, ...]:
 
 @frozen
 class Channel:
-    """The settings of an alert channel; each is one line in the file ``alert-NAME.env``."""
+    """The settings of an alert channel: the lines of its file ``alert-NAME.env``."""
 
     form: str = env("FORM", one_of(*FORMS))
     url: Secret = env("URL", address)  # a webhook URL is a secret: whoever has it can post
@@ -241,7 +241,7 @@ class ChannelFault:
 
 
 def name_of(path: Path) -> str:
-    """Return the channel name in a file's name, made safe to show; the name can be invalid."""
+    """Return NAME of a file ``alert-NAME.env``, made safe to show; NAME may be invalid."""
     return visible(path.stem.removeprefix("alert-"))
 
 

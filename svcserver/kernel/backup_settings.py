@@ -53,7 +53,7 @@ class BackupSettings:
 
 
 def read_settings(folder: Path, environ: Mapping[str, str]) -> BackupSettings:
-    """Return the backup settings of a host; ``environ`` takes precedence over its ``stack.env``.
+    """Return a host's backup settings; ``environ`` takes precedence over ``stack.env``.
 
     Raises BadSetting.
     """

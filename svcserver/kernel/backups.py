@@ -1,7 +1,7 @@
 """The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
 
-The dashboard and the stack's alerts read the file. The process that makes a backup holds a lock,
-which ends with the process. So a killed run is detected.
+The dashboard and the stack's alerts read the file. The process that makes a backup holds a lock as
+long as it runs, so a killed run is detected.
 """
 
 import os
@@ -133,7 +133,7 @@ def _read(content: Any) -> Backups:
 
 
 def write(folder: Path, state: Backups) -> None:
-    """Replace the state file, which only its owner can read; raises OSError."""
+    """Write the state to a file that only its owner can read; raises OSError."""
     path = folder / STATE_FILE
     content = {
         "form": FORM,
@@ -170,7 +170,7 @@ def request(folder: Path, now: float) -> None:
 
 
 def requested_at(folder: Path) -> float | None:
-    """Return when a backup was requested, or None if no request waits for the stack."""
+    """Return when a backup was requested, or None if there is no request."""
     try:
         return (folder / REQUEST_FILE).stat().st_mtime
     except OSError:
@@ -178,7 +178,7 @@ def requested_at(folder: Path) -> float | None:
 
 
 def is_requested(folder: Path, now: float) -> bool:
-    """Return whether a recent request for a backup waits for the stack."""
+    """Return whether there is a recent request for a backup."""
     at = requested_at(folder)
     return at is not None and abs(now - at) <= REQUEST_S
 

@@ -18,9 +18,9 @@ class BoundedCache(Generic[K, V]):
     """A cache of recently used entries; ``most`` is the maximum number of entries.
 
     The entries are in two halves. An entry that is used moves to the younger half. When this half
-    is full, the older half is dropped, and the younger half takes its place. So a cache that has
-    been full keeps at least ``most / 2`` entries. If a subclass gives entries other weights than 1,
-    ``most`` limits the sum of the weights. A value must not be None.
+    is full, the older half is dropped, and the younger half takes its place. So the ``most / 2``
+    entries that were used last are always kept. If a subclass overrides ``weight``, ``most`` limits
+    the sum of the weights. A value must not be None.
     """
 
     most: int

@@ -1,4 +1,4 @@
-"""Counters of refusals and similar events, one for each reason; METRICS_PORT shows them.
+"""Counters of refusals and similar events, one for each reason, for METRICS_PORT.
 
 counters = Counters()
 counters.add(Counted.REFUSALS, "forbidden_host")

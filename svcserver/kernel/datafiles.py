@@ -51,6 +51,6 @@ def read(package: str, name: str) -> dict[str, Any]:
 
 
 def fault(package: str, name: str, what: str) -> str:
-    """Return the message of a BadData for ``data/<name>``: the cause and the remedy."""
+    """Return the message for the error BadData: the file, the cause ``what`` and the remedy."""
     place = package.replace(".", "/")
     return f"{place}/data/{name}: {what}; correct the file or restore the shipped one"

@@ -8,7 +8,7 @@ ENOUGH = 65_536
 def raise_file_limit() -> int:
     """Raise the soft limit to the lower of ``ENOUGH`` and the hard limit; return the new limit.
 
-    Returns 0 on Windows, which has no such limit. Shells set 1,024, which is too low for a few
+    Returns 0 on Windows, which has no such limit. The usual limit of 1,024 is too low for a few
     hundred players with a chat connection each.
     """
     if sys.platform == "win32":

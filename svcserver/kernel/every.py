@@ -24,7 +24,7 @@ class Every(Service):
 
     A failed call is logged as "``what`` failed", at most once a minute; ``Unavailable`` is logged
     in one line without a traceback. If ``work`` returns a Deferred, the next call waits for it.
-    Calls that are missed meanwhile are skipped; later calls keep the original schedule.
+    Calls that were due in the meantime are left out, and the schedule stays the same.
     """
 
     clock: Any

@@ -1,8 +1,8 @@
 """The switch from root to the user who owns a host's folder.
 
 If root created files in another user's folder, that user's next backup or start would fail. And a
-link in the folder could redirect root's writes. So root becomes that user before it touches a file.
-As in the systemd units, the process keeps the right to change the firewall and to listen on ports
+link in the folder could redirect root's writes. So the process becomes that user before it touches
+a file. As in the systemd units, it keeps the right to change the firewall and to listen on ports
 below 1024.
 """
 
@@ -38,8 +38,8 @@ def act_as_owner(folder: Path, *, keep_rights: bool = True) -> Actor | None:
 
     ``keep_rights`` keeps the rights to change the firewall and to listen on ports below 1024.
     Returns None, and changes nothing, if the process does not run as root, if root owns the folder,
-    or if the folder is unreadable. Raises ForeignFolder if the owner cannot run this program, or if
-    another user's link leads to the folder.
+    or if the folder is unreadable. Raises ForeignFolder if root cannot become the owner, if the
+    owner cannot run this program, or if a symbolic link of another user leads to the folder.
     """
     if os.name != "posix" or os.geteuid() != 0:
         return None

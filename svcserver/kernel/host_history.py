@@ -28,8 +28,8 @@ Column = list[float | None]
 class HostHistory:
     """Averages over spans of ``STEP_S`` seconds; ``at`` has the spans' starts in epoch seconds.
 
-    The columns of ``load`` are in percent. The columns of ``services`` are the share of checks at
-    which the service was not down. None means that nothing was measured.
+    The columns of ``load`` are in percent. A column of ``services`` has the fraction (0 to 1) of
+    checks at which the service was ready or starting. None means that nothing was measured.
     """
 
     at: list[int] = field(factory=list)
@@ -37,7 +37,7 @@ class HostHistory:
     services: dict[str, Column] = field(factory=dict)
 
     def add(self, at: int, load: Mapping[str, float], services: Mapping[str, float]) -> None:
-        """Add the averages for ``at``; drop old ones, and those stored for ``at`` or later."""
+        """Set the averages for ``at``; delete later averages, and averages older than a week."""
         known = [index for index, time in enumerate(self.at) if at - KEPT_S < time < at]
         self.at = [self.at[index] for index in known] + [at]
         for columns, values in ((self.load, load), (self.services, services)):
@@ -83,7 +83,7 @@ def _percent(part: int | None, whole: int | None) -> float | None:
 
 
 def write(folder: Path, history: HostHistory) -> None:
-    """Replace the history file, which only its owner can read; raises OSError."""
+    """Write the history to a file that only its owner can read; raises OSError."""
     replace_json(folder / HISTORY_FILE, folder / f"{HISTORY_FILE}.new", attrs.asdict(history))
 
 

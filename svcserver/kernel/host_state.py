@@ -62,8 +62,8 @@ class Incident:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
-    the number of open files, and their limit, of the service that is closest to its limit.
+    Sizes are in bytes, and None means that a figure is unknown. The service that is closest to its
+    limit of open files has ``files`` open files; its limit is ``most_files``.
     """
 
     at: float
@@ -81,9 +81,9 @@ class HostState:
     """The state of a host at the time ``at``; ``machine`` has the last hour's load, oldest first.
 
     ``incidents`` are the latest ``MOST_INCIDENTS`` reported faults, newest first. ``environment``
-    has the values with which the writer's environment overrides ``stack.env``; a secret is None.
-    For each service, ``changed`` has the settings whose line in the service's env file has changed
-    since the service started. None means that the file has changed in an unknown way.
+    has the environment variables that override ``stack.env``; a secret's value is None. ``changed``
+    maps a service to the settings that have changed in its env file since the service started. The
+    value None means that the file has changed in an unknown way.
     """
 
     at: float
@@ -96,7 +96,7 @@ class HostState:
 
 
 def write(folder: Path, state: HostState) -> None:
-    """Replace the state file, which only its owner can read; raises OSError."""
+    """Write the state to a file that only its owner can read; raises OSError."""
     replace_json(folder / STATE_FILE, folder / f"{STATE_FILE}.new", attrs.asdict(state))
 
 

@@ -29,7 +29,7 @@ def parse(text: bytes | str) -> Json:
 
 
 def read(text: bytes | str) -> Json:
-    """Parse JSON like ``parse``, but also deeper values, for which ``dump`` may fail."""
+    """Parse JSON like ``parse``, but without ``MAX_DEPTH``; ``dump`` may fail for deep values."""
     if not text.strip():
         return {}
     try:

@@ -46,7 +46,7 @@ class LaunchRequest:
 
     @property
     def behemoth(self) -> str:
-        """The behemoth: the value in the third part of the arguments; may be empty."""
+        """The behemoth that the arguments name after the second ``?``; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 

@@ -2,8 +2,7 @@
 
 For each event on a socket, Twisted copies two dictionaries and enters a context, so that old-style
 log messages name the protocol. The context takes 16 % of the CPU time of a small request. Without
-it, a ``status`` request takes 20 us instead of 24 us (``bench.http``). The gateway handles 60 % as
-many requests as nginx instead of 50 % (``bench.edge``).
+it, a ``status`` request takes 20 us instead of 24 us (``bench.http``).
 """
 
 from collections.abc import Callable

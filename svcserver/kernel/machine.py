@@ -1,10 +1,10 @@
 """Tickets of the machine, which authenticate ``svcctl`` and ``svc-stack`` to the metagame.
 
-People prove themselves with a second factor; programs of the host need another proof. A program
-that can read the host's signing key can already act as any player and write the database. So a
-ticket is an HMAC with a key derived from the signing key. A ticket permits one request (method and
-target) for two minutes. The metagame accepts a ticket only in a request that comes from the same
-machine. Tickets are not stored. An example:
+People authenticate with a second factor; the host's programs use tickets instead. A ticket is an
+HMAC with a key derived from the host's signing key. A program that can read the signing key can
+act as any player and write the database anyway. A ticket permits one request (method and target)
+for two minutes. The metagame accepts a ticket only in a request that comes from the same machine.
+Tickets are not stored. An example:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of time, actor and request
 """

@@ -1,7 +1,7 @@
 """Clocks that never jump: one for stored times, in epoch seconds, and one for timers.
 
-If somebody or NTP sets the machine's clock, invites, queues and limits must not all expire at once,
-and must not stop for an hour.
+A change of the machine's clock must not make all invites and queues expire at once, and must not
+stop timers for an hour.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SLEW = 0.1  # fraction of elapsed time: an hour's jump takes ten hours to correc
 
 @define
 class MonotonicClock:
-    """A clock of epoch seconds that only increase; it slowly follows changes of the machine's time.
+    """A clock whose epoch seconds never decrease; it slowly follows changes of the machine's time.
 
     The clock is thread-safe, because transactions read it in their own threads.
     """
@@ -56,7 +56,7 @@ def monotonic_reactor() -> Any:
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
     hour. After this call, the reactor's ``seconds()`` are not epoch seconds. Call this function
-    before the first timer is set. The import in this function installs Twisted's default reactor.
+    before the first timer is set. It installs Twisted's default reactor if there is no reactor yet.
     """
     from twisted.internet import reactor
 

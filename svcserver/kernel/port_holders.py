@@ -30,11 +30,8 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of our service that the process runs, or else the name of the program.
-
-        Under Wine, the program has a Windows path.
-        """
-        names = [PureWindowsPath(word).name for word in self.words]
+        """The name of our service that the process runs, or else the name of the program."""
+        names = [PureWindowsPath(word).name for word in self.words]  # Wine: Windows paths
         service = next((name for name in names if name.startswith("svc-")), "")
         return service or names[0]
 
@@ -62,7 +59,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Return the name in /proc and the user's id of each socket that is bound to the address."""
+    """Map each socket on the address, such as ``socket:[4711]``, to the id of its user."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):

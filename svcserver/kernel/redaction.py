@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
 Text is truncated before it is searched. The time of each pattern is linear in the length of the
-truncated text. For this, a pattern matches a run of characters only from the run's start (by a
-lookbehind) and only as a whole (by a possessive quantifier). ``tests/contract/test_patterns.py``
-measures the time. A group never has a possessive quantifier: Python before 3.11.5, which Debian 12
-has, matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
+truncated text, as ``tests/contract/test_patterns.py`` checks. For this, a pattern matches only
+whole runs of characters: a lookbehind requires the run's start, and a possessive quantifier its
+end. Groups have no possessive quantifier, because Python before 3.11.5 (in Debian 12) matches such
+groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 import re
@@ -64,7 +64,7 @@ def printable(text: str, longest: int = LONGEST) -> str:
 def redact_bytes(raw: bytes) -> str:
     """Return a request's target or user agent for a log line: printable ASCII, without secrets.
 
-    Clients may send anything there, so everything that could be a secret is removed.
+    Everything that could be a secret is removed.
     """
     if len(raw) > _SHORT:
         return _shown(raw)
@@ -129,8 +129,8 @@ def _is_sensitive(name: str) -> bool:
 def _without_tokens(match: re.Match[str]) -> str:
     """Mask each JWT in a text that consists of parts joined by dots.
 
-    A JWT consists of two or three parts, and its text begins with ``eyJ``. In the first part, other
-    characters can come before ``eyJ``; they are kept.
+    A JWT begins with ``eyJ`` and consists of two or three parts. If other characters come before
+    ``eyJ``, they are kept.
     """
     pieces = _DOTS.split(match[0])
     parts, at = [], 0

@@ -1,9 +1,9 @@
 """The exceptions that a rule raises to refuse a request, one for each HTTP status.
 
 Only ``web.front`` turns these exceptions into replies. The route's ``refuse`` function makes the
-body of the reply. ``metagame/replies.py`` has the functions that several routes share, and
-``metagame/refusal_wire.py`` the shapes of their bodies. ``web/refusals.py`` records the shape of
-each function's body for OpenAPI.
+body of the reply. ``metagame/replies.py`` has the ``refuse`` functions that several routes share.
+``metagame/refusal_wire.py`` has the shapes of these bodies. ``web/refusals.py`` records the shapes
+for OpenAPI.
 """
 
 

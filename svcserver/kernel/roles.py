@@ -21,7 +21,7 @@ STAFF = (Role.HELPER, Role.MODERATOR, Role.OWNER)
 
 
 def role_of(word: str | None, *, is_admin: bool) -> Role:
-    """Return the role stored in two columns of an account; an unknown role name gives no rights."""
+    """Return OWNER for an admin, else HELPER or MODERATOR if named by ``word``, else PLAYER."""
     if is_admin:
         return Role.OWNER
     return next(

@@ -42,7 +42,7 @@ def fingerprint(text: str | bytes) -> str:
 
 
 def derived_key(secret: str, purpose: bytes) -> bytes:
-    """Return a key for one purpose, which reveals neither the secret nor other derived keys."""
+    """Return a key for one purpose; the key reveals neither the secret nor other derived keys."""
     return hmac.digest(secret.strip().encode(), purpose, "sha256")
 
 

@@ -5,8 +5,8 @@
         port: int = env("PORT", whole(1, 65535))
         chat: bool = env("CHAT", off_unless_1, default=False, bad=Bad.WARN)
 
-``load`` fills an instance of the class from the environment. Each line also defines what a bad
-value causes. ``Bad.FAIL`` raises ``BadSetting``, whose one-line message gives the variable, the
+``load`` fills an instance of the class from the environment. The argument ``bad`` is the effect
+of a bad value. ``Bad.FAIL`` raises ``BadSetting``, whose one-line message gives the variable, the
 fault and the remedy, but never the value, which may be a secret. ``Bad.WARN`` returns the same
 message as a warning and uses the default.
 
@@ -30,7 +30,7 @@ Reader = Callable[[str], Any]
 
 
 class BadSetting(Exception):
-    """The error for a variable that prevents the start; ``str()`` is the one line to print."""
+    """The error for a missing or bad setting; ``str()`` is the one line to print."""
 
 
 class Bad(Enum):

@@ -43,10 +43,7 @@ BAD_REQUEST = "bad_request"
 
 
 class Unfit(Malformed):
-    """The error for a value that does not fit its type; ``wanted`` describes a value that fits.
-
-    An outer reader, which knows the member's name, creates the message of the refusal.
-    """
+    """The error for a value that does not fit its type; ``wanted`` describes a value that fits."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"the body must be {wanted}", code=BAD_REQUEST)
@@ -78,7 +75,7 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """Return a field's metadata: its JSON key, and the message and code if a value does not fit."""
+    """Return a field's metadata: its JSON key, and a refusal's message and code for a bad value."""
     values = {KEY: key, MESSAGE: message, CODE: code}
     return {name: value for name, value in values.items() if value}
 
@@ -90,7 +87,7 @@ def key_of(shape: type[Any], attribute: Attribute[Any]) -> str:
 
 
 def members(shape: type[Any]) -> Mapping[str, Attribute[Any]]:
-    """Return a dict from JSON key to member for a shape."""
+    """Map each JSON key of a shape to its member."""
     return {
         key_of(shape, attribute): attribute
         for attribute in _resolved(shape)
@@ -138,7 +135,7 @@ class Mark:
 
 
 class Documented(Mark):
-    """An annotation that adds the dict ``more`` to the schema, to document a rule of other code."""
+    """An annotation that adds the dict ``more`` to the schema, but does not change the reader."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more

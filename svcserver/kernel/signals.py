@@ -1,4 +1,4 @@
-"""Signals: a feature notifies others of a change without importing them (observer pattern).
+"""Signals: a feature notifies other features without importing them (observer pattern).
 
 The feature that causes a change sends the signal; ``metagame/composition.py`` connects the
 listeners:
@@ -105,9 +105,8 @@ class Renamed:
 class SessionsEnded:
     """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
 
-    The signal is sent before the account gets a newer token, so all its current sessions use old
-    tokens. The listeners end the account's chat sessions and its places in parties
-    and hunts. The signal may be sent more than once.
+    The account has no newer token yet, so all its current sessions use such tokens. The listeners
+    remove the account from the chat, parties and hunts. The signal may be sent more than once.
     """
 
     account_id: AccountId
@@ -126,9 +125,9 @@ class SentToHunt:
 class Announced:
     """A request to show ``text`` in every chat room as a line from the server.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line, and
-    is smaller for each later line of an announcement. If several processes send the same line, both
-    fields are equal, and the chat publishes the line once.
+    ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line: of
+    two lines, the later has the smaller mark. If several processes send the same line, ``made_at``
+    and ``mark`` are equal, and the chat publishes the line once.
     """
 
     text: str

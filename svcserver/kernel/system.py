@@ -1,8 +1,8 @@
 """The single source of the machine's time and randomness.
 
-Ids, random numbers, epoch seconds and timers' seconds come from here. So a simulation of a whole
-host (``simulation``) can replace them: the same seed then gives the same run. A contract
-test finds code that calls the operating system's sources directly.
+Ids, random numbers, epoch seconds and timers' seconds come from this module. A simulation of a
+whole host (``simulation``) replaces the source, so that the same seed gives the same run. A
+contract test finds code that calls the operating system's sources directly.
 """
 
 import random
@@ -36,7 +36,7 @@ _system = System()
 
 
 def system() -> System:
-    """Return the current source; code that must be fast stores the source's functions."""
+    """Return the current source of time and randomness."""
     return _system
 
 
@@ -57,7 +57,7 @@ def epoch() -> float:
 
 
 def elapsed() -> float:
-    """Return seconds from a clock for measuring durations."""
+    """Return the seconds of a monotonic clock, to measure durations."""
     return _system.elapsed()
 
 
