@@ -30,11 +30,11 @@ def ledger_for(
     counters: Counters | None = None,
     accounts: Column[Any] | None = None,
 ) -> LedgerService:
-    """Return the ledger for the database that ``engine``, an SQLAlchemy engine, connects to.
+    """Return the ledger for the database of ``engine``.
 
     ``reserve`` is the number of bytes that SQLite must leave free on its disk. ``counters``
     receives the number of transactions that were repeated on PostgreSQL. ``accounts`` is the column
-    with the account ids: on PostgreSQL, a write to an account locks the account's row.
+    with the account ids; on PostgreSQL, a write to an account locks the account's row.
     """
     if is_sqlite(engine):
         return SqliteLedger(engine, reactor, reserve)

@@ -4,8 +4,8 @@ On SQLite, the driver's cursor executes the statements. On PostgreSQL, they are 
 pipeline mode (``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
-the order of the parameters, the names of the columns) are cached as a plan. A statement with a long
-list, or with defaults that Python computes, has no plan, and SQLAlchemy executes it.
+the order of the parameters, the names of the columns) are cached as a plan. Statements with a long
+list, or with defaults that Python computes, have no plan; SQLAlchemy executes them.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def is_full(why: BaseException | None) -> bool:
 
 @define
 class DatabaseFaults:
-    """The translation of known database errors, which are not bugs, into ``Unavailable``.
+    """The translation of known database errors into ``Unavailable``.
 
     Each kind of error is logged at most once a minute.
     """

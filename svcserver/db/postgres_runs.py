@@ -96,8 +96,8 @@ class AccountRuns:
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
         """Run the jobs and return their outcomes.
 
-        The outcome is LATER if the job must run alone: its account is locked or missing, or another
-        transaction conflicts with the job.
+        A job's outcome is LATER if the job must run alone: its account is locked or missing, or
+        another transaction conflicts with it.
         """
         lock = self.lock
         if lock is None:

@@ -1,7 +1,7 @@
 """A reserve of free disk space that SQLite writes leave untouched.
 
-A full disk does not only stop saves. It also stops the log, the check of a backup, and even the
-shell log-in of the operator who wants to free space. So writes are refused before the disk is full.
+A full disk stops saves, the log, the check of a backup, and even the shell log-in of an operator
+who wants to free space. So writes are refused before the disk is full.
 """
 
 import shutil
@@ -24,7 +24,7 @@ def free_bytes(folder: Path) -> int:
 
 @define
 class Reserve:
-    """The check that the disk has enough free space, made at most once a second.
+    """A check, at most once a second, that the disk has enough free space.
 
     ``bytes`` is the number of bytes that must be free; 0 means no check.
     """

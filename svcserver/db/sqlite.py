@@ -47,8 +47,8 @@ class CheckpointSchedule:
     """The schedule of checkpoints: when a part is due, and when the log can be overwritten.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
-    log has grown by about ``piece`` pages. The growth is estimated from the number of jobs; each
-    part measures how many pages a job adds.
+    log has grown by about ``piece`` pages. The growth is estimated as the number of jobs times the
+    pages per job; each part updates the pages per job.
 
     The writer's thread calls ``committed`` and ``ended``, and the checkpoint thread calls the other
     methods. Both threads set ``can_end``; every other field is set by only one thread.
@@ -117,9 +117,9 @@ class Checkpoints:
     def after_commit(self, jobs: int, writer: Any) -> None:
         """Start a part of the checkpoint if it is due.
 
-        If a part has copied all pages of a long log, the writer copies the pages that were added
-        since then. SQLite then overwrites the log from its beginning. The writer's thread calls
-        this after each batch.
+        The writer's thread calls this method after each batch. If the last part has copied all
+        pages of a long log, this method copies the pages that were added later. SQLite then
+        overwrites the log from its beginning.
         """
         if self._schedule.committed(jobs):
             self._due.set()
@@ -293,10 +293,7 @@ class Worker:
         return outcomes
 
     def _emptied(self) -> bool:
-        """Truncate the write-ahead log to free disk space; return whether that succeeded.
-
-        The log can have a size of a hundred megabytes.
-        """
+        """Truncate the write-ahead log to free disk space; return whether that succeeded."""
         now = self._reactor.seconds()
         if not self._writes or now < self._empty_again_at:
             return False
@@ -328,8 +325,8 @@ class Worker:
     def _together(self, batch: list[Job]) -> list[Outcome] | None:
         """Run the jobs without savepoints; return None if a job failed after it had written.
 
-        Most jobs that fail do so before their first write, so there is nothing to undo. A savepoint
-        for each job would add a third to the cost of a small job.
+        Most jobs that fail have not written anything. A savepoint for each job would add a third to
+        the cost of a small job.
         """
         if buggify("sqlite: a batch is run with savepoints"):
             return None

@@ -13,7 +13,7 @@ _ENCODING, _SESSION = "SHOW server_encoding", "SELECT pg_backend_pid()"
 
 
 def refuse_unsuitable(engine: Engine) -> None:
-    """Raise BadDatabase if the server cannot be used, because of its pooler or its encoding.
+    """Raise BadDatabase if the server's connection pooler or its encoding is unsuitable.
 
     A pooler must give all transactions of a client the same server connection. The encoding must be
     UTF-8. Raises SQLAlchemyError if the server does not answer.

@@ -24,10 +24,9 @@ _CONFLICTS = {"40001", "40P01"}  # serialization failure, deadlock
 def transaction(engine: Engine, wait_ms: int = WAIT_MS) -> Iterator[Connection]:
     """Yield a connection in a transaction that is committed completely or not at all.
 
-    The SQLite connections are in autocommit mode: with ``Engine.begin`` alone, each statement would
-    be committed separately. ``wait_ms`` is how long to wait for another writer. On PostgreSQL, the
-    transaction sees what other transactions commit meanwhile, so use ``transact`` for work that
-    reads and then writes.
+    On SQLite, ``Engine.begin`` alone would commit each statement separately. ``wait_ms`` is how
+    long SQLite waits for another writer. On PostgreSQL, the transaction sees what other
+    transactions commit meanwhile, so use ``transact`` for work that reads and then writes.
     """
     if not is_sqlite(engine):
         with engine.begin() as tx:
@@ -58,9 +57,9 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
     """Run ``work`` on PostgreSQL and commit; retry after a conflict with another transaction.
 
-    A violated uniqueness constraint counts as a conflict, too: in the next run, ``work`` finds the
-    row of the other transaction and raises the documented refusal. Retries after such a violation
-    have their own limit, ``MAX_DUPLICATES``.
+    A violated uniqueness constraint counts as a conflict, because ``work`` finds the other
+    transaction's row in the next run and can then refuse the request. Retries after such a
+    violation have their own limit, ``MAX_DUPLICATES``.
     """
     tries = Tries()
     while True:
