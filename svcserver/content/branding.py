@@ -42,7 +42,7 @@ class Image:
 
 
 def image_type(name: str) -> str | None:
-    """Return the media type of a safe image file name, or None."""
+    """Return the media type for an image's file name; None if the name is not allowed."""
     match = _NAME.match(name)
     if match is None or len(name) > MAX_NAME or ".." in name:
         return None

@@ -1,7 +1,7 @@
 """The game's files on disk, as they were when the server started.
 
-A file that is missing, has the wrong size or has changed is not served until a restart, because its
-bytes would not match the manifest. Spec: 2 §7 file_unavailable.
+A file that is missing, has the wrong size or changes later is not served until a restart.
+Spec: 2 §7 file_unavailable.
 """
 
 import errno
@@ -32,10 +32,7 @@ class ServedGameFiles:
     mismatched: list[str] = field(factory=list, init=False)
 
     def check(self) -> None:
-        """Compare every file's size with the manifest; log the files that differ.
-
-        All other files are served.
-        """
+        """Log the files that are missing or have the wrong size; these files are not served."""
         for entry in self.manifest.files.values():
             try:
                 status = os.lstat(self.folder / entry.path)

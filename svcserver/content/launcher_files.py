@@ -58,7 +58,7 @@ class LauncherFile:
 
 @frozen
 class LauncherFiles:
-    """The served launcher files by name; there are none if no folder is set."""
+    """The served launcher files by name; empty if no folder is set."""
 
     files: Mapping[str, LauncherFile] = field(factory=dict)
 

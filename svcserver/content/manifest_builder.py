@@ -1,8 +1,8 @@
 """Builds and verifies manifests, for ``svcctl content manifest`` and ``verify``.
 
-Hashing runs in threads (hashlib and file reads release the GIL). An interrupted build
-resumes: finished hashes are stored beside the output in ``<output>.partial``, each valid only while
-the file's size and time are unchanged.
+Hashing runs in threads (hashlib and file reads release the GIL). An interrupted build can be
+resumed: ``<output>.partial`` has the finished hashes. A hash is used again only if the file's size
+and time are unchanged.
 
     build_manifest(Path("game"), "1.4.4", Path("manifest.json"), progress=bar.update)
     report = verify_manifest(Path("game"), manifest, progress=bar.update)
@@ -100,10 +100,10 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. If there
-    are other files, the note that ``svcctl init`` wrote is ignored, too.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note that
+    ``svcctl init`` wrote is used only if it is the only file.
 
-    Raises BuildFailed if the folder has no files or unsuitable files, or if the event ``stop`` is
+    Raises BuildFailed if there are no files, if a file is unsuitable, or if the event ``stop`` is
     set. The next run uses the finished hashes. ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
@@ -176,7 +176,7 @@ def walk(folder: Path) -> Iterator[FoundFile]:
     """Yield every regular file below ``folder``, in the byte order of the paths.
 
     Raises BuildFailed for a name that a manifest must not contain, and for a folder that cannot be
-    read. A manifest that silently lacks files would be worse than no manifest.
+    read.
     """
     try:
         yield from sorted(_walk(folder, ""), key=lambda file: file.path.encode())

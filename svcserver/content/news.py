@@ -63,7 +63,7 @@ def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Return the epoch seconds of an ISO or mail date; a date without a zone is in UTC."""
+    """Return the epoch seconds of an ISO 8601 or RFC 5322 date (in UTC without a zone)."""
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -90,7 +90,7 @@ class NewsFile:
     def body(self, now: float) -> bytes:
         """Return the JSON answer.
 
-        An invalid edit of the file is logged, and the answer stays as before the edit.
+        While the file is invalid or unreadable, the answer has the previous news.
         """
         if self.path is None:
             return self._body

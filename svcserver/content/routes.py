@@ -216,8 +216,8 @@ class ContentHandler:
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.
-        If no secret is set, every Host is accepted, because any page may read public content, and
-        other content needs a key.
+        If no secret is set, every Host is accepted: without a key, a web page can read only public
+        content.
         """
         if self.gateway_secret is None:
             return False
@@ -352,7 +352,7 @@ class ContentHandler:
         return FileAnswer(head, file, span, ended, spoiled)
 
     def _address(self, request: HttpRequest) -> str:
-        """Return the player's address for the log, as the gateway reports it if there is a gateway.
+        """Return the player's address for the log, as reported by the gateway if there is one.
 
         X-Forwarded-For counts only with the gateway's secret, because any program can send it.
         """

@@ -38,7 +38,7 @@ NAME = "svc-content"
 
 
 class Options(ServiceOptions):
-    """The command line: ``--env-file`` only; all settings come from the environment."""
+    """The command line, whose only option is ``--env-file``."""
 
     name, shape = NAME, Settings
     settings: Settings
@@ -161,7 +161,7 @@ class Sender:
         return self.handler.max_json
 
     def resource(self) -> IResource:
-        """Return these routes as a ``twisted.web`` resource, for another program's site."""
+        """Return the content server's routes as a ``twisted.web`` resource."""
         from svcserver.web.klein_site import AppResource  # our own channel needs no Klein
 
         routes = [
