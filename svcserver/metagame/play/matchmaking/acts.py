@@ -92,7 +92,7 @@ class MatchmakingActs:
     async def _begun(
         self, work: Work[tuple[J, LaunchRequest | None]], near: Iterable[Key] = ()
     ) -> J:
-        """Run a transaction and start its launch, if any, even if the client has disconnected."""
+        """Run a transaction and start any launch it requests, even if the client disconnects."""
         place, request = await self.matches.board.transact(work, near)
         if request is not None:
             match_id = place.match_id if isinstance(place, Joined) else place.match.id

@@ -7,12 +7,13 @@ most N game servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
 player who asks for the city or the dojo has left the hunt. The launch is then charged only to the
-remaining players. The last of these players stays charged until the game server has ended. So a
-client that falsely claims to have left cannot start another game server.
+remaining players. If only one player remains, the launch stays charged to that player. So a client
+that falsely claims to have left cannot start another game server.
 
-One exception protects players from each other. If a game server still runs ``EMPTY_S`` after a
-player left, other players still use it. The player who left may then start a second game server, if
-the first was launched for several players. An account with two game servers cannot start a third.
+One exception protects players from each other. If a game server runs ``EMPTY_S`` seconds after a
+player has left, other players must be on it. The player who left may then start a second game
+server, if the first was launched for several players. An account with two game servers cannot
+start a third.
 """
 
 from collections.abc import Collection, Iterable
@@ -69,10 +70,10 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return the launches that block this match, by player.
+        """Return the launches that block this match, by player; empty if the match may start.
 
-        If the result is empty, the match may start: no other launch blocks its party, and at least
-        one of its players is not blocked.
+        A match may start if no launch blocks its party and at least one of its players is not
+        blocked.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -95,7 +96,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest of the launches ``live`` if they forbid a new launch now, else None."""
+        """Return the newest launch in ``live`` if these launches forbid a new one, else None."""
         if not live:
             return None
         newest = live[-1]

@@ -205,7 +205,7 @@ class Matchmaker:
     def due(self, match: Match) -> bool:
         """Return whether to request a game server now.
 
-        If no player has joined the match's queue for GROUP_WAIT_S, close the queue.
+        Close the match's queue if the last player joined over GROUP_WAIT_S seconds ago.
         """
         now = self.stored.now
         if match.state is not MatchState.MATCHING or match.is_asking(now) or not match.players:
@@ -246,8 +246,9 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks this match, players who have not left that hunt return to it.
-        Others wait until its game server has ended. In a party, only the leader's leaving counts.
+        If an earlier launch blocks this match, players return to the earlier hunt unless they have
+        left it. Other players wait until its game server has ended. In a party, only the leader's
+        leaving has this effect.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -322,8 +323,8 @@ class Matchmaker:
 
         For a hunt or tutorial, these are the players of the match ``match_id``. Once the match
         is a day old, the result is empty, even if a hostile machine keeps the game server running.
-        For a city or dojo (no ``match_id``), a player counts until ``LEFT_S`` seconds after being
-        sent elsewhere.
+        For a city or dojo (no ``match_id``), the result includes players who were sent elsewhere
+        less than ``LEFT_S`` seconds ago.
         """
         if match_id:
             match = self.stored.match(match_id)

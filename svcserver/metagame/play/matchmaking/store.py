@@ -220,8 +220,7 @@ class LiveMatches:
     def rules_on(self, transaction: BoardTransaction) -> Iterator[Matchmaker]:
         """Yield the rules for an open transaction; store the changes when the block ends.
 
-        Each call has its own copies of the matches. So do not change matches through two calls at
-        once in the same transaction.
+        Each call has its own copies of the matches. So do not nest blocks that change matches.
         """
         stored = BoardMatches(transaction)
         yield Matchmaker(stored, LaunchLimits(stored, self.cooldown_s()), self.asked_s)
