@@ -57,7 +57,7 @@ class Finding:
 
     @classmethod
     def note(cls, component: str, what: str, cure: str, *, stops_play: bool = False) -> Finding:
-        """Return a finding about something that does not stop the host from working."""
+        """Return a NOTE; if ``stops_play`` is true, nobody can play until it is fixed."""
         return cls(component, what, cure, Level.NOTE, stops_play)
 
 

@@ -203,7 +203,7 @@ class SqlEntitlements:
     ) -> None:
         """Grant an entitlement for ``duration`` hours (0: forever) from ``now`` (epoch seconds).
 
-        The transaction must have the scope ``OneAccount`` of that account.
+        The transaction must have the scope ``OneAccount(account_id)``.
         """
         fresh = Entitlement(entitlement, duration, round(now * 1000), source)
         before = self.all(account_id).get(entitlement)

@@ -1,4 +1,4 @@
-"""Save histories: shapes, transactions, queries and routes of the owner. Spec: 2 §4 SaveHistory."""
+"""Save histories: shapes, transactions, queries and admin routes. Spec: 2 §4 SaveHistory."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class SaveHistoryActs:
 
 
 def _described(tx: Connection, head: Head | None, trace: Trace) -> dict[str, str]:
-    """Return the character for an audit row, and set the row's target to the account's name."""
+    """Return a character's fields for the audit log; set ``trace.target`` to its account."""
     if head is None:
         return {}
     owner = SqlAccounts(tx).find(head.account_id)
@@ -325,7 +325,7 @@ class Thinning:
     def loadouts(self, tx: Connection, character_id: CharacterId, now: float) -> None:
         """Delete a character's loadout saves that need not be kept.
 
-        Elements that no history row lists any more are also deleted.
+        Loadout elements that no remaining save contains are also deleted.
         """
         if not self._thin(tx, _LOADOUT_TIMES, _DROP_LOADOUT, character_id, now):
             return

@@ -54,8 +54,8 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
 
     These saves are kept:
     - the newest ``keep`` saves
-    - the last save of each of the newest ``hourly`` hours, including the current hour
-    - the last save of each of the newest ``daily`` UTC days, including the current day
+    - the last save of each hour, for the last ``hourly`` hours including the current hour
+    - the last save of each UTC day, for the last ``daily`` days including today
     - the newest ``MOST_REPEATABLE`` saves whose request the gateway may still repeat
     """
     if retention.keep is None:

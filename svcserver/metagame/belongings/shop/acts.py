@@ -116,8 +116,9 @@ class ShopActs:
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
         """Grant what the token was issued for; if the token is redeemed already, do nothing.
 
-        The errors, in the order of the checks: malformed token (400), unknown token or
-        another account's token (403), expired (410), offer changed (409), inventory full (409).
+        The errors, in the order of the checks: malformed token (400), token unknown or
+        for another account or a deleted character (403), expired (410), offer changed (409),
+        inventory full (409).
         """
 
         def work(tx: Connection) -> None:

@@ -85,7 +85,7 @@ class Offer:
 
 @frozen
 class Catalogue:
-    """The offers by SKU and by tag; some tags have no offers."""
+    """The offers by SKU and by tag."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]

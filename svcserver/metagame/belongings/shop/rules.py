@@ -29,7 +29,7 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """The store's own 403, which has a body, unlike the 403 of the access control."""
+    """The store's own 403; its reply has a body, unlike a 403 of the access control."""
 
 
 @frozen

@@ -43,12 +43,12 @@ class FriendsReply(TypedDict):
 
 
 def show_friends(friendships: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """Return friendships as the reply to ``me`` shows them."""
+    """Return the reply to the account ``me`` with these friendships."""
     return [show_friend(friendship, me) for friendship in friendships]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """Return a friendship as the reply to ``me`` shows it."""
+    """Return the entry for a friendship in the reply to the account ``me``."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,
