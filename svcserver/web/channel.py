@@ -1,6 +1,6 @@
-"""The server side of an HTTP connection: each request is read whole, and answered in order.
+"""The server side of an HTTP connection, which answers requests in order.
 
-A small answer is written in one piece, and a large answer in several pieces.
+A request is read whole. A small answer is written in one piece, a large answer in several pieces.
 """
 
 from itertools import chain
@@ -47,7 +47,7 @@ class Upload:
     _parts: list[bytes] = field(factory=list, init=False)
 
     def feed(self, data: bytes) -> tuple[bool, bytes]:
-        """Add received bytes; return whether the limit is kept, and the bytes that follow the body.
+        """Add bytes; return whether the body is within ``limit``, and the bytes after the body.
 
         Raises Fault for a malformed body.
         """
@@ -137,7 +137,7 @@ class WebChannel(Connection):
         self.receive()
 
     def _switch_protocol(self, request: HttpRequest, raw: bytes) -> bool:
-        """Pass the connection to a WebSocket protocol; return whether there is one.
+        """Try to pass the connection to a WebSocket protocol; return True on success.
 
         Only programs on this machine may use a WebSocket. A request that came through a proxy, or
         from a page of another site, is not accepted.
@@ -180,7 +180,7 @@ class WebChannel(Connection):
         self._refuse(Answer(fault.status))
 
     def _hold(self, size: int) -> None:
-        """Count ``size`` bytes of this connection's body in the factory's total."""
+        """Set this connection's part of ``factory.held`` to ``size`` bytes."""
         self.factory.held += size - self._holding
         self._holding = size
 
@@ -244,10 +244,7 @@ class WebChannel(Connection):
         self._answer_is_out(close)
 
     def _send_rest(self) -> None:
-        """Write pieces of a large answer for as long as the client reads them.
-
-        If the whole answer went to the transport at once, each connection would hold a full copy.
-        """
+        """Write pieces of a large answer for as long as the client reads them."""
         while not self.unread and not self.closing and self._rest_at < len(self._rest):
             piece = self._rest[self._rest_at : self._rest_at + PROMPT]
             self._rest_at += len(piece)
@@ -291,8 +288,8 @@ class WebChannel(Connection):
     def _refuse(self, answer: Answer, *, to_head: bool = False) -> None:
         """Send an error, then close the connection.
 
-        Further input is read and discarded: unread input would reset the connection, and the client
-        could lose the error.
+        Further input is read and discarded, because unread input could make the client lose the
+        error.
         """
         body = encode_body(answer)
         upload, self._upload = self._upload, None
@@ -326,7 +323,7 @@ class WebChannel(Connection):
     # -- ends ------------------------------------------------------------------
 
     def readConnectionLost(self) -> None:
-        """Give a half-closed client its answer within ``HALF_CLOSED_S``."""
+        """Handle a client that sends nothing more: notify the stream, or set a deadline."""
         super().readConnectionLost()
         if self._stream is not None:
             self._stream.half_closed()
@@ -334,7 +331,7 @@ class WebChannel(Connection):
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Wait for the answer; there is a deadline only if the client has half-closed."""
+        """Wait for the answer; set a deadline only if the client sends nothing more."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)
@@ -356,11 +353,11 @@ class WebChannel(Connection):
 
 @define
 class UnreadAnswers:
-    """The connections with unread answers; above ``most`` unread bytes, connections are cut.
+    """The connections with unread answers, and the limit (``most``) of all unread bytes.
 
-    Connections with more than ``FAIR`` unread bytes are cut before the others. In each group, the
-    connection whose client has read nothing for the longest time is cut first. A new answer never
-    causes the cut of its own connection.
+    Above the limit, connections with more than ``FAIR`` unread bytes are cut first, then others. In
+    each group, the connection whose client has read nothing for the longest time is cut first. The
+    connection with the newest answer is not cut.
     """
 
     most: int = MAX_UNREAD
@@ -370,7 +367,7 @@ class UnreadAnswers:
     _small: dict[WebChannel, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: WebChannel, size: int) -> None:
-        """Count ``size`` bytes that are buffered until ``reader`` reads them."""
+        """Count ``size`` unread bytes of ``reader``; above the limit, cut other connections."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
         self.total += size
@@ -387,5 +384,5 @@ class UnreadAnswers:
         return next(others, None)
 
     def end(self, reader: WebChannel) -> None:
-        """Stop counting a connection that has ended, or whose client has read the answer."""
+        """Stop counting the unread bytes of ``reader``."""
         self.total -= self._large.pop(reader, 0) + self._small.pop(reader, 0)

@@ -1,8 +1,7 @@
 """A runner that returns a coroutine's result directly, or a Deferred if the coroutine waits.
 
-Most handlers finish without waiting; a Deferred for each would cost more than the handler itself.
-For a handler that waits, this runner makes fewer calls than Twisted's ``Deferred.fromCoroutine``,
-which also copies the context variables.
+Most handlers do not wait, and so need no Deferred. Unlike Twisted's ``Deferred.fromCoroutine``,
+this runner does not copy the context variables, and makes fewer calls.
 """
 
 from collections.abc import Coroutine
@@ -20,8 +19,8 @@ T = TypeVar("T")
 def start_coroutine(work: Coroutine[Any, Any, T]) -> T | Deferred[T]:
     """Return the result of ``work`` if ``work`` does not wait, else a Deferred of the result.
 
-    Raises what ``work`` raises before its first wait. Cancelling the Deferred cancels what
-    ``work`` waits for.
+    An error before the first wait is raised at once. Cancelling the Deferred cancels what ``work``
+    waits for.
     """
     try:
         waits_for = work.send(None)

@@ -56,7 +56,7 @@ class SharedLook:
         self._read_at = float("-inf")
 
     async def __call__(self) -> bytes | None:
-        """Return the current line; if this call is cancelled, calls of other streams go on."""
+        """Return the current line; cancelling this call does not affect other streams."""
         if 0 <= self.now() - self._read_at < self.every_s:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
@@ -120,10 +120,7 @@ class EventStream(Stream):
         self._rounds.startService()
 
     def half_closed(self) -> None:
-        """Disconnect, because a browser that leaves the page closes only its sending side.
-
-        Otherwise the stream would still count towards the limits.
-        """
+        """Disconnect, because a browser that leaves the page closes only its sending side."""
         self._out.transport.abortConnection()
 
     def over(self) -> None:
@@ -213,7 +210,7 @@ class EventStreams:
     def answer(self, read_line: Look, reader: Reader) -> Answer:
         """Return an answer that streams the lines of ``read_line``.
 
-        Raises Unavailable if readers other than owners already have ``MOST`` streams.
+        Raises Unavailable above the limit for readers who are not owners.
         """
         own = [stream for stream in self._open if stream.reader.id == reader.id]
         others = sum(not stream.reader.owner for stream in self._open)

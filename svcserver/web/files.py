@@ -1,9 +1,8 @@
 """Sends part of a file as a response body, with constant memory and back-pressure.
 
 On plain TCP, ``os.sendfile`` sends the file, with a third of the CPU time of a producer. For this,
-the module replaces the transport's ``doWrite``, the only method that Twisted calls when the socket
-becomes writable. Otherwise (TLS, Windows, file systems without sendfile, in-memory transports) a
-producer reads ``CHUNK`` bytes at a time.
+a transfer replaces the transport's ``doWrite``. With TLS, on Windows, and on file systems or
+transports without sendfile, a producer reads ``CHUNK`` bytes at a time.
 """
 
 from __future__ import annotations
@@ -153,7 +152,7 @@ class _Kernel:
         return CONNECTION_LOST  # the client has disconnected, which needs no log line
 
     def unhook(self) -> None:
-        """Restore the transport's ``doWrite``, unless the next request has replaced it already."""
+        """Restore the transport's ``doWrite``, unless another transfer has replaced the method."""
         if self.transport.__dict__.get("doWrite") == self._do_write:
             del self.transport.doWrite
 
@@ -242,10 +241,7 @@ def kernel_transport(out: Any) -> Any:
 
 
 def _unsent(socket: Any) -> int:
-    """Return the number of bytes that the peer has not acknowledged, or 0 if it is unknown.
-
-    Without this number, a slow client behind a large socket buffer would look stalled.
-    """
+    """Return the number of bytes that the peer has not acknowledged, or 0 if it is unknown."""
     if socket is None:
         return 0
     try:

@@ -1,7 +1,7 @@
 """The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
 A request is checked in this order: route, declared size, credential, JSON syntax, shape of the
-body, rules of the feature. A route that does not exist for the account in the path answers 404.
+body, rules of the feature. A route can answer 404 for some of the accounts in its path.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WebGate(Protocol[R]):
     """
 
     def exists(self, row: R, parameters: Parameters) -> bool:
-        """Return False if the route does not exist for the account that the path names."""
+        """Return False if the route must answer 404 for the account in the path."""
 
     async def admit(self, row: R, request: HttpRequest, parameters: Parameters) -> WebCaller:
         """Return the authenticated caller; raises a refusal if the credential is insufficient."""
@@ -118,10 +118,7 @@ class Mounted:
 
     @classmethod
     def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
-        """Return the mounted route; ``make`` creates its endpoint.
-
-        ``lost_answer`` lets a simulation lose answers, except answers to GET.
-        """
+        """Return the mounted route; ``make`` creates its endpoint."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
         return cls(row, make, row.hides, lost_answer)
@@ -135,14 +132,13 @@ class Mounted:
 class FrontDoor:
     """The router of a service: all its routes, behind its access control (gate).
 
-    ``answer`` finds a route in our own route table, for our own channel. ``resource`` uses a Klein
-    app, for a ``twisted.web`` site. The two methods run the same endpoints.
+    ``answer`` handles requests from our own ``WebChannel``. ``resource`` is for a ``twisted.web``
+    site, and uses a Klein app. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only); ``max_json`` limits a
-    body, in bytes. ``on_refusal(row, request, caller, error)`` is called for each refusal of a
-    route whose ``tells`` is True, before the answer is sent. ``call`` creates a handler's argument,
-    and ``nobody`` is the caller before authentication. A service can have its own classes for the
-    handlers' argument and for the caller.
+    body, in bytes. ``on_refusal(row, request, caller, error)`` is called before a route whose
+    ``tells`` is True sends a refusal. ``call`` is the class of the handlers' argument. ``nobody``
+    is the caller of a request before authentication.
     """
 
     gate: WebGate[Any]
@@ -163,8 +159,7 @@ class FrontDoor:
     ) -> FrontDoor:
         """Bind the features' routes that are switched on and accepted by ``serves``.
 
-        A route's endpoint is created at its first request, because creating all endpoints would
-        take most of a service's start-up time.
+        Each endpoint is created at the first request for its route.
         """
         for feature in features:
             for row in feature.routes.rows:
@@ -232,7 +227,7 @@ class FrontDoor:
     def early(self, request: HttpRequest, length: int | None) -> Answer | None:
         """Return the refusal that can be given before the body is read, or None.
 
-        The observers get the refusal here, because the refused request never reaches ``answer``.
+        Reports such a refusal to the observers.
         """
         started = self._elapsed()
         try:
@@ -256,7 +251,7 @@ class FrontDoor:
         return answer
 
     def _match(self, request: HttpRequest) -> tuple[Mounted, Parameters] | None:
-        """Return the route, if it exists for the account that the path names; raises BadPath."""
+        """Return the route and its parameters, or None for a 404; raises BadPath."""
         match = self._table.match(request.method, request.path)
         if match is not None and match[0].hides:
             return match if self.gate.exists(match[0].row, match[1]) else None

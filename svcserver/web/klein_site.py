@@ -3,8 +3,8 @@
     site = Site(door.resource())
 
 Each route of the service becomes a route of the app, which runs the same endpoint as our own
-channel. So the app and the channel give the same answers. A request that no route of the app
-matches, for example because of its letter case, goes to the service's own route table.
+channel. So the app and the channel give the same answers. If no route of the app matches a request,
+for example because of letter case, the service's own route table is used.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def klein_app(
 
 
 class AppResource(KleinResource):
-    """The resource of ``klein_app``, which also answers a path or host that is not UTF-8."""
+    """The resource of ``klein_app``; it accepts a path or host that is not UTF-8."""
 
     def __init__(
         self, handler: HttpHandler, routes: Iterable[Route], proxy_headers: tuple[bytes, ...]

@@ -1,9 +1,9 @@
 """The access control of services that only this machine may call.
 
-A request gets 403 before its body is read if it does not come from loopback, came through a proxy,
-or comes from another site's web page (``http.crosssite``). A route for the owner also needs a
-ticket of the machine (``kernel.machine``), because every user of the machine can reach the loopback
-addresses. Spec: 2 §4 Deploy server.
+A request must come from loopback, through no proxy, and not from another site's web page
+(``http.crosssite``). Any other request gets 403 before its body is read. Every user of the machine
+can reach loopback, so a route for the owner needs a ticket as well (``kernel.machine``). Spec: 2 §4
+Deploy server.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ NO_TICKET = "this route needs a ticket of the machine"
 class LocalGate:
     """A ``WebGate`` that admits only programs on this machine; some routes also need a ticket.
 
-    ``keys`` returns the signing keys whose tickets are valid.
+    ``keys`` returns the keys that can sign valid tickets.
     """
 
     keys: Callable[[], Iterable[str]] = field(default=tuple, repr=False)

@@ -125,7 +125,7 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """If the process is ending, wait briefly until all lines are written."""
+        """Wait briefly until all lines are written, but only if the process is ending."""
         if self._deadline is None:
             return
         with self._changed:
@@ -134,7 +134,7 @@ class LogWriter:
     def end(self) -> None:
         """Wait at most ``LAST_WORDS_S`` until all lines are written; called when the process ends.
 
-        Later calls of ``flush`` also wait, for the rest of this time.
+        A later ``flush`` waits at most for the rest of this time.
         """
         if self._deadline is None:
             self._deadline = time.monotonic() + LAST_WORDS_S
@@ -195,9 +195,9 @@ def _write(number: int, data: memoryview) -> int:
 
 
 def writers() -> tuple[LogDestination, LogDestination, list[LogWriter]]:
-    """Return outputs for standard output and standard error, and the writers behind them.
+    """Return the destinations for standard output and standard error, and their writers.
 
-    The caller must end the writers. If both outputs go to the same file, as with ``2>&1``, one
+    The caller must end the writers. If both streams go to the same file, as with ``2>&1``, one
     writer keeps the lines in order.
     """
     out = writer_to(sys.stdout)

@@ -3,7 +3,7 @@
     figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
     show_figures(top, reactor, "content", settings.metrics_port, figures)
 
-Every figure is read when it is scraped; no history is stored. ``Counters`` are shown too, one
+Figures are read at each scrape; no history is stored. Each of the service's ``Counters`` has one
 series for each reason: ``svc_content_refusals_total{reason="host"}``.
 """
 
@@ -46,8 +46,8 @@ class CountingRequests:
 class CountingHandler:
     """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    A 429 is counted under the name ``limit``. A duration is recorded under the first of ``paths``
-    with which the request's path begins. A duration ends when the head of the answer is ready.
+    The text ``limit`` is the label of 429 answers. The duration of a request is recorded under the
+    first prefix in ``paths`` that fits. The duration ends when the head of the answer is ready.
     """
 
     handler: HttpHandler
@@ -84,7 +84,7 @@ class CountingHandler:
 
 
 def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
-    """Count a 4xx answer by its reason or status; count a 429 by the name ``limit`` as well."""
+    """Count a 4xx answer by its reason or status, and a 429 once more under ``limit``."""
     if 400 <= status < 500:
         counters.add(Counted.REFUSALS, request.refused or str(status))
     if status == 429:

@@ -73,7 +73,7 @@ class MetricsPage(Resource):
 def _accepted(accept: str) -> str:
     """Return the OpenMetrics type if the client accepts it, else "" for the older text format.
 
-    The client's header is not passed to the library, which fails on a version that is not a number.
+    The library itself would fail on a version that is not a number.
     """
     kinds = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return OPENMETRICS if OPENMETRICS in kinds else ""

@@ -103,8 +103,7 @@ def document(
 def operation_name(row: WebRow) -> str:
     """Return the name of a route in a generated client: ``parties_promote``.
 
-    The name uses only the route's feature and its handler, so that it never depends on which
-    other routes are mounted.
+    The name depends only on the route's feature and handler, not on other mounted routes.
     """
     return f"{tag(row)}_{row.handler.__name__}"
 
@@ -124,7 +123,7 @@ def operation(
     credentials: Credentials,
     examples: Mapping[str, Any] | None = None,
 ) -> Schema:
-    """Return the operation object of a route; the named shapes it uses are added to ``schemas``."""
+    """Return the operation object of a route; add the route's named shapes to ``schemas``."""
     examples = examples or {}
     first, _, rest = plain(row.handler.__doc__ or "").partition(NEXT)
     result: Schema = {
@@ -166,7 +165,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True if the client must send a body: an empty body (``{}``) does not fit the shape."""
+    """True if the client must send a body, because ``{}`` does not fit the shape."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -190,7 +189,7 @@ def feature(row: WebRow) -> str:
 
 
 def tags(rows: Iterable[WebRow]) -> list[Schema]:
-    """Return each tag with its description, from the docstrings of its features."""
+    """Return each tag with a description, made from the features' docstrings."""
     descriptions: dict[str, dict[str, None]] = {}
     for row in rows:
         module = sys.modules[feature(row)]
@@ -233,9 +232,9 @@ def successes(row: WebRow, schemas: dict[str, Schema], examples: Mapping[str, An
 
 
 def refusals(row: WebRow, schemas: dict[str, Schema], failure: Schema | None = None) -> Schema:
-    """Return the error responses of a route; an error status not among them is a defect.
+    """Return all error responses that a route can have, except those caused by a defect.
 
-    ``failure`` describes a 500 that is not a defect.
+    ``failure`` describes a 500 that is expected.
     """
     wording = wording_of(row.refuse)
     worded = wording.shape is not None
@@ -370,7 +369,7 @@ def _marked(plain: Any, marks: tuple[Any, ...], schemas: dict[str, Schema]) -> S
 def _object(
     kind: Any, schemas: dict[str, Schema], arguments: Mapping[Any, Any] | None = None
 ) -> Schema:
-    """Return an object's schema; ``arguments`` replace the parameters of a generic shape."""
+    """Return the schema of a class; ``arguments`` maps its type variables to types."""
     if has(kind):
         shown = members(kind)
         hints = {key: kind_of_member.type for key, kind_of_member in shown.items()}
@@ -408,8 +407,8 @@ def template(path: str) -> str:
 def templates(rows: Iterable[WebRow]) -> dict[str, str]:
     """Map each route's name to its OpenAPI path.
 
-    OpenAPI treats paths that differ only in parameter names as one path. Each parameter of such a
-    path therefore gets one joint name: ``/note/{note_id_or_user_id}``.
+    OpenAPI treats paths that differ only in parameter names as one path. Such paths therefore share
+    one name for each parameter: ``/note/{note_id_or_user_id}``.
     """
     rows = list(rows)
     alike: dict[str, list[list[str]]] = {}

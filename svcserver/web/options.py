@@ -1,4 +1,4 @@
-"""The command line that all services share, and the ``twistd`` plugin of each.
+"""The command line and the ``twistd`` plugin of every service.
 
 class Options(ServiceOptions):
     name, shape = "svc-content", Settings
@@ -74,6 +74,6 @@ class ServiceOptions(usage.Options):
 def plugin(name: str, about: str, module: str = "") -> ServiceMaker:
     """Return the ``twistd`` command ``svc-NAME``.
 
-    ``module`` has its Options and makeService; the default is ``svcserver.NAME.service``.
+    ``module`` has Options and makeService; the default is ``svcserver.NAME.service``.
     """
     return ServiceMaker(f"svc-{name}", module or f"svcserver.{name}.service", about, f"svc-{name}")

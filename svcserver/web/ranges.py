@@ -34,9 +34,8 @@ def wanted(
 ) -> tuple[Span, bool]:
     """Return the span to send, and whether the answer is partial (206).
 
-    ``ranges`` and ``if_range`` are the header values as the client sent them. The span is the whole
-    file if there is no Range, or if If-Range differs from ``etag``. A date and a weak ETag always
-    differ. Raises Unsatisfiable.
+    ``ranges`` and ``if_range`` are the header values as the client sent them. Without a Range, or
+    if an If-Range is not exactly ``etag``, the span is the whole file. Raises Unsatisfiable.
     """
     whole = Span(0, size, size)
     if not ranges or (if_range and list(if_range) != [etag.encode()]):

@@ -1,8 +1,8 @@
 """The wordings of refusals, for the OpenAPI document.
 
 The exceptions themselves are in ``kernel/refusals.py``. A route's ``refuse`` function turns an
-exception into an answer, and this module records the shape of these answers. The answers of
-a route may have another shape; the route's field ``refusals`` lists the statuses of such answers.
+exception into an answer, and this module records the shape of these answers. A route's field
+``refusals`` lists the statuses whose answers have another shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...

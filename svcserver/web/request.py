@@ -27,7 +27,7 @@ A service passes further headers to its ``HttpFactory``.
 
 
 class Fields:
-    """The header fields by lowercase name, with methods of a dict, which are fast."""
+    """The header fields by lowercase name."""
 
     __slots__ = ("getRawHeaders", "hasHeader")
 
@@ -105,9 +105,9 @@ class HttpRequest:
         return not self.refused
 
     def forwarded(self, secret: Secret | None, name: bytes) -> str:
-        """Return the client's address that our proxy forwarded, or "" without a proxy.
+        """Return the client's address that our proxy forwarded, or "".
 
-        The header ``name`` must prove that the request comes from our proxy.
+        The proxy must prove itself: the header called ``name`` contains ``secret``.
         """
         sent = self.headers.getRawHeaders(b"x-forwarded-for")
         if not sent:

@@ -108,7 +108,7 @@ class WebRow:
 
     @property
     def hides(self) -> bool:
-        """True if the gate decides whether the route exists for the account that the path names."""
+        """True if the route answers 404 for some of the accounts in its path."""
         return False
 
     @property
@@ -129,7 +129,7 @@ def _parameters(path: str) -> tuple[str, ...]:
 
 
 def logged_path(path: bytes, row: WebRow | None = None) -> str:
-    """Return a request's path for a log line, without secrets and secret path parameters."""
+    """Return a request's path for a log line; secrets and ``row.secret_path`` are replaced."""
     if row is None:
         return redact_bytes(path)
     if path == row.path.encode():  # none of it comes from the caller
@@ -149,8 +149,7 @@ R = TypeVar("R", bound=WebRow, default=WebRow)
 class WebRoutes(Generic[R]):
     """The routes of one feature, and the options that they share.
 
-    The ``refuse`` function is required; often the routes also share the feature switch and the
-    access label. Each route can override these options.
+    ``refuse`` and the fields in ``shared`` apply to each route that does not override them.
     """
 
     make: ClassVar[type[WebRow]] = WebRow

@@ -78,9 +78,9 @@ def top_service(
 
 
 class OrderedServices(MultiService):
-    """Parts that depend on the parts before them; a stop ends them one by one, the last part first.
+    """Services that stop one by one, the last service first.
 
-    A MultiService stops all parts together, so a running request would lose the database.
+    Each service may use the services before it. A MultiService would stop all at the same time.
     """
 
     def stopService(self) -> Deferred[None]:
@@ -97,7 +97,7 @@ class OrderedServices(MultiService):
 
 
 class StartWarnings(Service):
-    """The service that logs the warnings of ``kernel.settings.load`` when it starts."""
+    """The service that, at its start, logs the warnings of ``kernel.settings.load``."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
@@ -112,16 +112,14 @@ class StartWarnings(Service):
 class Listening(Service):
     """A service that listens on a TCP port; if the port is taken, a one-line error ends the start.
 
-    The ``ready`` line shows ``name``. ``component`` names the service if ``name`` does not, such as
-    ``content-metrics``. ``shared`` is a further port on which other processes of ours listen too;
-    the operating system gives each connection to one of these processes.
+    The ``ready`` line shows ``name``. If ``name`` is not the service's name, but for example
+    ``content-metrics``, ``component`` is the service's name. ``shared`` is a second port, on which
+    several processes listen; the operating system gives each connection to one of them.
 
-    A stop first closes the connections that have carried no request. This tells a proxy that the
-    service stops (``Sentinel``): the proxy opens no new connection, and closes its old connections.
-    Requests on old connections are still answered for ``HAND_OVER_S``. The port is closed after
-    ``NOTICE_S``. Running requests may finish for ``DRAIN_S``; then the remaining connections are
-    cut. So no request is sent on a closed connection, and no connection is reset while it waits in
-    the queue of the listening socket.
+    A stop first closes the connections that have carried no request. A proxy notices this
+    (``Sentinel``), opens no new connection, and closes its old connections. The port is closed
+    after ``NOTICE_S``. Requests on old connections are answered until ``HAND_OVER_S`` have passed.
+    Running requests have ``DRAIN_S`` to finish; then the remaining connections are cut.
     """
 
     reactor: Any

@@ -42,9 +42,8 @@ class HttpFactory(Connections[WebChannel]):
     """The factory of connections whose requests ``front`` answers.
 
     ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
-    protocols of WebSocket connections, which only programs on this machine can open. Without
-    ``websockets``, or if it returns None, a request to upgrade a connection is answered like any
-    other request.
+    protocol of a WebSocket connection. Only programs on this machine can open such a connection.
+    Without ``websockets``, or if it returns None, an upgrade request is answered like any other.
     """
 
     websockets: Callable[[Any], IProtocol | None] | None = None

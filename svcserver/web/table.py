@@ -1,9 +1,8 @@
-"""The compiled route table, which maps a method and a path in any letter case to a route.
+"""The compiled route table, which maps a method and a path to a route.
 
-werkzeug matches static segments case-sensitively, and Klein binds a map adapter per
-request. This table ignores the letter case of static segments only, ignores a trailing
-slash, and finds a fixed path with one dictionary look-up. It has a trie per method, so a
-static segment of one method never hides a parameter of another method.
+The table ignores a trailing slash and the letter case of static segments. A path without parameters
+is found with one dictionary look-up. Each method has its own trie, so that routes of different
+methods do not affect each other.
 """
 
 from functools import lru_cache
@@ -27,7 +26,7 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def _way(path: str) -> tuple[tuple[str, ...], bytes | None]:
-    """Return the steps of a route's path through a trie, and its path as bytes.
+    """Return the trie keys of a route's path, and the lowercase path as bytes.
 
     The second value is None if the path has parameters. The result is cached, because tests and the
     simulation mount the same routes many times.
