@@ -1,6 +1,6 @@
 """The names of staff actions in the audit log, and the content of their rows.
 
-An attempt that was refused before its action began is logged under its HTTP method and path.
+A request that was refused before an action began is logged under its HTTP method and path.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class TargetKind(StrEnum):
 class Action:
     """A staff action: what it does, the kind of its target, and what its audit row contains.
 
-    ``before`` and ``after`` say what the row's columns ``before`` and ``after`` contain.
+    ``before`` and ``after`` describe the contents of the row's columns of the same names.
     """
 
     says: str

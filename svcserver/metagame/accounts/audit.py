@@ -182,11 +182,11 @@ class Audit:
         return done
 
     async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
-        """Add an audit row, run ``act(tx, trace)``, which changes a file, and add a second row.
+        """Run ``act(tx, trace)``, which changes a file, between two audit rows.
 
         See ``around`` for the content of the two rows. If the process crashes after the file has
-        changed, the first row remains. ``act`` may run again after a conflict. If several
-        metagames share the database, only one of them runs such an ``act`` at a time.
+        changed, the first row remains. ``act`` may run again after a conflict. Metagames that share
+        the database run only one such ``act`` at a time.
         """
 
         def work(tx: sa.Connection, trace: Trace) -> T:

@@ -1,4 +1,4 @@
-"""Management routes that act for a player: the holder of the key, or the account in ``From``.
+"""Management routes that act for a player: the caller, or the account in ``From``.
 
 Spec: 2 §4 Management API (PartyInvite, Friends, GuildInvite), §7.
 """
@@ -48,7 +48,7 @@ class Behalf:
 
         Raises Missing if an account does not exist, Forbidden if the caller may not act for the
         account in ``From``, and the errors of ``act``. A request that names another account in
-        ``From`` counts as a staff action; its result is in the audit log under the name ``action``.
+        ``From`` counts as a staff action; the audit log records the result as ``action``.
         """
         try:
             pair = await self._pair(call, sent)
@@ -76,8 +76,8 @@ class Behalf:
 async def sender_of(call: Call, accounts: Directory, named: Callable[[], str] | None) -> Account:
     """Return the account for which a management route acts.
 
-    If ``named`` is None, this is the holder of the key. Otherwise, ``named()`` returns the id or
-    name of another account, or raises an error if it is malformed. Only an admin may name another
+    If ``named`` is None, this is the caller's account. Otherwise, ``named()`` returns the id or
+    name of another account, or raises an error for a malformed text. Only an admin may name another
     account, and only in a request that has not come through the gateway.
     """
     if named is None:

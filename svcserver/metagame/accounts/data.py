@@ -1,7 +1,6 @@
 """Database access for one account's data: large work is queued, and written bytes are counted.
 
-Large work is queued per account, because all accounts share the database threads. Eight large
-concurrent reads of one account would delay everybody's log-in until the last read ended.
+Large work is queued per account, so that one account cannot occupy all database threads.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Look-ups of accounts and keys for the gate and for other features.
 
-Changes that another process (``svcctl``) makes to the database take effect within a second. Only
-two things are cached: checks of game-server keys, for one second, and names, which only metagames
-change (``names.py``).
+Changes that another process (``svcctl``) makes to the database take effect within a second. A valid
+game-server key is cached for one second. Names, which only metagames change, are cached longer
+(``names.py``).
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ class Directory:
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
         """Return the account (with its ban) and a hash of its dashboard access; None if unknown.
 
-        The gate compares this hash with the hash from the session's sign-in. The gate also checks
-        the ban, because a session that begins while the ban commits is not ended by the ban.
+        The gate checks the ban, and compares this hash with the hash from the session's sign-in.
         """
 
         def work(tx: Connection) -> tuple[Account, str] | None:
@@ -159,8 +158,8 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 async def id_of(ledger: Ledger, who: str) -> AccountId:
     """Return the id of the account with this name or id, or "" if there is none.
 
-    A rename may change the result before the caller's write runs. So use the id only to choose the
-    account row that the write locks; the write itself must look up the account once more.
+    A rename can make the result out of date. So use the id only as the account that a write locks,
+    and look up the account again in that write.
     """
     account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
     return "" if account is None else account.id

@@ -194,9 +194,7 @@ class LoginActs:
 class ConcurrentLogins:
     """Runs at most ``AT_ONCE`` log-ins at once; further log-ins wait in a queue.
 
-    Between two log-ins of the queue, the event loop handles other requests. Without this limit, the
-    database could return the accounts of many log-ins at the same moment. The process would then
-    sign all their tokens before it handles another request.
+    Between two queued log-ins, the event loop handles other requests.
     """
 
     clock: IReactorTime

@@ -1,4 +1,4 @@
-"""A cache of usernames, because every party poll shows the names of the members.
+"""A cache of usernames; each party poll shows the names of all members.
 
 Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
 process that gets no notification shows the old name for at most ``MAX_AGE_S`` seconds.
@@ -37,7 +37,7 @@ class KnownNames:
         return {account_id: name for account_id, name in names if name is not None}
 
     def keep(self, names: Mapping[AccountId, str], changes: int) -> None:
-        """Cache names from the database; do nothing if any name was dropped during the read.
+        """Cache names from the database, unless a name was dropped from the cache meanwhile.
 
         ``changes`` is the value that ``self.changes`` had before the read.
         """

@@ -52,11 +52,9 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks that the bans (or the mutes) of accounts cover.
+    """The networks under a ban, or the networks under a mute.
 
-    A network counts only while its sanction runs. Older versions of the metagame sometimes ended a
-    sanction without deleting its networks; such rows are ignored. Every method takes the open
-    transaction; times are in epoch seconds.
+    Every method takes the open transaction; times are in epoch seconds.
     """
 
     def __init__(self, name: str, kind: str) -> None:

@@ -62,7 +62,7 @@ def nothing(done: None) -> Mapping[str, Json]:
 
 
 def as_stored(reply: bytes) -> bytes:
-    """Return the reply's bytes unchanged, for a write that encodes and stores its own reply."""
+    """Return the reply unchanged, for a write whose result is an encoded reply."""
     return reply
 
 

@@ -37,8 +37,8 @@ class ServerFault(Refusal):
 class Account:
     """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. Only the queries for
-    log-ins and for staff fill in ``banned_until`` (epoch seconds); elsewhere it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. Only look-ups for
+    log-ins and for staff read ``banned_until`` (epoch seconds); after other look-ups it is 0.
     """
 
     id: AccountId
@@ -200,8 +200,7 @@ def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> 
     """Invalidate every token of the account issued until ``at`` (epoch seconds); raises Missing.
 
     In the result, ``not_before`` is at least the next whole second, because the times in tokens are
-    whole seconds. To make other processes notice the change, ``not_before`` increases on every
-    call, even when ``at`` comes from a slow clock.
+    whole seconds. Each call increases ``not_before``, so that other processes notice the change.
     """
     account = accounts.find(account_id)
     if account is None:

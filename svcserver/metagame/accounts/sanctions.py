@@ -133,7 +133,7 @@ class SqlSanctions:
     def running(self, now: float, count: int, after: Held | None = None) -> list[Held]:
         """Return up to ``count`` current sanctions, newest first.
 
-        If ``after`` is given, the list has only sanctions that follow ``after`` in this order.
+        If ``after`` is given, the list begins with the sanction that follows ``after``.
         """
         values = {"now": int(now), "count": count, "made": FOREVER, "holder": "", "wanted": ""}
         if after is not None:

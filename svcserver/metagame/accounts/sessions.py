@@ -67,7 +67,7 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read other processes' epochs; correct epochs that a slow clock made too early."""
+        """Read the stored epochs; replace those that are earlier than this process's epochs."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:
@@ -88,7 +88,7 @@ class Sessions:
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """Return the stored epochs that still matter.
 
-        An epoch no longer matters when all tokens from before it have expired.
+        An epoch matters until all tokens issued before that time have expired.
         """
         return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 

@@ -252,7 +252,7 @@ class SqlAccounts:
     def by_key(self, key: str) -> Account | None:
         """Return the account with this key, found by hash and compared in constant time.
 
-        This method also reads ``banned_until``, unlike the other methods of this class.
+        Only this method of the class reads ``banned_until``.
         """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch to ``after`` if it is ``before``; return whether it was changed."""
+        """Change the epoch from ``before`` to ``after``; return False if it has another value."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
