@@ -1,7 +1,7 @@
 """The backup file: a tar.gz with the database, the host's small files and a list of contents.
 
 The list is the first entry, ``backup.json``. It has the SHA-256 of each other entry, the number of
-rows in each table, and a digest of the characters' documents. A restore is compared with this list.
+rows in each table, and a digest of the characters' documents. Restored data must match the list.
 """
 
 from __future__ import annotations
@@ -98,10 +98,11 @@ def _add(archive: tarfile.TarFile, name: str, source: Any, size: int) -> None:
 
 
 def unpack(source: Path, into: Path) -> Contents:
-    """Write every entry below ``into`` and check its digest; raises DamagedBackup or OSError.
+    """Write all entries into the folder ``into``; raises DamagedBackup or OSError.
 
-    Only files that ``backup.json`` lists are written, and no file is written outside ``into``.
-    Memory use is bounded, and the entries must fit into the free disk space.
+    Each entry's digest is checked. Only files that ``backup.json`` lists are written, and no file
+    is written outside ``into``. Memory use is bounded, and the entries must fit into the free disk
+    space.
     """
     into.mkdir(mode=0o700, exist_ok=True)
     try:
@@ -206,7 +207,7 @@ def is_kept(path: Path) -> bool:
 class ArchiveReader:
     """A reader for a tar.gz written by ``pack``; it accepts only regular files and short headers.
 
-    ``tarfile`` is not used, because it reads whatever a header demands, such as a name of 400 MB.
+    ``tarfile`` has no limit for the size of a header.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -250,7 +251,7 @@ class ArchiveReader:
         return self._exactly(tarfile.BLOCKSIZE)
 
     def _told(self, size: int) -> dict[str, str]:
-        """Return the records of an extended header, which override the next header's fields."""
+        """Return the records of an extended header; they override fields of the next header."""
         if size > MAX_HEADER:
             raise DamagedBackup("it has a name that is too long")
         records = {}

@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    A variable in ``environ`` takes precedence over ``stack.env``. If ``environ`` is None, the
-    variables are those that the running svc-stack uses. This command's own environment can override
-    their values.
+    A variable in ``environ`` takes precedence over ``stack.env``. By default, ``environ`` has the
+    variables that override ``stack.env`` in the running svc-stack. For such a variable, a value in
+    this command's environment is preferred.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -163,7 +163,7 @@ def _data_of(host: Host, environ: Mapping[str, str]) -> Path:
 
 
 def _published(data: Path) -> Mapping[str, str | None]:
-    """Return the variables that a running svc-stack uses instead of the lines in ``stack.env``."""
+    """Return the variables that override ``stack.env`` in a running svc-stack."""
     state = host_state.read(data, time.time())
     return {} if state is None else state.environment
 
@@ -427,9 +427,8 @@ def _there(file: Path) -> None:
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup.
 
-    The keys come from the host's settings. If there are no settings, because the host is lost, the
-    private key comes from ``identity``. Without ``identity``, an encrypted file needs a passphrase,
-    which comes from BACKUP_PASSPHRASE or from the user.
+    The keys come from the host's settings and ``identity``, which takes precedence. Without both,
+    an encrypted file needs a passphrase, which comes from BACKUP_PASSPHRASE or from the user.
     """
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock

@@ -44,9 +44,8 @@ class BackupLock:
     def proving(self) -> BackupLock:
         """Return a ``BackupLock`` that can also decrypt the files that it encrypts.
 
-        The owner's private key may be on another machine. So the file is encrypted for one
-        additional key, which exists only in this object. With this key, the process that made the
-        file can open it for the restore test.
+        The owner's private key may be on another machine. So files are encrypted for one more key,
+        which exists only in the returned object. The restore test uses this key.
         """
         if not self.recipients or self.identity is not None:
             return self
@@ -106,9 +105,9 @@ class BackupLock:
     def _opened(self, closed: bytes) -> bytes:
         """Return the contents of a file that was encrypted with a passphrase.
 
-        Raises the library's DecryptError. The library measures the machine's speed for some
-        milliseconds and refuses work that would take longer than about sixteen seconds. On a busy
-        machine, the measured speed is sometimes far too low, so a refusal is tried again.
+        Raises CannotSeal or the library's DecryptError. If the library estimates that the work
+        takes too long, the decryption is tried again: on a busy machine, the estimate is
+        unreliable.
         """
         age = _age()
         for _ in range(TRIES):

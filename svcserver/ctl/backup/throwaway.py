@@ -135,9 +135,8 @@ class ThrowAway:
 def free_ports(held: ExitStack) -> Ports:
     """Return ports that are free now; the TCP ports stay reserved while ``held`` is open.
 
-    Without the reservation, another program's outgoing connection could take a port before the
-    host's service listens on it. The services can still use the reserved ports, because this
-    process has bound the ports without listening on them.
+    The host's services can listen on reserved ports, but no other program's outgoing connection can
+    take them.
     """
     tcp = [_free(held, socket.SOCK_STREAM) for _ in TCP]
     with ExitStack() as row:
