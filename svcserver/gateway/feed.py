@@ -1,4 +1,4 @@
-"""The background reports of players' addresses to the allowlist helpers.
+"""Reports players' addresses to the allowlist helpers, in the background.
 
 Spec: 2 §4 Gateway, allowlist feed.
 """
@@ -51,7 +51,7 @@ class _Report:
 
 @define(eq=False, slots=False)
 class AllowlistFeed:
-    """The reports of players' addresses to the allowlist helpers.
+    """The feed that reports players' addresses to the allowlist helpers.
 
     A reported address is reported again only after ``refresh_s`` seconds. A failed report is
     retried with back-off for as long as the player is active. Until a report succeeds, the game
@@ -120,7 +120,7 @@ class AllowlistFeed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Forget that ``address`` was reported, because the metagame refused a request from there.
+        """Forget the report of an address from which the metagame has refused a request.
 
         After a refusal the metagame withdraws the address from the allowlist helpers. If the player
         signs in again, the address must be reported without waiting for the next refresh.

@@ -84,7 +84,7 @@ def _page(offered: Collection[str], *, on_windows: bool) -> ProxyPage:
 
 
 def _with(raw: bytes, names: Collection[str]) -> bytes:
-    """Return the page without those conditional parts that ``names`` does not list."""
+    """Return the page with only those conditional parts that ``names`` lists."""
     before, *parts = raw.split(b"<!-- if ")
     content = [before]
     for part in parts:

@@ -28,9 +28,9 @@ def retry_after_s(wait_s: float) -> int:
 
 @lru_cache(maxsize=8192)
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
-    """Return the networks that contain an address, smallest first, each with its share of tokens.
+    """Return the networks that contain an address, smallest first, each with a factor.
 
-    A share is a multiple of one address's tokens: for example, 4 for an IPv6 /48 network.
+    The network gets this factor times the tokens of one address: 4 times for an IPv6 /48 network.
     """
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address counts only as itself

@@ -90,7 +90,7 @@ def canonical(path: bytes) -> str:
 def rule(
     method: bytes, target: bytes, *, upgrade: bytes, has_body: bool, gameserver_key: bool
 ) -> Decision:
-    """Return the decision on a request; ``upgrade`` is its lowercase Upgrade field."""
+    """Return the decision on a request; ``upgrade`` is the Upgrade field in lower case."""
     plain = _PLAIN.match(target)
     if plain is not None and not upgrade and not gameserver_key and method in METHODS:
         path = plain[0].decode("ascii").lower()

@@ -152,7 +152,7 @@ class Gateway:
     def judge(self, head: RequestHead, peer: str) -> Verdict:
         """Apply the rules and rate limits to a request; return whether to refuse or forward it.
 
-        These are steps 4 and 5 of the specification's order of checks. Spec: 2 §4 Gateway.
+        The checks are steps 4 and 5 of the specification. Spec: 2 §4 Gateway.
         """
         fields, line = notes_of(head)
         ruling = line.ruling

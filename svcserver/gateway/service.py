@@ -206,10 +206,8 @@ def make_policy(
 def passed_socket(reactor: Any) -> Any:
     """Return an endpoint on the socket that systemd opened for us, or None; raises OSError.
 
-    Twisted removes LISTEN_FDS from the environment before our code runs, so only Twisted knows the
-    socket. The address family is read from the socket itself: for ``ListenStream=443`` systemd
-    opens an IPv6 socket that also accepts IPv4. If we treated it as IPv4, clients' addresses would
-    be random.
+    The address family is read from the socket. For ``ListenStream=443``, for example, systemd opens
+    an IPv6 socket that accepts IPv4 too. With the wrong family, clients' addresses would be wrong.
     """
     try:
         endpoint: Any = serverFromString(reactor, "systemd:domain=INET:index=0")

@@ -35,7 +35,7 @@ QUESTION = b"HEAD /svc/api/ServerStatus HTTP/1.1\r\nHost: gateway\r\nConnection:
 
 @define(eq=False, slots=False)
 class Checkup(Service):
-    """The health check of workers that owe answers but send nothing."""
+    """The health check of workers that send nothing although answers are due."""
 
     clock: IReactorTime
     spread: Spread
@@ -207,7 +207,7 @@ def make_upstreams(
 ) -> Upstreams:
     """Return the upstreams: a connection pool for each address, and a sentinel for each pool.
 
-    The WebSocket route needs no sentinel: its connections become tunnels, which are never idle.
+    The upstreams of the WebSocket route have no sentinels.
     """
     by_route: dict[Route, Any] = {}
     pools: list[Pool] = []
