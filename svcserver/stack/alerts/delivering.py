@@ -1,7 +1,7 @@
 """The delivery of one alert to one receiver.
 
-The receiver's name is resolved once, all its addresses are checked, and the client connects to the
-first address. So a later change of the name's addresses has no effect. Redirects are not followed.
+The receiver's name is resolved once, and all resulting addresses are checked. The client connects
+to the first address, so a later change of the name has no effect. Redirects are not followed.
 """
 
 from __future__ import annotations

@@ -86,11 +86,11 @@ def _has_unknown(reply: Any) -> bool:
 
 @define(eq=False)
 class MetricsPoller:
-    """A poller that reads the services' metrics with ``agent``, every ``every_s`` seconds.
+    """A poller of the services' metrics; two polls are ``every_s`` seconds apart.
 
-    ``on_restart`` is called with a component's name when the component runs as a new process.
-    ``on_process`` is called when the poller sees a process for the first time; its arguments are
-    the component's name and the time when the process started (epoch s).
+    ``on_restart`` is called with a component's name when the component runs as a new process. When
+    the poller first sees a process, it calls ``on_process`` with the component's name and the
+    process's start time (epoch s).
     """
 
     reactor: Any

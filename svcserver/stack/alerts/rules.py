@@ -31,7 +31,7 @@ INTERMITTENT = (AlertKind.ERRORS, AlertKind.ATTACK, AlertKind.MEMORY)
 
 @frozen
 class Alert:
-    """A fault of kind ``what`` in ``subject``; ``over`` is True if the fault has ended."""
+    """A fault in ``subject``; ``what`` is its kind, and ``over`` is True if it has ended."""
 
     what: AlertKind
     subject: str

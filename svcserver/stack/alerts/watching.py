@@ -54,7 +54,7 @@ class RunningProcess:
 
 @define(eq=False)
 class EnvFileWatch:
-    """The settings that each service read from its env file in ``folder`` at its start."""
+    """The contents that the services' env files in ``folder`` had when the services started."""
 
     folder: Path
     environment: Mapping[str, str | None]  # overrides stack.env
