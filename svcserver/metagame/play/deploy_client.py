@@ -124,8 +124,7 @@ class DeployClient:
     async def ports(self) -> set[int] | None:
         """Return the UDP ports of the running game servers, or None if there is no reply.
 
-        If the deploy server has no route that lists game servers, the set is empty. Then no earlier
-        game server blocks a new launch.
+        If the deploy server has no route that lists game servers, the set is empty.
         """
         status, listed = await self._list()
         if listed is None:
@@ -148,9 +147,10 @@ class DeployClient:
         return status, None
 
     async def handle(self, act: str, server_id: str, kind: str) -> str | None:
-        """Start, stop or restart a game server; return the id of the game server that then runs.
+        """Start, stop or restart a game server, or drain a machine.
 
-        Raises Refusal; its subclass Unanswered means that the action may have succeeded.
+        Returns the id of a started or restarted game server, else None. Raises Refusal; its
+        subclass Unanswered means that the action may have succeeded.
         """
         body = {"Act": act, "Id": server_id, "Kind": kind}
         reply = await self._owners("POST", "/gameservers/handle", HANDLE_TIMEOUT_S, json=body)
@@ -206,8 +206,8 @@ class DeployClient:
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
         """Return the game servers, their usage, and a change number.
 
-        The keys of the second result are the game servers' ids. The change number changes with the
-        list of ended launches. Returns None if there is no usable reply.
+        The usage is a dict from a game server's id to ``Usage``. A new change number means that the
+        list of ended launches has changed. Returns None if there is no usable reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)

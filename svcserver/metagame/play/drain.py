@@ -29,9 +29,9 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """The condition for the action ``Then``: no hunt is running.
+    """The condition for the action ``Then``.
 
-    The value ``nobody`` also requires that no player is online.
+    NO_HUNT: no hunt is running. NOBODY: no hunt is running, and no player is online.
     """
 
     NO_HUNT = "no hunt"

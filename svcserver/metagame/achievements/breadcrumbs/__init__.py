@@ -1,4 +1,4 @@
-"""Breadcrumbs: markers of new entries in the client's menus, stored as the client sends them.
+"""Breadcrumbs: the client's markers for new menu entries, stored unchanged.
 
 Spec: 1 §4 Progression.
 """

@@ -171,7 +171,7 @@ class SeenPlayers:
     _looked: float = field(default=0.0, init=False)
 
     def report(self) -> Deferred[None]:
-        """Report the game servers on which players were seen since the last report, if any."""
+        """Report the game servers that have had players since the last report."""
         return Deferred.fromCoroutine(self._report())
 
     async def _report(self) -> None:

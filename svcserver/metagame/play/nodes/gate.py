@@ -3,8 +3,8 @@
 A node proves its identity with its certificate. The node's game servers may do what game servers of
 this machine may do, with two limits. A request needs the launch key of a game server that runs on
 the node. The request may act only for players whom the metagame sent to this game server, and for
-players named in the request that launched the server. Without Valkey, a restart of the metagame
-deletes the record of the players it sent, so only the named players remain.
+players named in the request that launched the server. After a restart of the metagame without
+Valkey, only the named players remain.
 """
 
 from collections.abc import Iterator, Mapping
@@ -122,7 +122,8 @@ class NodeGate:
 def _named(request: HttpRequest, parameters: Mapping[str, str]) -> Iterator[AccountId]:
     """Yield the account ids in the path and at the top level of the body; at most ``MAX_NAMED``.
 
-    If a handler acts for an account that is named deeper in the body, ``Acting`` raises Forbidden.
+    The body is not read if the path has a ``user_id``. If a handler acts for an account that is
+    named deeper in the body, ``Acting`` raises Forbidden.
     """
     body: Any = {}
     if request.body and "user_id" not in parameters:

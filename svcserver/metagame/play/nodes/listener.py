@@ -101,7 +101,7 @@ class FleetListening(Listening):
 def fleet_listener(
     reactor: Any, settings: Settings, port: int, factory: NodeFactory
 ) -> tuple[IService, ...]:
-    """Return the listener's services, which also abort the connections of revoked nodes.
+    """Return the services that listen for nodes and cut the connections of revoked nodes.
 
     Exits with an error message if the fleet's certificates are unusable.
     """
