@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from attrs import frozen
 from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred, gatherResults
 
@@ -39,11 +40,22 @@ async def parties_of_four(parties: LiveParties) -> list[str]:
     return players
 
 
-async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
-    """Return the CPU time and the duration of a poll as text.
+@frozen
+class PollCost:
+    """The CPU microseconds of a poll in this process and in the engine, and its duration."""
 
-    ``POLLS`` polls are made, ``WIDTH`` of them at a time.
-    """
+    ours_us: float
+    engine_us: float
+    p50_ms: float
+    p99_ms: float
+
+    def __str__(self) -> str:
+        costs = f"metagame {self.ours_us:.1f} us, engine {self.engine_us:.1f} us"
+        return f"{costs}; p50 {self.p50_ms:.2f} ms, p99 {self.p99_ms:.2f} ms"
+
+
+async def timed(pid: int | None, act: Callable[[int], Any]) -> PollCost:
+    """Make ``POLLS`` polls, ``WIDTH`` of them at a time, and return the cost of one."""
     waits: list[float] = []
 
     async def every_sixteenth(start: int) -> None:
@@ -58,8 +70,7 @@ async def timed(pid: int | None, act: Callable[[int], Any]) -> str:
     theirs = (cpu_s(pid) - theirs) / POLLS * 1e6 if pid else 0.0
     waits.sort()
     half, most = (waits[int(len(waits) * part)] * 1e3 for part in (0.5, 0.99))
-    costs = f"metagame {ours:.1f} us, engine {theirs:.1f} us"
-    return f"{costs}; p50 {half:.2f} ms, p99 {most:.2f} ms"
+    return PollCost(ours, theirs, half, most)
 
 
 async def measure(instance: Instance) -> None:

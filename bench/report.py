@@ -35,7 +35,7 @@ COMMANDS = {
     "start": ("bench.start", "--rounds", "{rounds}"),
     "used": ("bench.used", "--rounds", "{rounds}", "--seconds", "{seconds}"),
     "scale": ("bench.scale", "--rounds", "{rounds}", "--seconds", "{seconds}"),
-    "evening": ("bench.evening",),
+    "evening": ("bench.evening", "--hunts", "5"),
     "functions": ("bench.functions", "--seconds", "{seconds}"),
 }
 

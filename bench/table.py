@@ -117,6 +117,10 @@ class FloorTable:
         limit = f"under {most:g}"
         self.add(name, value, unit, less=True, limit=limit, good=value < most)
 
+    def above(self, name: str, value: float, unit: str, least: float, **more: Any) -> None:
+        """Add a figure that must be at least ``least``."""
+        self.add(name, value, unit, limit=f"at least {least:g}", good=value >= least, **more)
+
     def against(
         self,
         name: str,

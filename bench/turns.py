@@ -60,6 +60,7 @@ class TurnMeter:
     began: float = field(factory=time.monotonic, init=False)
     garbage: float = field(default=0.0, init=False)
     samples: list[str] = field(factory=list, init=False)
+    _stopped: bool = field(default=False, init=False)
     _since: tuple[float, float, int, int] | None = field(default=None, init=False)
     _first: float = field(default=0.0, init=False)
     _collection: float = field(default=0.0, init=False)
@@ -90,6 +91,10 @@ class TurnMeter:
 
     def begin(self) -> None:
         if not self._first:
+            from twisted.internet import reactor
+
+            # nobody waits for a metagame that stops
+            reactor.addSystemEventTrigger("before", "shutdown", self._stop)  # type: ignore[attr-defined]
             self._main = threading.get_ident()
             self._first = time.monotonic()
             threading.Thread(target=self._look, name=SAMPLER, daemon=True).start()
@@ -97,8 +102,11 @@ class TurnMeter:
         self.samples.clear()
         self._since = time.monotonic(), time.thread_time(), *self._no_core_ns()
 
+    def _stop(self) -> None:
+        self._stopped, self._since = True, None
+
     def end(self) -> None:
-        if self._since is None:
+        if self._since is None or self._stopped:
             return
         began, cpu, waited, others = self._since
         now = time.monotonic()
