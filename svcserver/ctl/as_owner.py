@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return the reply's reason for a refusal, or what to do about a 401; empty if unknown."""
+    """Return the reason that the reply states, or "" if none; for a 401, return what to do."""
     if status == 401:
         return UNPROVEN
     try:
@@ -180,7 +180,7 @@ def _path(route: str, query: dict[str, str]) -> str:
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Return a client that calls the dashboard's routes with this account key only."""
+    """Return a client of the dashboard's routes whose only credential is this account key."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 

@@ -25,7 +25,7 @@ LAST = "metagame.env"  # the file that makes a folder a host (packaging/image/st
 
 @frozen
 class Begun:
-    """The marker of an unfinished host: the data folder and, for a restore, the backup."""
+    """The marker file of an unfinished host; ``backup`` is empty unless a backup is restored."""
 
     data: str
     backup: str = ""
@@ -105,7 +105,7 @@ def _turn(path: Path) -> tuple[int, Path]:
 
 
 def clear(folder: Path, *, note: bool = True) -> None:
-    """Remove the work folder, and the marker if ``note`` is true; warn about a failure."""
+    """Remove the work folder and, if ``note`` is true, the marker file; warn if that fails."""
     left = folder / WORK
     try:
         if left.exists():

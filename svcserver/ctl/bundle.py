@@ -110,7 +110,7 @@ def versions() -> dict[str, object]:
 
 
 def shown(host: Host, name: str) -> Iterator[str]:
-    """Yield the lines of an env file without comments, secrets and unknown names."""
+    """Yield an env file's settings; mask the values of secrets and of unknown settings."""
     known = (
         set(STACK)
         if name == "stack"
@@ -233,7 +233,7 @@ def last_lines(paths: Sequence[Path], count: int) -> str:
 
 
 def figures(host: Host, folder: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the metrics of the component ``name`` as a part of the bundle, if it has metrics."""
+    """Yield the component's metrics, if they are on, as (file name, text)."""
     if not (folder / f"{name}.env").is_file():
         return
     try:

@@ -57,7 +57,7 @@ class DashboardAddress:
 
 
 def _ssh_address(environ: Mapping[str, str]) -> str | None:
-    """Return the arguments for ``ssh`` to this machine; None unless the command runs over SSH."""
+    """Return the ``ssh`` arguments that reach this machine; None without an SSH session."""
     match environ.get("SSH_CONNECTION", "").split():
         case [_, _, address, port]:
             pass

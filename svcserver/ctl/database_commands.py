@@ -179,7 +179,7 @@ def _to_read(file: Path) -> str:
 @host_command(db, "backup", reason=True, hidden=True)
 @click.argument("target", metavar="FILE", type=click.Path(path_type=Path))
 def backup(host: Host, out: Out, target: Path, reason: str) -> None:
-    """Do the same as svcctl backup now --database FILE."""
+    """Do the same as "svcctl backup now --database FILE"."""
     copy_database(host, out, target, reason)
 
 

@@ -40,8 +40,8 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 class Filling:
     """The size in bytes of one kind of data, and its growth.
 
-    Two kinds of growth add up: ``a_day`` bytes a day without end, and ``soon_a_day`` bytes a day
-    up to ``soon`` bytes in all.
+    The growth has two parts: ``a_day`` bytes a day without a limit, and ``soon_a_day`` bytes a day
+    until this part reaches ``soon`` bytes.
     """
 
     name: str
@@ -100,7 +100,7 @@ def disks(host: Host, data: Path, now: float | None = None) -> tuple[list[Filled
 
 
 def _of_database(tx: Connection) -> tuple[float, int]:
-    """Return the creation time of the first account, and the size of a PostgreSQL database."""
+    """Return the first account's creation time, and the database's size (0 unless PostgreSQL)."""
     began = tx.execute(select(func.min(ACCOUNTS.c.created_at))).scalar()
     size = 0
     if tx.dialect.name == "postgresql":
@@ -163,7 +163,7 @@ def bytes_of(paths: Iterable[Path]) -> int:
 
 
 def merged(fillings: Sequence[Filling]) -> list[Filling]:
-    """Add up the kinds of data that have the same name; return the sums, largest first."""
+    """Merge entries with the same name by adding their numbers; return the largest first."""
     names = dict.fromkeys(filling.name for filling in fillings)
     result = []
     for name in names:

@@ -177,7 +177,7 @@ def init(
 ) -> None:
     """Create a swarm and the image of the game server.
 
-    The deploy server uses the swarm and the image from its next start.
+    After its next start, the deploy server uses the swarm and the image.
     """
     home = host.need_folder("deploy.env")
     windows = _is_windows(program, binary)
@@ -471,7 +471,7 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
 
 
 def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Give a machine's agent and helper the host's allowlist settings and, if set, ``image``.
+    """Update the allowlist settings and, unless empty, ``image`` of a machine's agent and helper.
 
     Options that the owner has added to a service are kept, and a service that needs no change does
     not restart. The agent is updated before the helper. If an updated service does not run, it is
@@ -678,8 +678,8 @@ def _agent_tasks(docker: Docker, node: str) -> set[str]:
 def _wait_until_ended(docker: Docker, node: str, tasks: set[str]) -> None:
     """Wait until a machine has stopped these tasks, for at most ``STOP_S``.
 
-    Docker kills a helper that still runs when its machine leaves the swarm. The helper could then
-    not delete its firewall table.
+    When a machine leaves the swarm, Docker kills an allowlist helper that still runs there. A
+    killed helper cannot delete its firewall table.
     """
     deadline = time.monotonic() + STOP_S
     while time.monotonic() < deadline:
@@ -814,7 +814,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
     """Return the machine whose id or name is ``word``, or whose id begins with ``word``.
 
     Raises Failed if no machine or several machines match. A whole id takes precedence, because
-    machines choose their own names.
+    a machine can choose another machine's id as its name.
     """
     fitting = [machine for machine in listed if machine.id == word] or [
         machine

@@ -83,7 +83,7 @@ class Host:
         return self.path(names[0]), self.path(names[1])
 
     def need_folder(self, settings: str = "") -> Path:
-        """Return the host's folder; raises Failed if no file matches the pattern ``settings``."""
+        """Return the host's folder; raises Failed if none of its files matches ``settings``."""
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
@@ -95,7 +95,7 @@ class Host:
     def home(self) -> Path | None:
         """Return the folder that contains the settings; None if they are not in a file.
 
-        A command that root starts continues as the user who owns this folder.
+        If root starts a command, the command runs as the owner of this folder.
         """
         return self.folder or (self.env_file.parent if self.env_file is not None else None)
 
@@ -168,7 +168,7 @@ def as_owner_of(folder: Path | None) -> Iterator[None]:
 
 
 def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a command that root starts run as the user that owns the host's folder."""
+    """Make a command run as the owner of the host's folder if root starts it."""
 
     @functools.wraps(command)
     def run(**arguments: Any) -> Any:

@@ -130,7 +130,7 @@ def create_host(
 
 
 def write_ownerless(at: Path, folder: Path, host: str, *, private: bool) -> str | None:
-    """Write the files of a new host into ``at``, without owner and database.
+    """Write the files of a new host into ``at``, but create no owner and no database.
 
     The caller later moves the files to ``folder``, so the paths in the settings begin with
     ``folder``. Returns the fingerprint of the host's certificate, or None without a gateway.
@@ -295,13 +295,13 @@ def _put(path: Path, text: str) -> None:
 
 
 def write_launcher_note(launcher: Path, folder: Path) -> None:
-    """Write the owner's note into the launcher folder of the host at ``folder``."""
+    """Write a note for the host's owner into the folder ``launcher``."""
     text = LAUNCHER_README.format(folder=shlex.quote(str(folder)))
     (launcher / OWNERS_NOTE).write_text(text, encoding="utf-8")
 
 
 def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:
-    """Write the systemd units for the host in ``folder`` into ``at``."""
+    """Write the systemd units of the host at ``folder`` into the folder ``at``."""
     run_by, python = at / UNITS, Path(sys.executable)
     run_by.mkdir(exist_ok=True)
     place = units.UnitPaths(folder, python.with_name("twistd"), python.resolve(), data)

@@ -220,7 +220,7 @@ def _once_it_listens(
 ) -> dict[str, Any]:
     """Call ``act``; while the connection is refused, try again for up to ``START_S`` seconds.
 
-    Directly after an upgrade, the metagame may not reply yet, and ``svcctl drain off`` would fail.
+    Without these retries, ``svcctl drain off`` could fail directly after an upgrade.
     """
     began, is_printed = clock(), False
     while True:

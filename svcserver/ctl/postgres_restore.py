@@ -254,7 +254,7 @@ def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
 
 
 def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> int:
-    """Send psql the transaction without COMMIT; return the status of pg_restore."""
+    """Pipe pg_restore into psql, in an open transaction; return pg_restore's exit status."""
     _given(psql, f"{_BEGIN}{_DROP}".encode())
     done = subprocess.run(read, stdout=psql.stdin, stderr=errors, timeout=DUMP_S, check=False)
     return done.returncode

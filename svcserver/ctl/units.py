@@ -256,7 +256,7 @@ def _literal(path: Path) -> str:
 
 
 def _word(path: Path) -> str:
-    """Return a program or folder as one word of a unit file's line."""
+    """Return the path, escaped and quoted as a single word of a systemd unit file."""
     return _quoted(_literal(path))
 
 
