@@ -81,7 +81,7 @@ def make_pair(
 
 
 def make_authority(name: str, *, now: datetime | None = None, years: int = 20) -> Pair:
-    """Make the pair of a certificate authority, which signs other certificates."""
+    """Make the certificate and key of a certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     limits = x509.BasicConstraints(ca=True, path_length=0)
     builder = _builder(name, key, now or datetime.now(UTC), years, None)

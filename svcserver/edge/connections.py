@@ -43,11 +43,11 @@ class ChannelFactory(Connections[EdgeChannel]):
         """Abort an idle connection; return its metrics label, or "" if no connection is idle.
 
         ``beside(peer)`` returns how many connections the peer's network has. Idle connections are
-        sorted by these values, and the first is aborted:
+        sorted by these values, and the first connection is aborted:
 
-        - their state: first between two requests, then with a client that sends a request slowly
-        - the number of connections of their network, the highest number first
-        - their idle time, the longest first
+        - state: between two requests, then during a request whose client is slow
+        - number of connections of the client's network: the highest number first
+        - idle time: the longest time first
         """
         candidate = self._next_idle() or (self._find_idle(beside) and self._next_idle())
         if not candidate:

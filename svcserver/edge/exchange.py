@@ -192,7 +192,7 @@ class Exchange:
     # -- towards the client ----------------------------------------------------
 
     def upstream_received(self, data: bytes) -> None:
-        """Forward bytes of the answer, after the answer's head is read and checked."""
+        """Read and check the answer's head, then forward the answer's bytes."""
         self.moved = True
         if self.tunnelling:
             self.record.bytes_out += len(data)

@@ -1,7 +1,7 @@
 """The invite: one string that tells a launcher which host to trust and how to join it.
 
-``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``
-During a certificate renewal, ``fp2`` is the next certificate's fingerprint; either fingerprint is
+Its form is ``svc://join?v=2&mode=public&host=...&port=443&fp=...&code=...&name=...``. During a
+certificate renewal, ``fp2`` is the next certificate's fingerprint, and both certificates are
 accepted. The string is a secret, because it contains the invite code. Spec: 2 §4 Launcher relay.
 """
 

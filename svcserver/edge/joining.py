@@ -1,4 +1,4 @@
-"""The join string of a host and the letter for a friend, made from the configuration folder."""
+"""The join string of a host, and the sentences that an owner sends with it."""
 
 import re
 from ipaddress import ip_address

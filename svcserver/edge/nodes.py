@@ -63,7 +63,7 @@ def _node(entry: dict[str, Any]) -> FleetNode:
 
 @frozen
 class Credential:
-    """The file of a node's agent, which has the node's certificate and the host's address."""
+    """The content of an agent's credential file: the node's certificate and the host's address."""
 
     node: str
     host: str

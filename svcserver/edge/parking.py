@@ -50,8 +50,8 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    When a limit is reached, the network that uses most of it is found, and the newest request of
-    this network is refused.
+    If too many requests or bytes wait, the newest request of the network with the largest share is
+    refused.
 
     ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
     or fails with Unreachable.
@@ -95,7 +95,7 @@ class Parking:
 
     @property
     def away(self) -> bool:
-        """True while the upstream restarts, so that only ``reach`` should connect."""
+        """True while the upstream restarts; meanwhile, only ``reach`` should try to connect."""
         since = self._away_since
         return since is not None and self.clock.seconds() - since < self.park_s * RESTARTS
 

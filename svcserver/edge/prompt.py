@@ -2,7 +2,7 @@
 
 After each record, Twisted tries another read, and checks whether OpenSSL has bytes to send. Both
 steps end with an exception. If exactly one data record has arrived, this module skips both steps.
-``http/prompt.py`` explains the immediate writes.
+``http/prompt.py`` explains why each message is written at once.
 
 This module uses private parts of Twisted's TLS, pyOpenSSL and cryptography. An echo of 250 bytes
 takes 13 us with these parts and 34 us without them. If one of these parts is missing, ``serving``
@@ -31,7 +31,7 @@ _DATA = 23  # the record type; bytes 4 and 5 of the header are the length
 
 
 def is_usable(lib: Any = _lib) -> bool:
-    """Return whether all private parts that this module uses exist."""
+    """Return whether the libraries have all private functions that this module uses."""
     connection = SSL.Connection(SSL.Context(SSL.TLS_METHOD), None)
     ends = ("_ssl", "_into_ssl", "_from_ssl")
     steps = ("_write", "_flushReceiveBIO", "_flushSendBIO", "_checkHandshakeStatus")
@@ -88,9 +88,9 @@ class PromptTLS(TLSMemoryBIOProtocol):
     _handshakeDone = _aborted = _lostTLSConnection = False
 
     def makeConnection(self, transport: Any) -> None:
-        """Store the flags in the instance's own dictionary, in which lookups are fast.
+        """Store flags such as ``_aborted`` in the instance's own dictionary.
 
-        Twisted's wrapper has ``__getattr__``, which makes other lookups many times slower.
+        Lookups there are fast; Twisted's ``__getattr__`` makes other lookups many times slower.
         """
         state: dict[str, Any] = self.__dict__
         for name in ("_handshakeDone", "_aborted", "_lostTLSConnection", "disconnecting"):
@@ -102,7 +102,7 @@ class PromptTLS(TLSMemoryBIOProtocol):
         self.__dict__.pop("_tls_ends", None)  # this also frees OpenSSL's memory
 
     def dataReceived(self, data: bytes) -> None:
-        """Read a single record directly, and everything else through Twisted."""
+        """Decrypt a single TLS record directly; leave all other data to Twisted."""
         state = self.__dict__
         if not state["_handshakeDone"] or state["_appSendBuffer"] or not is_one_record(data):
             super().dataReceived(data)

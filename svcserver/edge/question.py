@@ -36,7 +36,7 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 
 
 class _Question:
-    """The user of a connection that sends one request and waits for the status of the answer."""
+    """A request on a connection, and the wait for its answer's status."""
 
     def __init__(
         self, connection: UpstreamConnection, request: bytes, answered: Deferred[int]

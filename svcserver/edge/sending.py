@@ -1,4 +1,4 @@
-"""The sentences that an owner sends to a friend with an invite, and fingerprints as words."""
+"""The text that an owner sends to a friend with an invite, and the words for a fingerprint."""
 
 from collections.abc import Mapping
 
@@ -16,12 +16,12 @@ def fingerprint_words(fingerprint: str) -> str:
 
 
 def certificate_words(fingerprint: str, upcoming: str) -> str:
-    """Return the fingerprints of the current and the next certificate as words."""
+    """Return the words for the fingerprints of the current and, if any, the next certificate."""
     return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 
 def host_words(invite: Invite) -> str:
-    """Return the words that the launcher shows for the host, or "" in a private network."""
+    """Return the words for the fingerprints of the host's certificates; "" for a private host."""
     if not invite.public:
         return ""
     return certificate_words(invite.fingerprint, invite.next_fingerprint)
@@ -30,7 +30,7 @@ def host_words(invite: Invite) -> str:
 def sentences(
     invite: Invite, address: str = "", checksums: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return three sentences for the friend, without the invite.
+    """Return three sentences that tell a friend how to join, without the invite itself.
 
     ``address`` is the URL where the host offers the launcher, or empty. ``checksums`` maps the name
     of each launcher file to the SHA-256 of that file, or to "" if the SHA-256 is not known.

@@ -34,7 +34,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One process of a spread, which is skipped until ``out_until`` (clock seconds)."""
+    """One of the processes of a Spread; it is skipped until ``out_until`` (clock seconds)."""
 
     pool: Pool
     number: int
@@ -46,7 +46,7 @@ class SpreadMember:
 
 
 def members_of(pools: Sequence[Pool]) -> list[SpreadMember]:
-    """Return the members of a spread: one for each pool, numbered from 0."""
+    """Return the members of a Spread: one for each pool, numbered from 0."""
     return [SpreadMember(pool, number) for number, pool in enumerate(pools)]
 
 
@@ -85,7 +85,7 @@ class Spread:
     def take_near(
         self, key: int, *, fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the player's first process or, if this fails, to another."""
+        """Return a connection to the preferred process for ``key`` or, on failure, to another."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 
@@ -132,7 +132,7 @@ class Spread:
 
 @frozen(eq=False)
 class Near:
-    """The upstream for one player: it tries the processes of ``spread`` in the player's order."""
+    """The upstream for one player; ``key`` determines the preferred process of ``spread``."""
 
     spread: Spread
     key: int

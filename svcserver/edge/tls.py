@@ -108,7 +108,7 @@ def _choose(connection: SSL.Connection, offered: list[bytes]) -> Any:
 
 @implementer(IOpenSSLServerConnectionCreator)
 class Serving:
-    """The creator of the server side of TLS connections."""
+    """The factory of server-side TLS connections."""
 
     def __init__(self, context: SSL.Context) -> None:
         self.context = context
@@ -139,7 +139,7 @@ class TlsFactory(TLSMemoryBIOFactory):
 
 @implementer(IOpenSSLClientConnectionCreator)
 class Pinning:
-    """The creator of the client side of TLS; the pin is checked after the handshake."""
+    """The factory of client-side TLS connections; it does not check the server's certificate."""
 
     def __init__(self, host: str, pair: Pair | None = None) -> None:
         self.context = _context()
@@ -157,7 +157,7 @@ class Pinning:
 
 
 class PinnedCreator(Pinning):
-    """A creator whose handshake fails unless the server has the pinned certificate.
+    """A factory whose handshakes fail unless the server has the pinned certificate.
 
     It is for clients that cannot check the certificate after the handshake, such as treq.
     """

@@ -25,13 +25,13 @@ MAX_IDLE = 256
 
 
 class ConnectionUser(Protocol):
-    """The user of a connection, such as an ``Exchange``; it receives the connection's events."""
+    """The object that uses a connection and receives its events, such as an ``Exchange``."""
 
     def upstream_received(self, data: bytes) -> None:
         """Handle received bytes of the answer."""
 
     def upstream_lost(self) -> None:
-        """Handle the loss of a connection that was not yet given back."""
+        """Handle the loss of the connection, if it was not yet given back to the pool."""
 
 
 class UpstreamConnection(protocol.Protocol):
@@ -52,7 +52,7 @@ class UpstreamConnection(protocol.Protocol):
         transport.setTcpNoDelay(True)
 
     def dataReceived(self, data: bytes) -> None:
-        """Pass bytes to the user; if there is no user, close the connection."""
+        """Pass the bytes to the ConnectionUser; if there is none, close the connection."""
         self.pool.received = True
         if self.user is None:
             self.abort()
@@ -67,7 +67,7 @@ class UpstreamConnection(protocol.Protocol):
             user.upstream_lost()
 
     def abort(self) -> None:
-        """Abort the connection without calling its user."""
+        """Abort the connection without calling ``upstream_lost``."""
         self.user = None
         transport: Any = self.transport
         if self.alive and transport is not None:
@@ -99,7 +99,7 @@ class Pool:
         """Return an idle connection, or a Deferred with a new one; can fail with Unreachable.
 
         With ``fresh``, idle connections are not used. While the upstream restarts, no connection is
-        opened, and the Deferred has already failed.
+        opened; the returned Deferred has already failed.
         """
         while self._idle and not fresh:
             connection = self._idle.pop()
@@ -201,7 +201,7 @@ class _Plain(protocol.Factory):
 
 
 def plain(reactor: Any, host: str, port: int, timeout_s: float = CONNECT_S) -> Any:
-    """Return a function ``connect`` for a Pool; it uses plain HTTP on this machine."""
+    """Return a ``connect`` function for a Pool whose connections do not use TLS."""
 
     def connect(pool: Pool) -> Deferred[Any]:
         kind: Any = TCP6ClientEndpoint if ":" in host else TCP4ClientEndpoint

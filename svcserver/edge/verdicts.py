@@ -34,7 +34,7 @@ class ProxyPage:
 
 @frozen
 class Refuse:
-    """The decision to answer with ``{"error": code}`` or a ``page`` instead of forwarding."""
+    """The decision not to forward, but to answer with ``page`` or else ``{"error": code}``."""
 
     status: int
     code: str
@@ -68,7 +68,7 @@ Verdict = Refuse | Forward
 
 
 class Unreachable(Exception):
-    """The error when an upstream cannot be reached; ``status`` and ``code`` are for the answer."""
+    """The error when an upstream cannot be reached; the client gets ``status`` and ``code``."""
 
     def __init__(self, status: int, code: str, retry_after_s: int | None = None) -> None:
         super().__init__(code)
@@ -109,7 +109,7 @@ class Record:
 
 
 class ProxyPolicy(Protocol):
-    """The rules of the service that uses the channel: gateway or relay."""
+    """The rules of one service: the gateway or the relay."""
 
     limits: Limits
     dropped: frozenset[bytes]  # lowercase request fields that are never forwarded

@@ -79,7 +79,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class RelayFieldNotes:
-    """One relay's cached facts about header fields, for all requests with equal fields."""
+    """One relay's cached check of header fields, for all requests with the same fields."""
 
     own: bytes  # the address of the relay
     refuse: Refuse | None

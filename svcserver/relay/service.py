@@ -45,7 +45,7 @@ class Options(ServiceOptions):
     )
 
     def check(self) -> list[str]:
-        """Determine the target; with ``--check``, test the target, print the result and exit."""
+        """Determine the target server; with ``--check``, test it, print the result and exit."""
         self.target = target_of(self.settings, self["invite"])
         if self["check"]:
             good, line = verdict(self.target, self.settings.connect_timeout_s)
@@ -56,7 +56,7 @@ class Options(ServiceOptions):
 
 @define(eq=False, slots=False)
 class Guarded(Service):
-    """The service around a RelayService.
+    """The service that runs a RelayService.
 
     If the port is taken, the program exits with a one-line message.
     """

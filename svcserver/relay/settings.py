@@ -30,7 +30,7 @@ def host(text: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Read a certificate's SHA-256 as 64 lowercase hex digits; raises ValueError."""
+    """Read a certificate's SHA-256, which has 64 lowercase hex digits; raises ValueError."""
     if not _HEX.match(text.strip()):
         raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
     return text.strip()
