@@ -53,13 +53,13 @@ def shown(call: Call, named: AccountId) -> AccountId:
 
 @define
 class Acting:
-    """Chooses the account that a verified caller acts for; ``wall_clock`` gives epoch seconds."""
+    """Chooses the account that a verified caller acts for."""
 
     wall_clock: Callable[[], float]
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """Return the account whose data is read if a request names ``named``; raises Forbidden."""
+        """Return ``named`` for a game server or admin, else the player's own; raises Forbidden."""
         caller = call.caller
         if caller.acts_for is not None and named not in caller.acts_for:
             raise Forbidden("this player was not sent to this game server")

@@ -33,7 +33,7 @@ class Epochs:
     """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
     A process that learns a new epoch refuses every token that it has already signed for the
-    account. A token's ``iat`` may be later than the epoch if the epoch came from a slow clock.
+    account. This includes tokens whose ``iat`` is later because a slow clock set the epoch.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -69,8 +69,8 @@ class Epochs:
     def learn(self, account_id: AccountId, not_before: int) -> bool:
         """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
 
-        False means that the transaction read old data. If this process itself is storing the epoch
-        (see ``correcting``), nothing changes.
+        False means that the transaction read old data. If this process itself is writing the epoch
+        to the database (see ``correcting``), the method does nothing and returns True.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -87,8 +87,8 @@ class Epochs:
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
         """Store the epochs that were read from the database; keep local epochs that are later.
 
-        ``learned`` is the value that ``self.learned`` had before the database was read. If
-        ``self.learned`` has changed since then, no local epoch is dropped.
+        ``learned`` is the value that ``self.learned`` had before the database was read. If it is
+        still the same, the epochs of accounts that are missing from ``epochs`` are dropped.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -112,13 +112,13 @@ class Epochs:
         }
 
     def correcting(self, account_id: AccountId, not_before: int) -> None:
-        """Record that an epoch returned by ``behind`` is about to be stored."""
+        """Record that this process starts to write an epoch from ``behind`` to the database."""
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:
-        """Record that the attempt to store an epoch (see ``correcting``) has ended.
+        """Record that the attempt to write an epoch (see ``correcting``) has ended.
 
-        ``stored`` is True if this process has stored the epoch, and False if another process
+        ``stored`` is True if this process has written the epoch, and False if another process
         changed the epoch meanwhile.
         """
         self._correcting.pop(account_id, None)

@@ -14,7 +14,7 @@ from svcserver.web.request import HttpRequest
 
 @frozen
 class Origin:
-    """Decides whether a request is local, and from which player's address it came."""
+    """Decides whether a request is local, and from which address the player sent it."""
 
     settings: Settings
     is_own_address: Callable[[str], bool]
@@ -34,7 +34,7 @@ class Origin:
         return self.is_this_machine(request)
 
     def is_this_machine(self, request: HttpRequest) -> bool:
-        """True if the request comes from an address of this machine, perhaps from a local proxy."""
+        """True if the peer, which may be a local proxy, has an address of this machine."""
         return is_loopback(request.peer) or self.is_own_address(request.peer)
 
     def player_address(self, request: HttpRequest) -> str:
@@ -45,8 +45,8 @@ class Origin:
         """Return the player's network (``kernel.networks``), or "" for this machine.
 
         If the request came through the gateway, the network contains the address that the gateway
-        reports. If it is direct, the network contains the peer's address. For a request that
-        another proxy forwarded, the result is "".
+        reports. If the request came directly, the network contains the peer's address. If another
+        proxy forwarded the request, the result is "".
         """
         address, peer = self.player_address(request), request.peer
         if not address and not request.proxied:
@@ -55,7 +55,7 @@ class Origin:
 
 
 def is_own_address(address: str) -> bool:
-    """Return whether the address belongs to this machine, so that requests from it are local.
+    """Return whether the address belongs to this machine.
 
     The function asks the operating system for the source address of packets to ``address``, but
     sends no packet. It does not try to bind a socket to ``address``, because the system may permit

@@ -34,7 +34,6 @@ class ReadLimit:
     async def take_of(self, call: Call[Any]) -> None:
         """Count a read for the caller's account; if there is none, for the caller's address.
 
-        An address does not identify a staff member: all staff who use a tunnel have the same
-        address.
+        The account comes first, because all staff who use a tunnel have the same address.
         """
         await self.take(call.caller.account or call.request.peer)

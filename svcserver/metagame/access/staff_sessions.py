@@ -79,12 +79,12 @@ class Ticket:
 
     @property
     def key(self) -> str:
-        """Return the hash under which the session is stored; the hash opens no session."""
+        """Return the hash under which the session is stored."""
         return fingerprint(f"{self.secret} {self.word}")
 
     @property
     def mark(self) -> str:
-        """Return a short hash that identifies the session in a log; it opens no session."""
+        """Return a short hash that identifies the session in a log."""
         return fingerprint(self.key)[:12]
 
     @property
@@ -154,15 +154,15 @@ class StaffSessions:
         return self._valid(row) if used else None
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Keep a session after the dashboard key or factor changed; ``ways`` is the new hash."""
+        """Store the new ``ways``, so that a new key or second factor does not end the session."""
         values = {"ticket": ticket.key, "holder": account_id, "now": ways}
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
         """Return the session, or None if it has ended.
 
-        The gate also compares ``ways`` with the account's current key and second factor. Sessions
-        are not cached, because the gate reads the account for each dashboard request anyway.
+        The gate also compares ``ways`` (see StaffSession) with the current hash. Sessions are not
+        cached, because the gate reads the account for each dashboard request anyway.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
@@ -190,7 +190,7 @@ def end_all(tx: sa.Connection, account_id: AccountId) -> None:
 
 
 def ticket_of(cookies: str | None, word: str | None) -> Ticket | None:
-    """Return the ticket from a Cookie header and the page's secret; None if either is missing."""
+    """Make a ticket from a Cookie header and the page's secret; None if either is missing."""
     if cookies is None or word is None or len(cookies) > LONGEST or len(word) > LONGEST:
         return None
     try:
