@@ -207,7 +207,7 @@ def chat_part(
 
 
 def join(server: ChatServer, asks: ChatGame, board: Board, news: News) -> None:
-    """Connect the chat to all signals of the game that it needs."""
+    """Connect the chat server to the signals of the game."""
     if isinstance(asks, SharedChatGame):
         news.party_changed.connect(asks.left)
     news.party_changed.connect(server.on_party_changed)  # sent in every process, like the next
@@ -228,8 +228,8 @@ ONLY = ""  # the key of the only entry
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
     """Connect ``hear`` to a signal, so that each process calls ``hear`` once per announcement.
 
-    In every process, the signal is sent for each announcement. The first process that handles the
-    signal publishes the announcement to all processes; the later processes do nothing.
+    For each announcement, every process sends the signal. The first process that handles the
+    signal publishes the announcement to all processes; later processes publish nothing.
     """
     if not board.shared:
         signal.connect(hear)

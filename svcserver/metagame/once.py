@@ -15,8 +15,8 @@ A later attempt reads that result, and ``work`` does not run again. Reply and si
 the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
 runs like a first attempt.
 
-A transaction of the board (the store of live state) publishes its own events at the commit. So a
-later attempt sends no signals for it.
+A transaction of the board (the store of live state) publishes its own events at the commit. A
+later attempt finds the stored result, and publishes nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BATCH = 1_000  # rows deleted in one transaction
 
 
 class Again(Enum):
-    """The way in which a route handles a repeated attempt."""
+    """The way in which a route handles a repeated request."""
 
     # A later attempt runs again: it gets the same reply and changes nothing more, even after other
     # requests. Game servers' routes are also NATURAL: the gateway never repeats their requests.
@@ -94,7 +94,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry that stores results, each of type ``shape`` or None."""
+    """Return the kind of board entry for stored results; each is a ``shape`` or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 

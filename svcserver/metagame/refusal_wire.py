@@ -23,7 +23,7 @@ class CodedRefusal(TypedDict):
 
 
 class EnvelopedRefusal(TypedDict):
-    """An error reply in the usual envelope, with the HTTP status as a string and a sentence."""
+    """An error reply in the usual envelope: a sentence, and the HTTP status as a string."""
 
     code: str
     message: str

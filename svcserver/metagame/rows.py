@@ -6,7 +6,7 @@
         @routes.row("PUT", "/greeting", access=Access.PLAYER, body=GreetingRequest, reply=Greeting)
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
-``access/gate.py`` reads the access labels and the marks of each route.
+``access/gate.py`` reads the access label and other fields of each route.
 """
 
 from collections.abc import Callable
@@ -81,7 +81,7 @@ class Call(web.WebCall[B, Caller], Generic[B]):
 
 @frozen
 class Row(web.WebRow):
-    """One route of the game, with the marks that the gate reads."""
+    """One route of the game, with the fields that ``access/gate.py`` checks."""
 
     own: bool = False  # with real progression, a player may name only their own <user_id>
     real_only: bool = False  # exists only for accounts with real progression
@@ -104,7 +104,7 @@ class Row(web.WebRow):
 
     @property
     def tells(self) -> bool:
-        """Return whether the audit log records refused requests; true for staff routes."""
+        """Return whether the audit log lists the route's refusals; true for staff routes."""
         return self.access in (Access.ADMIN_KEY, Access.ADMIN_OR_GAME_SERVER)
 
     @property
@@ -119,7 +119,7 @@ class Routes(web.WebRoutes[Row]):
     make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the decorated method as a route; ``again`` is optional for GET and HEAD only."""
+        """Register the method as a route; only GET and HEAD may omit ``again`` (see Again)."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

@@ -54,7 +54,7 @@ def open_ledger(settings: Settings, engine: Engine, reactor: Any, counters: Coun
 
 
 def open_database(name: str, settings: Settings) -> Engine:
-    """Migrate and prepare the database. This may block, because no request is accepted yet."""
+    """Migrate and prepare the database; blocks, so call it before requests are accepted."""
     engine = make_engine(settings.database_url, settings.database_connections, NAME)
     try:
         refuse_unsuitable(engine)  # a statement pooler refuses the next line's transaction

@@ -232,7 +232,7 @@ class Settings:
 
     @property
     def login(self) -> str:
-        """Return ``APIKEY``, ``NONE`` (development only) or "" (no login method). Spec: 1 §5."""
+        """Return ``APIKEY``, ``NONE`` (login without a key) or "" (no login). Spec: 1 §5."""
         if self.auth_mode == "APIKEY" or (self.auth_mode == "NONE" and not self.production):
             return self.auth_mode
         return ""

@@ -33,7 +33,7 @@ _DIGITS = re.compile(r"\d{1,4}\Z", re.ASCII)
 
 @frozen
 class Encounter:
-    """The encountered content to record; its type is a number from 0 to 7."""
+    """Content that a character has encountered: its type, from 0 to 7, and its id."""
 
     content_type: Annotated[int, whole(0, MAX_TYPE)]
     content_id: Name
@@ -49,7 +49,7 @@ class ContentTypes:
 
 
 class MetContent(TypedDict):
-    """The content of one type that a character has encountered, oldest first."""
+    """A character's encountered content of one type, oldest first."""
 
     content: list[str]
     content_type: int
@@ -77,7 +77,7 @@ def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str
 
 @frozen
 class EncounterActs:
-    """The operations on encounters; ``most`` is ACHIEVEMENTS_MAX."""
+    """The operations on encounters; a character has at most ``most`` (ACHIEVEMENTS_MAX)."""
 
     data: AccountData
     most: int
@@ -178,7 +178,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Return the content of one type that the character has encountered."""
+        """Return the character's encountered content of one type."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(
@@ -189,7 +189,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """Return the encountered content of several types, in the order of the request."""
+        """Return the character's encountered content of several types, in the request's order."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:

@@ -82,7 +82,7 @@ class CurrencyActs:
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """Return the balance in the main currency, under both keys of this currency."""
+        """Return a dict from each of the main currency's two keys to the balance."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )
@@ -139,12 +139,12 @@ class CurrencyRoutes:
 
     @routes.row("GET", "/balance", reply=dict[str, int])
     async def balance(self, call: Call) -> Answer:
-        """Return the caller's balances under the client's 52 keys, always in the same order."""
+        """Return the caller's balance for each of 52 currency keys, always in the same order."""
         return Answer(200, await self.acts.balance(call.player))
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """Return the balance of the main currency under both its keys. The body is ignored."""
+        """Return the balance for each of the main currency's two keys. The body is ignored."""
         return Answer(
             200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
         )

@@ -1,4 +1,4 @@
-"""The rules of balances; a currency that the account does not hold has a fixed balance.
+"""The rules of balances; if an account has no stack of a currency, its balance is fixed.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -14,7 +14,7 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 class Currencies:
     """The currency keys in order, each with its fixed value.
 
-    The fixed value of a currency is the balance of an account that has no stack of that currency.
+    The fixed value is the balance of an account without a stack of the currency.
     Each currency has two keys: ``spellings`` maps its catalogue id to these keys. ``notes`` are the
     two keys of the main currency.
     """
@@ -39,6 +39,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return the main currency's balance under both keys of the currency, in reply order."""
+        """Return a dict from each of the main currency's two keys to the balance."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

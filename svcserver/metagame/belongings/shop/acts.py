@@ -47,9 +47,9 @@ class Entitlements(Protocol):
 
 @frozen
 class ShopActs:
-    """Lists offers, and issues and redeems purchase tokens.
+    """Lists offers, issues purchase tokens, and redeems them.
 
-    ``entitlements`` returns the entitlement queries for an open transaction.
+    ``entitlements(tx)`` reads and grants entitlements in the open transaction ``tx``.
     """
 
     catalogue: Catalogue
@@ -116,9 +116,9 @@ class ShopActs:
     async def redeem(self, me: AccountId, token: str | None, *, attempt: Attempt = ONLY) -> None:
         """Grant what the token was issued for; if the token is redeemed already, do nothing.
 
-        The errors, in the order of the checks: malformed token (400), token unknown or
-        for another account or a deleted character (403), expired (410), offer changed (409),
-        inventory full (409).
+        The errors, in the order of the checks: 400 (malformed token), 403 (token unknown, of
+        another account, or of a deleted character), 410 (token expired), 409 (offer changed or no
+        longer sold), 409 (inventory full).
         """
 
         def work(tx: Connection) -> None:

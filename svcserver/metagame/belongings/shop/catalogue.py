@@ -79,7 +79,7 @@ class Offer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the offer as replies contain it."""
+        """A hash of the offer's JSON."""
         return sha256(self.encoded[1]).hexdigest()
 
 

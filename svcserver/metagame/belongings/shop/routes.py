@@ -31,7 +31,7 @@ PRICED = {"currency": Literal["platinum"]}
 def refuse(status: int, refusal: Refusal) -> Answer:
     """Return a reply with the body ``{code: '<status>', message}``.
 
-    If the access control refuses a request, the reply (401 or 403) has no body.
+    The body is empty if the access control refused the request (401 or 403).
     """
     by_gate = isinstance(refusal, Unauthenticated | Forbidden) and not isinstance(refusal, NotYours)
     return Answer(status) if by_gate else coded(status, refusal)

@@ -49,8 +49,8 @@ class Purchase:
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
     """Return how many purchases of the offer are left, 0 or 1.
 
-    The number is 0 if the character holds all items and all entitlements are in force. For a
-    repeatable offer, it is always 1.
+    For a repeatable offer, the number is always 1. For other offers, it is 0 if the character has
+    all items, and all entitlements are in force.
     """
     owned = held.issuperset(offer.catalog_ids) and entitled.issuperset(offer.entitlements)
     return 0 if owned and not offer.repeatable else 1
@@ -109,8 +109,8 @@ def hash_of(token: str | None) -> str:
 def check_redeemable(purchase: Purchase, offer: Offer | None, at_ms: int) -> Offer:
     """Check that a purchase may be redeemed, and return its offer.
 
-    Raises Gone if the purchase has expired, and Conflict if the offer has changed since the token
-    was issued.
+    Raises Gone if the purchase has expired, and Conflict if the offer is no longer sold or has
+    changed since the purchase token was issued.
     """
     if at_ms > purchase.expires_at:
         raise Gone("this purchase has expired")

@@ -54,5 +54,5 @@ class TokenReply(TypedDict):
 
 
 def show(offer: Offer, remaining: int) -> Fragment:
-    """Return the offer's JSON with 0 or 1 remaining purchases; each version is encoded once."""
+    """Return the offer's JSON; ``remaining`` is the number of purchases left, 0 or 1."""
     return Fragment(offer.encoded[remaining])

@@ -34,7 +34,7 @@ RESTART = {  # the same eight languages as the banner
 
 @frozen
 class AnnouncementRequest:
-    """A requested announcement: shown for ``shown_s``, with a restart after ``restart_s``."""
+    """An announcement to show for ``shown_s``; it can announce a restart in ``restart_s``."""
 
     text: str
     shown_s: int
@@ -63,7 +63,7 @@ class Announcement:
 
 
 def announcement_request(text: str, shown: str, restart_in: str) -> AnnouncementRequest:
-    """Return the request parsed from the text and its durations; raises Malformed."""
+    """Return the request parsed from the text and the two durations; raises Malformed."""
     plain = " ".join(text.split())
     if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
         raise Malformed(

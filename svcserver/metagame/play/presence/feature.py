@@ -40,13 +40,13 @@ class OnlineCount(TypedDict):
 
 @frozen
 class PresenceActs:
-    """The operations that mark players as online and count them; each heartbeat sends a signal."""
+    """The operations that mark players as online and count these players."""
 
     online: Online
     player_active: Signal[Heard]
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
-        """Mark the player as online on the map ``map_path``."""
+        """Mark the player as online on the map ``map_path``, and send ``player_active``."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.mark_seen(account_id, there, doing)
         if self.player_active.listeners:

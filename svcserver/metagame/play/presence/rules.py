@@ -43,7 +43,7 @@ _BY_STATE = {
 
 
 def place(map_path: str, state: str, city_map: str) -> Place:
-    """Return the kind of place for a map (path or name only); arena maps count as hunts."""
+    """Return the kind of place; ``map_path`` is a map's path or name. Arenas count as hunts."""
     name = map_name(map_path)
     if not name:
         return _BY_STATE.get(state, Place.UNKNOWN)
