@@ -120,10 +120,10 @@ class AllowlistFeed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Forget the report of an address from which the metagame has refused a request.
+        """Forget that an address was reported, so that the next sign-in from it reports it at once.
 
-        After a refusal the metagame withdraws the address from the allowlist helpers. If the player
-        signs in again, the address must be reported without waiting for the next refresh.
+        When the metagame refuses a request, it withdraws the sender's address from the allowlist
+        helpers.
         """
         network = network_of(address)
         for url in self.urls:

@@ -1,8 +1,8 @@
-"""The public page of a host that explains how to play here; it contains no secret.
+"""The public page that explains how to play on this host; it contains no secret.
 
-The page exists only with GATEWAY_JOIN_PAGE=1, because not every host wants to be found. It links to
-the launcher files that the content server offers. Every ``CHECK_EVERY_S`` seconds, the gateway
-checks which files these are. A browser on Windows gets the link to the Windows program first.
+The page exists only with GATEWAY_JOIN_PAGE=1. It links to the launcher files that the content
+server offers; the gateway checks every ``CHECK_EVERY_S`` seconds which files these are. A browser
+on Windows gets the link to the Windows program first.
 """
 
 import base64
@@ -48,7 +48,7 @@ class JoinPages:
 
 
 def join_pages(offered: Collection[str] = ()) -> JoinPages:
-    """Return the pages of a host that offers the launcher files with these names."""
+    """Return the pages with links to the launcher files whose names are in ``offered``."""
     return JoinPages(_page(offered, on_windows=True), _page(offered, on_windows=False))
 
 
@@ -124,7 +124,7 @@ class LauncherCheck(Service):
         self.pool.close()
 
     def check(self) -> Deferred[Any]:
-        """Ask the content server; return a Deferred that fires after the check."""
+        """Ask the content server which launcher files it has; the Deferred fires afterwards."""
         self._checking = Deferred.fromCoroutine(self._ask())
         return self._checking.addCallbacks(self._show_if_changed, self._not_answered)
 

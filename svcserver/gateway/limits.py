@@ -30,7 +30,7 @@ def retry_after_s(wait_s: float) -> int:
 def networks_of(peer: str) -> tuple[tuple[str, int], ...]:
     """Return the networks that contain an address, smallest first, each with a factor.
 
-    The network gets this factor times the tokens of one address: 4 times for an IPv6 /48 network.
+    A network's limit is the limit of one address times this factor, which is 4 for an IPv6 /48.
     """
     narrowest, *wider = (network_of(peer, bits) for bits, _ in TIERS)
     if narrowest in wider:  # an IPv4 address counts only as itself
@@ -66,7 +66,7 @@ class NetworkBuckets:
         return 0.0
 
     def owe(self, peer: str, now: float, count: int) -> None:
-        """Subtract tokens that another gateway gave to this address."""
+        """Subtract the ``count`` tokens that the address took at another gateway."""
         for network, shares in networks_of(peer):
             self._buckets[shares].owe(network, now, count)
 

@@ -44,7 +44,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The token buckets for requests; each value is the bucket's name in log lines."""
+    """The names of the token buckets for requests, as they appear in log lines."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -56,7 +56,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """The upstreams for requests; each value is the upstream's name in log lines."""
+    """The names of the upstreams for requests, as they appear in log lines."""
 
     METAGAME = "metagame"
     CONTENT = "content"
@@ -160,7 +160,7 @@ def is_under(path: str, root: str) -> bool:
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Return whether a 2xx answer identifies a player; if so, the UDP ports are opened."""
+    """Return whether a 2xx answer to this request opens the UDP game ports to its sender."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

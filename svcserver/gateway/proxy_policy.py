@@ -71,7 +71,7 @@ class LineNotes:
 
 
 def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
-    """Return the cached facts about a request head's fields and line; compute missing ones."""
+    """Return the facts about the header fields and the request line, cached if possible."""
     fields, line = head.block.noted, head.line.noted
     if type(fields) is not FieldNotes:  # in a simulation a relay stores its facts here too
         agents = head.values(b"user-agent")
@@ -252,7 +252,7 @@ class Gateway:
 
 
 def _members(record: Record) -> str:
-    """Return the text between the braces of the JSON object that logs a request."""
+    """Return the log line of a request as JSON, without the outer braces."""
     head = record.head
     method = target = agent = '""'
     if head is not None:

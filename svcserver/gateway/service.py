@@ -54,7 +54,7 @@ class Options(ServiceOptions):
     longdesc = 'The single public HTTPS entry. Settings: the page "Configuration".'
 
     def check(self) -> list[str]:
-        """Read further settings: those of the allowlist feed, and the certificate."""
+        """Read the allowlist feed's settings and the certificate; return warnings about them."""
         self.allowlist = None
         if self.settings.allowlist:
             self.allowlist, warnings = load(AllowlistSettings, self.environ)

@@ -61,7 +61,7 @@ def rate(text: str) -> Rate:
 
 
 def ms(low: int, high: int) -> Callable[[str], float]:
-    """Return a parser that turns whole milliseconds from ``low`` to ``high`` into seconds."""
+    """Return a parser for whole milliseconds from ``low`` to ``high``; its result is in seconds."""
     read = whole(low, high)
     return lambda text: read(text) / 1000
 

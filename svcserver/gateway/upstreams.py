@@ -187,7 +187,7 @@ def _close(connection: SentinelConnection | None) -> None:
 
 @frozen(eq=False)
 class Upstreams:
-    """The upstreams of ``Gateway``; ``watch`` starts and stops with the listener."""
+    """The upstreams of ``Gateway``; the services in ``watch`` run while the gateway listens."""
 
     by_route: Mapping[Route, Any]
     pools: Sequence[Pool]

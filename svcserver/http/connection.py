@@ -52,7 +52,7 @@ IDLE, RECEIVING, ANSWERING = RequestStage
 
 @frozen
 class Deadlines:
-    """The limits, in seconds, on each kind of wait of a connection."""
+    """The time limits, in seconds, for the things that a connection waits for."""
 
     headers_s: float = 10.0  # from the first byte of a head to its last
     keep_alive_s: float = 65.0  # without a byte of a further request
@@ -248,7 +248,7 @@ class Connection(protocol.Protocol, ABC):
     def until(self, deadline: float, due: Callable[[], None]) -> None:
         """Call ``due`` at the time ``deadline`` of the reactor's clock; ``inf`` means never.
 
-        The caller sets ``since`` to the time at which the wait began.
+        The caller must set ``self.since`` to the time at which the connection began to wait.
         """
         self._deadline, self._due = deadline, due
 

@@ -31,11 +31,11 @@ def foreign(
     modes: Sequence[bytes] = (),
     destinations: Sequence[bytes] = (),
 ) -> str:
-    """Return the field that shows a foreign page (``host``, ``origin``, ``sec_fetch``), or "".
+    """Return the header field that shows that a foreign page sent the request, or "".
 
-    The arguments are the values of Host, Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest
-    as sent; programs other than browsers send only Host. If a user follows a link from a foreign
-    page, the request is allowed: the user reads the answer, and the page cannot.
+    The result is ``host``, ``origin``, ``sec_fetch`` or "". The arguments are the values of Host,
+    Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest. A user may follow a link from a
+    foreign page, because that page cannot read the answer.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"
@@ -61,9 +61,8 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    An IP address is accepted, because strangers can point only names at this machine. A name is
-    accepted only if nobody else can have this name: localhost, this machine's host name, or an
-    alias of it in /etc/hosts.
+    An IP address is accepted: a stranger can make a name lead to this machine, but not an address.
+    The accepted names are localhost, this machine's host name, and its aliases in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

@@ -54,7 +54,7 @@ _EACH, _PER_FIELD, _PER_NAME, _PER_BYTE = 800, 300, 130, 4
 
 @define(eq=False)
 class HeadCache(BoundedCache[bytes, T]):
-    """A cache of parsed heads with a limited size in memory."""
+    """A cache of parsed HTTP heads; its size in memory is limited."""
 
     most: int = MOST_BYTES
     each: int = _EACH
@@ -117,7 +117,7 @@ class RequestLine:
 
 
 class RequestHead:
-    """The head of a request, with the empty line. ``length`` is None for a chunked body."""
+    """The head of a request. ``length`` is the length of the body, or None for a chunked body."""
 
     __slots__ = (
         *("block", "expects", "fields", "headers", "keep_alive", "length", "line", "method"),
@@ -125,7 +125,7 @@ class RequestHead:
     )
 
     def __init__(self, line: RequestLine, minor: int, block: FieldBlock, raw: bytes = b"") -> None:
-        """Store the head; ``raw`` is its bytes, or empty if the request line is unusual."""
+        """Store the head; ``raw`` is its bytes, or empty if they must not be forwarded as is."""
         self.line, self.minor, self.block, self.raw = line, minor, block, raw
         self.method, self.target = line.method, line.target
         self.headers, self.fields, self.length = block.headers, block.fields, block.length
@@ -191,10 +191,10 @@ def find_end(buffer: bytes, limit: int = MAX_HEAD, searched: int = 0) -> int:
 
 
 def read_request(raw: bytes, *, passed_on: bool = True) -> RequestHead:
-    """Parse a request head; ``raw`` is its bytes with the empty line. Raises Fault.
+    """Parse a request head, which includes the empty line at its end; raises Fault.
 
     ``passed_on`` is False in a service that forwards nothing. Such a service accepts HTTP/1.0
-    requests without Host (RFC 9112 section 3.2), as some load balancers send for health checks.
+    requests without Host (RFC 9112 section 3.2).
     """
     end = raw.find(b"\r\n") + 2
     first, rest = raw[:end], raw[end:]
@@ -233,13 +233,13 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
 
 
 def _require_agreement(agrees: bool) -> None:
-    """Raise Fault if ``agrees`` is false, because llhttp has parsed the head differently."""
+    """Raise Fault if ``agrees`` is false: then llhttp has parsed the head differently."""
     if not agrees:
         raise Fault("second opinion")
 
 
 def _block(raw: bytes, minor: int, passed_on: bool) -> FieldBlock:
-    """Parse the header fields; ``raw`` is their bytes with the empty line. Raises Fault."""
+    """Parse the header fields and the empty line after them; raises Fault."""
     headers, fields = _fields(raw[:-2])
     hosts = fields.get(b"host", ())
     if (hosts or minor == 1 or passed_on) and not _is_one_host(hosts):

@@ -43,7 +43,7 @@ def head_agrees(raw: bytes, method: bytes, target: bytes, count: int) -> bool:
 class _LineReader:
     """A reader of request lines, which passes each line to llhttp as a message without fields.
 
-    After a line on which the parsers disagree, llhttp starts with a new state.
+    After a line on which llhttp and our own parser disagree, a new llhttp parser is used.
     """
 
     __slots__ = ("_events", "_parser", "on_message_complete", "on_url")
