@@ -33,7 +33,7 @@ class ActingPair:
 
 @frozen
 class Behalf:
-    """Finds the two accounts that a body names, and audits what staff do for other accounts."""
+    """Finds the sender and the target of a request; audits staff who act for another sender."""
 
     directory: Directory
     audit: Audit
@@ -47,8 +47,8 @@ class Behalf:
         Returns the pair of accounts and the result of ``act``.
 
         Raises Missing if an account does not exist, Forbidden if the caller may not act for the
-        account in ``From``, and the errors of ``act``. A request that names another account in
-        ``From`` counts as a staff action; the audit log records the result as ``action``.
+        account in ``From``, and the errors of ``act``. If ``From`` names another account than the
+        caller's, the audit log gets an entry named ``action`` with the result.
         """
         try:
             pair = await self._pair(call, sent)

@@ -60,7 +60,7 @@ class Directory:
     def account_of_key(self, key: str) -> Deferred[Account | None]:
         """Return the account with this key, without a cache.
 
-        If ``by_id`` is true, the key is the account's id.
+        If ``self.by_id`` is true, ``key`` is taken as an account id.
         """
         if self.by_id:
             return self.account_of_id(key)
@@ -70,7 +70,7 @@ class Directory:
         return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
-        """Return the account (with its ban) and a hash of its dashboard access; None if unknown.
+        """Return the account (with its ban) and a hash of its dashboard credentials, or None.
 
         The gate checks the ban, and compares this hash with the hash from the session's sign-in.
         """
@@ -158,8 +158,8 @@ def _with_ban(tx: Connection, account: Account) -> Account:
 async def id_of(ledger: Ledger, who: str) -> AccountId:
     """Return the id of the account with this name or id, or "" if there is none.
 
-    A rename can make the result out of date. So use the id only as the account that a write locks,
-    and look up the account again in that write.
+    A rename can make the result out of date. So use it only to choose the account that a write
+    locks, and look up the account again in that write.
     """
     account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
     return "" if account is None else account.id

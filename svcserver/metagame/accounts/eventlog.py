@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class WriteNotes(list[str]):
-    """The notes that a write adds to its row of the event log.
+    """The notes to store in a write's row of the event log.
 
     If a staff member makes the write, ``trace`` adds details to the row of the audit log.
     """
@@ -72,7 +72,7 @@ def known(tx: sa.Connection, account_id: AccountId) -> None:
 
 @frozen
 class EventEntry(Generic[T]):
-    """A write to record: the account, the caller, and the function that makes the reply."""
+    """The event log's facts about a write; ``show`` makes the reply from the write's result."""
 
     account_id: AccountId
     caller: str
@@ -87,7 +87,7 @@ class EventEntry(Generic[T]):
 
 @frozen
 class EventLog:
-    """Runs writes for an account, and records each with its reply or error."""
+    """Executes writes for accounts, and records each write with its reply or error."""
 
     ledger: Ledger
     wall_clock: Callable[[], float]
@@ -99,9 +99,9 @@ class EventLog:
         return done
 
     async def noted(self, entry: EventEntry[T], work: Work[T]) -> tuple[T, list[str]]:
-        """Run ``work`` like ``write``; return its result and the notes, which the caller may log.
+        """Run ``work`` like ``write``; return its result and the notes that it added.
 
-        ``work`` must not log, because it runs in another thread and may run twice.
+        ``work`` runs in another thread, maybe twice, so only the caller may log the notes.
         """
         if not entry.by_admin:
             self.allowance.spend(entry.account_id, len(entry.body))

@@ -1,4 +1,4 @@
-"""Invite codes: shapes, writes and staff routes. Spec: 2 §3 Invite code, §4 Management API."""
+"""Invite codes, and the staff routes for them. Spec: 2 §3 Invite code, §4 Management API."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, TypedDict
@@ -304,7 +304,7 @@ class InviteRoutes:
         bad_json=BAD_JSON,
     )
     async def create_many(self, call: Call[InvitesWish]) -> Answer:
-        """Make invite codes with the same uses, note and expiry."""
+        """Make several invite codes, all with the requested uses, note and expiry."""
         sent, now, by = call.body, int(self.wall_clock()), staff_of(call).name
         expires = now + sent.days * DAY_S if sent.days else None
         made = [

@@ -204,7 +204,7 @@ class ConcurrentLogins:
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Wait for a turn, and return the result of ``work``; raises Unavailable if too many wait.
 
-        If the caller is cancelled while it waits, its log-in leaves the queue.
+        If the caller is cancelled while it waits, it leaves the queue.
         """
         if self._running < AT_ONCE:
             self._running += 1
@@ -291,7 +291,7 @@ class LoginRoutes:
 
     @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
     async def queue(self, call: Call[QueueWish]) -> Answer:
-        """Join the log-in queue, which always lets the caller in; ``email`` is the account id."""
+        """Let the caller through the log-in queue at once; ``email`` must be the account's id."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")

@@ -1,7 +1,7 @@
-"""A cache of usernames; each party poll shows the names of all members.
+"""A cache of usernames, because each party poll shows the names of all members.
 
-Usernames rarely change. A process that changes a name notifies all other processes (``Renamed``). A
-process that gets no notification shows the old name for at most ``MAX_AGE_S`` seconds.
+A process that changes a name notifies all other processes (``Renamed``). A process that gets no
+notification shows the old name for at most ``MAX_AGE_S`` seconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ class KnownNames:
         return {account_id: name for account_id, name in names if name is not None}
 
     def keep(self, names: Mapping[AccountId, str], changes: int) -> None:
-        """Cache names from the database, unless a name was dropped from the cache meanwhile.
+        """Cache ``names``, unless any name was dropped since they were read.
 
         ``changes`` is the value that ``self.changes`` had before the read.
         """

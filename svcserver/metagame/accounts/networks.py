@@ -105,7 +105,7 @@ class HeldNetworks:
             tx.execute(self._add, rows)
 
     def drop(self, tx: sa.Connection, account_id: AccountId) -> None:
-        """Make the account's sanction cover no networks."""
+        """Remove all networks from the account's sanction."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(
@@ -129,14 +129,14 @@ MUTED = HeldNetworks("muted_networks", "mute")  # nobody can write in chat from 
 
 @frozen
 class SqlNetworks:
-    """The networks of log-ins, in an open transaction; times in epoch seconds."""
+    """Reads and stores the networks of log-ins in a transaction; times are epoch seconds."""
 
     tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
         """Record a log-in from the network, and delete older networks of the account.
 
-        The newest ``MOST`` networks are kept for a month after their last log-in.
+        Up to ``MOST`` networks, the newest, are kept for a month after their last log-in.
         """
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):

@@ -49,7 +49,7 @@ class Registration:
         return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Store another mode. It takes effect when ``begin`` is called with the returned mark."""
+        """Store another mode with a new mark; return the mark, which ``begin`` needs."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark

@@ -28,7 +28,7 @@ InviteState = Literal["valid", "used_up", "expired", "unknown"]
 
 
 class ServerFault(Refusal):
-    """The error for an empty 500 response: the registration mode is unset or invalid."""
+    """The error if the registration mode is unset or invalid: an empty 500 response."""
 
     status = 500
 
@@ -90,7 +90,7 @@ class InviteCode:
 
 @frozen
 class EndedSessions:
-    """An account whose tokens issued before ``not_before`` (epoch seconds) are now invalid."""
+    """An account's ended sessions: tokens before ``not_before`` (epoch seconds) are invalid."""
 
     account_id: AccountId
     not_before: int
@@ -197,10 +197,10 @@ def rename(
 
 
 def end_sessions(accounts: StoredAccounts, account_id: AccountId, at: float) -> EndedSessions:
-    """Invalidate every token of the account issued until ``at`` (epoch seconds); raises Missing.
+    """Invalidate the account's tokens issued at or before ``at``; raises Missing.
 
-    In the result, ``not_before`` is at least the next whole second, because the times in tokens are
-    whole seconds. Each call increases ``not_before``, so that other processes notice the change.
+    Times are in epoch seconds. In the result, ``not_before`` is at least the next whole second.
+    Each call increases ``not_before``, so that other processes notice the change.
     """
     account = accounts.find(account_id)
     if account is None:
@@ -254,7 +254,7 @@ def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
 
 
 def _find_invite(accounts: StoredAccounts, code: str | None) -> InviteCode | None:
-    """Return the invite with this code, or None; the case of generated codes is ignored."""
+    """Return the invite with this code, or None; a generated code may be sent in lower case."""
     offered = (code or "").strip()
     if not offered or len(offered) > MAX_CODE or "\0" in offered:
         return None

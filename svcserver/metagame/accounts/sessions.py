@@ -88,7 +88,7 @@ class Sessions:
     def _stored(self, tx: Connection) -> dict[AccountId, int]:
         """Return the stored epochs that still matter.
 
-        An epoch matters until all tokens issued before that time have expired.
+        An epoch matters until every token that was issued before the epoch has expired.
         """
         return SqlAccounts(tx).epochs(int(self.wall_clock()) - LIFETIME_S - CLOCKS_DIFFER_S)
 
@@ -100,7 +100,7 @@ def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
     """Return the service that calls ``refresh`` every ``EVERY_S`` seconds.
 
-    After a failed read the previous epochs stay in use.
+    If ``refresh`` fails, the epochs that were read before stay in use.
     """
     what = "the check for ended sessions"
     return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch from ``before`` to ``after``; return False if it has another value."""
+        """Change the epoch from ``before`` to ``after``; return False if it is not ``before``."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
@@ -341,7 +341,7 @@ class SqlAccounts:
         return [_invite(row) for row in rows]
 
     def invite_uses(self, codes: Iterable[str], most: int) -> dict[str, InviteUses]:
-        """Return the newest ``most`` uses (account and time) of each of these codes."""
+        """Return the latest uses (account and time) of each code, at most ``most`` per code."""
         uses: dict[str, InviteUses] = {}
         for some in chunks(list(codes)):
             for row in self.tx.execute(_USES, {"codes": some, "most": most}):

@@ -26,7 +26,7 @@ OURS = "the metagame"  # the actor of the row that counts attempts
 
 @define(eq=False)
 class RefusedTries:
-    """Records refused attempts; once a minute, records how many exceeded the limit."""
+    """Records refused attempts up to a limit, and once a minute the number of the others."""
 
     audit: Audit
     board: Board
@@ -49,7 +49,7 @@ class RefusedTries:
         self._missed += 1
 
     def miss(self) -> None:
-        """Count an attempt that cannot be recorded."""
+        """Count an attempt that gets no row in the audit log."""
         self._missed += 1
 
     def report_missed(self) -> Deferred[None]:

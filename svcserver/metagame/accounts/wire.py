@@ -24,7 +24,7 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 
 @frozen
 class BehalfWish:
-    """The name of the target account; an admin may also send the acting account in ``From``.
+    """The name of the target account; an admin may act for the account in ``From``.
 
     ``From`` is an account id or name. ``Reason`` is stored in the audit log.
     """
