@@ -271,7 +271,7 @@ class DeployClient:
     async def find_launch_key(self, key_hash: str) -> KeyHolder | None:
         """Return the running game server whose launch key has the SHA-256 ``key_hash``.
 
-        Returns None if there is no such game server, or if there is no usable reply.
+        Returns None if there is no such game server, or no usable reply from the deploy server.
         """
         path = f"/gameservers/key?sha256={key_hash}"
         try:

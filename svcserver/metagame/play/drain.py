@@ -15,7 +15,7 @@ ONLY = ""  # the key of the only entry
 
 
 class Then(StrEnum):
-    """The action to take as soon as the server is empty."""
+    """The action to take as soon as the condition ``Until`` is met."""
 
     NOTHING = ""
     STOP = "stop"
@@ -29,7 +29,7 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """The condition for the action ``Then``.
+    """The condition for taking the action ``Then``.
 
     NO_HUNT: no hunt is running. NOBODY: no hunt is running, and no player is online.
     """
@@ -50,7 +50,7 @@ class Drain:
 
     @property
     def is_told(self) -> bool:
-        """Return whether svc-stack has been ordered to stop or restart the empty server."""
+        """Return whether svc-stack has already been ordered to stop or restart."""
         return self.then in TOLD.values()
 
 

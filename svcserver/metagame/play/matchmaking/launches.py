@@ -1,17 +1,17 @@
 """The limit on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
 A hunt or a tutorial takes a UDP port until its game server ends, at most a minute after the last
-player has left. So every running game server is charged to at least one account, for up to an
-hour. An account to which a game server is charged cannot start another. So N accounts have at
-most N game servers.
+player has left. For up to an hour, a running game server is charged to at least one account. An
+account to which a game server is charged cannot start another. So N accounts have at most N game
+servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
 player who asks for the city or the dojo has left the hunt. The launch is then charged only to the
 remaining players. If only one player remains, the launch stays charged to that player. So a client
 that falsely claims to have left cannot start another game server.
 
-One exception protects players from each other. If a game server runs ``EMPTY_S`` seconds after a
-player has left, other players must be on it. The player who left may then start a second game
+One exception protects players from each other. If a game server still runs ``EMPTY_S`` seconds
+after a player has left, others are playing on it. The player who left may then start a second game
 server, if the first was launched for several players. An account with two game servers cannot
 start a third.
 """
@@ -36,7 +36,7 @@ class LaunchLimits:
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Charge a launch to its party, and to each player who has no other launch."""
+        """Charge a launch to its party, and to each player to whom no other launch is charged."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -63,17 +63,17 @@ class LaunchLimits:
         ]
 
     def elsewhere(self, player: AccountId) -> None:
-        """Record that the player, by asking for the city or the dojo, has left the hunt."""
+        """Record that the player has left the hunt for the city or the dojo."""
         for match in self._live(player):  # only launches that have begun are charged
             match.elsewhere.setdefault(player, self.stored.now)
             if len(match.counts_for) > 1:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return the launches that block this match, by player; empty if the match may start.
+        """Return a dict from each player to the launch that blocks the match.
 
-        A match may start if no launch blocks its party and at least one of its players is not
-        blocked.
+        It is empty if the match may start: no launch blocks its party, and there is a player whom
+        no launch blocks.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -96,7 +96,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest launch in ``live`` if these launches forbid a new one, else None."""
+        """Return the newest launch in ``live``, or None if a further launch may start now."""
         if not live:
             return None
         newest = live[-1]

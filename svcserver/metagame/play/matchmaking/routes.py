@@ -54,7 +54,7 @@ class MatchmakingRoutes:
 
     @routes.row("POST", "/candidate/join/<candidate_id>", reply=wire.JoinReply, again=Again.NATURAL)
     async def follow(self, call: Call, candidate_id: str) -> Answer:
-        """Join the party leader's search for a game server (the candidate)."""
+        """Join the party leader's search for a game server; ``candidate_id`` is the search's id."""
         return Answer(200, wire.show_joined(await self.acts.follow(call.player, candidate_id)))
 
     @routes.row("GET", "/candidate/status", reply=wire.StandingReply)

@@ -246,9 +246,9 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks this match, players return to the earlier hunt unless they have
-        left it. Other players wait until its game server has ended. In a party, only the leader's
-        leaving has this effect.
+        If an earlier launch blocks this match, its players return to the earlier hunt. Players who
+        have left that hunt wait until the hunt's game server has ended. In a party, all have left
+        when the leader has left, and not before.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -274,7 +274,7 @@ class Matchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match) -> None:
-        """Keep the match waiting for capacity; polls retry its launch for five minutes."""
+        """Keep the match waiting for capacity; for five minutes, each poll may retry its launch."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
@@ -309,7 +309,7 @@ class Matchmaker:
     def last_sent(self, player: AccountId) -> Sent | None:
         """Return the game server to which the player was sent last.
 
-        Returns None if the player was sent over an hour ago and has no entry any more.
+        Returns None if that was over an hour ago, unless the player has an entry in a match.
         """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:
@@ -322,9 +322,8 @@ class Matchmaker:
         """Return those of the players who were sent to the game server.
 
         For a hunt or tutorial, these are the players of the match ``match_id``. Once the match
-        is a day old, the result is empty, even if a hostile machine keeps the game server running.
-        For a city or dojo (no ``match_id``), the result includes players who were sent elsewhere
-        less than ``LEFT_S`` seconds ago.
+        is a day old, the result is empty. For a city or dojo (no ``match_id``), the result includes
+        players who were sent elsewhere less than ``LEFT_S`` seconds ago.
         """
         if match_id:
             match = self.stored.match(match_id)
@@ -363,7 +362,7 @@ class Matchmaker:
             self._leave(player)
 
     def forget(self, player: AccountId) -> None:
-        """Remove a player whose sessions have ended from every queue and match."""
+        """Remove the player, whose sessions have ended, from every queue and match."""
         self._leave(player)
         self.stored.set_sent(player, None)
 
@@ -399,7 +398,7 @@ class Matchmaker:
     # -- the party's match --------------------------------------------------
 
     def of_party(self, party_id: str) -> PartyCandidate | None:
-        """Return the party's search (candidate), or None.
+        """Return the party's search for a game server, or None.
 
         A search is shown until one minute after its last player was sent to the game server.
         """

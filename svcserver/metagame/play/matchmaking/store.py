@@ -101,7 +101,7 @@ LAUNCH_ON = Kind("launch_on", str, lives_s=FORGET_S)
 
 @define
 class BoardMatches:
-    """The matches of one transaction; ``save`` must be called before the transaction ends."""
+    """Reads and changes matches in one transaction; call ``save`` before the transaction ends."""
 
     transaction: BoardTransaction
     _loaded: dict[str, tuple[KeptMatch | None, Match]] = field(factory=dict, init=False)
@@ -206,7 +206,7 @@ class BoardMatches:
 
 @frozen
 class LiveMatches:
-    """Access to the matches on the board (the live state), in an open or a new transaction.
+    """Reads and changes the matches on the board (the live state).
 
     ``cooldown_s`` returns the current cooldown of ``LaunchLimits``. If a worker has not renewed its
     launch request for ``asked_s`` seconds, the request counts as abandoned.
@@ -249,9 +249,9 @@ class LiveMatches:
         return self.transact(lambda matchmaker: matchmaker.forget(player))
 
     def sent_to(self, players: Iterable[AccountId]) -> Deferred[dict[AccountId, Sent]]:
-        """Return the game server to which each player was sent last, by player.
+        """Return a dict from player to the game server to which the player was sent last.
 
-        Players who were sent to no game server, or too long ago, are left out.
+        Players for whom ``Matchmaker.last_sent`` returns None are left out.
         """
         wanted = list(players)
 
@@ -273,6 +273,6 @@ class LiveMatches:
             matchmaker.left_party(news.party_id, news.left)
 
     def of_party(self, transaction: BoardTransaction, party_id: str) -> PartyCandidate | None:
-        """Return the party's search (candidate), as the party poll shows it."""
+        """Return the party's search for a game server, as the party poll shows it."""
         with self.rules_on(transaction) as matchmaker:
             return matchmaker.of_party(party_id)

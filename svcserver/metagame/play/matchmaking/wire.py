@@ -19,7 +19,7 @@ PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
 @spelled(camel_case)
 @frozen
 class CandidateWish:
-    """The world or hunt to join; other keys are ignored."""
+    """A request to join a world or a hunt; unknown keys are ignored."""
 
     game_mode: TextWithNul
     game_args: TextWithNul | None = None
@@ -33,13 +33,13 @@ class CandidateWish:
 @spelled(camel_case)
 @frozen
 class AliveWish:
-    """The players whom the caller expects."""
+    """The ids of players; the reply repeats them."""
 
     player_ids: Lenient[tuple[AsSent, ...]] = ()
 
 
 class JoinReply(TypedDict):
-    """A search for a game server (a candidate); the status is always MATCHING."""
+    """A search for a game server, also called a candidate; the status is always MATCHING."""
 
     candidateId: str
     gameMode: str
@@ -49,7 +49,7 @@ class JoinReply(TypedDict):
 
 
 class GameServerInfo(TypedDict):
-    """The address of a game server; ``gameSessionId`` is the id of the search (candidate)."""
+    """The address of a game server; ``gameSessionId`` has the same value as ``candidateId``."""
 
     buildId: str
     gameSessionId: str
@@ -72,7 +72,7 @@ class StandingReply(TypedDict):
 
 
 class AliveReply(TypedDict):
-    """The expected players, as in the request."""
+    """The ids of players, copied from the request."""
 
     expectedPlayerIds: list[AsSent]
 
@@ -95,7 +95,7 @@ class RegionsReply(TypedDict):
 
 
 def show_joined(entry: MatchEntry | Joined) -> JoinReply:
-    """Return the reply of the routes that join and follow a search."""
+    """Return the reply to a request that starts or joins a search."""
     return {
         "candidateId": entry.candidate_id,
         "gameMode": entry.mode,

@@ -1,4 +1,4 @@
-"""The routes of the fleet's listener that the agents of nodes call."""
+"""The routes that the nodes' agents call, on the fleet's listener."""
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar, TypedDict
@@ -49,7 +49,7 @@ class AgentPoll:
 
 
 class OrderEntry(TypedDict):
-    """An order: ``allow`` an address, or ``withdraw`` a network."""
+    """An order to open game ports to an address (``allow``), or to close them (``withdraw``)."""
 
     id: str
     act: str
@@ -66,7 +66,7 @@ class TrialEntry(TypedDict):
 
 
 class CheckReply(TypedDict):
-    """The image that the node needs, and the test of its game ports; ``trial`` may be null."""
+    """The image that the node needs; ``trial`` is the test of its game ports, or null."""
 
     image: str
     trial: TrialEntry | None

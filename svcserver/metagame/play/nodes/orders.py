@@ -35,7 +35,7 @@ MOST_OPENED = 16_384
 
 @frozen
 class NodeOrder:
-    """An order to a node's agent; ``act`` is the allowlist helper's route: allow or withdraw."""
+    """An order to a node's agent; ``act`` is ``allow`` or ``withdraw``."""
 
     id: str
     act: str
@@ -61,7 +61,7 @@ ORDERS = Kind("node_orders", tuple[NodeOrder, ...], lives_s=KEPT_S)
 
 @define(eq=False)
 class NodeOrders:
-    """The orders of all nodes of a fleet."""
+    """The orders for each node of a fleet."""
 
     board: Board
     clock: IReactorTime
