@@ -1,4 +1,4 @@
-"""Friendships, blocks, guilds with members and invites, slayer link invites and links.
+"""Friendships and blocks; guilds, guild members and guild invites; slayer links and their invites.
 
 Times are epoch milliseconds.
 """

@@ -77,7 +77,7 @@ def cooldown_in_path(text: str) -> str:
 
 @frozen
 class CooldownActs:
-    """Reads and starts cooldowns; ``most`` is ACHIEVEMENTS_MAX.
+    """Reads and starts cooldowns; an account has at most ``most`` (ACHIEVEMENTS_MAX).
 
     Bodies are parsed within the transaction, so that the event log also records malformed bodies.
     """
@@ -105,7 +105,7 @@ class CooldownActs:
         return await self.events.write(entry, work)
 
     async def start(self, entry: EventEntry[None], cooldown_id: str) -> None:
-        """Start one cooldown now, and delete the account's expired one-time cooldowns."""
+        """Start a cooldown now; delete one-time cooldowns that are over a day old."""
 
         def work(tx: sa.Connection, notes: list[str]) -> None:
             name, now = cooldown_in_path(cooldown_id), self.wall_clock()
@@ -136,7 +136,7 @@ _PUT = Upsert(COOLDOWNS)
 
 @frozen
 class SqlCooldowns:
-    """The table of cooldowns, within one transaction; times are ISO 8601 strings as sent."""
+    """Reads and writes cooldowns in one transaction; start dates are stored as sent."""
 
     tx: sa.Connection
 
@@ -201,7 +201,7 @@ class CooldownRoutes:
         again=Again.NATURAL,
     )
     async def start(self, call: Call, user_id: str, cooldown_id: str) -> Answer:
-        """Start a cooldown now; one-time cooldowns expire after a day."""
+        """Start a cooldown now; delete one-time cooldowns that are over a day old."""
         entry = recorded.entry(self.acting, call, user_id, recorded.nothing)
         await self.acts.start(entry, cooldown_id)
         return Answer(200, EMPTY_OBJECT)

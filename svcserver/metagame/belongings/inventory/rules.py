@@ -1,6 +1,6 @@
 """The rules of inventory changes, which apply to clients, game servers and the shop.
 
-Spec: 1 §2 Inventory transaction, §4 Characters, inventory, currency.
+Spec: 1 §2 "Inventory transaction"; 1 §4 "Characters, inventory, currency".
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class Policy:
 class InventoryHolder:
     """A character with its account and inventory size.
 
-    If the current transaction is a repeat, ``answer`` is the stored reply.
+    If the current transaction was done before, ``answer`` is the reply stored for it.
     """
 
     character_id: CharacterId
@@ -75,7 +75,7 @@ class InventoryHolder:
 
 @define  # not frozen, for speed: every transaction creates one
 class Note:
-    """A row of the item log; ``answer`` is the reply for repeats of the transaction.
+    """A transaction in the item log; if it is sent again, ``answer`` is the reply.
 
     ``changes`` may have the key ``stacks``, with ``added``, ``taken`` and the final ``totals``. It
     may also have ``removed``, ``saved`` and ``made``, which are lists of instance ids.
@@ -103,7 +103,7 @@ class Done:
 
 @define  # not frozen, for speed: every transaction creates one
 class InventoryPlan:
-    """The rows that a transaction writes and deletes, and the final totals of its stacks."""
+    """The rows that a transaction writes and deletes, and the new totals of the stacks in it."""
 
     totals: dict[str, int] = field(factory=dict)
     stacks: list[Stacked] = field(factory=list)
@@ -210,7 +210,7 @@ def _overspend(result: InventoryPlan, name: str, lacking: int, policy: Policy) -
 def _plan_instances(
     result: InventoryPlan, deal: Transaction, before: Mapping[str, Instance]
 ) -> None:
-    """Plan the removals of instanced items, then the saves, then the additions."""
+    """Plan the changes to instanced items: first removals, then updates, then additions."""
     held = dict(before)
     for removal in deal.remove:
         removed = held.pop(removal.instance_id, None)

@@ -60,7 +60,7 @@ class StackWish:
 @spelled(camel_case)
 @frozen
 class InstanceWish:
-    """An instanced item; ``itemData`` is JSON text. Without ``itemData``, the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. An item without it has version 0."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -69,7 +69,7 @@ class InstanceWish:
     sent: Itself = field(factory=dict)
 
     def instance(self) -> Instance:
-        """Return the ``Instance`` that the rules work on; its data are unchanged."""
+        """Return the item as an ``Instance``, with unchanged data."""
         return instance_of(
             self.instance_id, self.catalog_id, self.item_data, self.update_version, self.sent
         )
@@ -150,7 +150,7 @@ class ItemWish:
     account_id: Lenient[TextWithNul | None] = None
 
     def instance(self) -> Instance:
-        """Return the ``Instance`` that the rules work on, without unknown keys of the request."""
+        """Return the item as an ``Instance``, without unknown keys of the request."""
         members = {
             "catalogId": self.catalog_id,
             "instanceId": self.instance_id,
@@ -198,7 +198,7 @@ class StackedItem(TypedDict):
 
 @further_members(AS_SENT)
 class InstancedItem(TypedDict):
-    """An instanced item; ``itemData`` is JSON text. Without ``itemData``, the version is 0."""
+    """An instanced item; ``itemData`` is JSON text. An item without it has version 0."""
 
     catalogId: str
     instanceId: str

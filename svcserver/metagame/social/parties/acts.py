@@ -109,7 +109,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline invites to the caller; ``texts`` has the ids of their parties or senders.
+        """Decline invites to the caller; ``texts`` holds ids of parties or senders of invites.
 
         If there are no such invites, withdraw the caller's own invites to ``recipient``.
         """
@@ -125,7 +125,7 @@ class PartyActs:
     async def parties_of(
         self, me: AccountId, account_ids: Collection[AccountId]
     ) -> list[PartyState]:
-        """Return the parties of these players, each party once; the caller counts as active."""
+        """Return the parties of these players, each once; record that the caller is active."""
 
         def work(parties: Parties) -> list[PartyState]:
             parties.mark_seen(me)

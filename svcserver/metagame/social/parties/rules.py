@@ -59,7 +59,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party and, if it has two or more players, the hunt that it waits for or was sent to."""
+    """A party, and the hunt that it waits for or was sent to; a party of one has none."""
 
     party: Party
     candidate: PartyCandidate | None
@@ -202,7 +202,7 @@ class Parties:
             raise Conflict("that player has too many open invites")
 
     def invite_named(self, recipient: AccountId, named: str) -> PartyInvitation | None:
-        """Return the player's valid invite from this sender or to this party, or None."""
+        """Return the player's valid invite whose party or sender has the id ``named``, or None."""
         for invite in self.invites_to(recipient):
             if named in (invite.party_id, invite.sender):
                 return invite

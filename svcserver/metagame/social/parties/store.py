@@ -124,7 +124,7 @@ def _no_candidate(transaction: BoardTransaction, party_id: str) -> rules.PartyCa
 
 @frozen
 class LiveParties:
-    """Access to the parties on the board (the live state), in an open or a new transaction.
+    """Reads and changes the parties on the board (the live state).
 
     The ``also_left`` functions run in the transaction in which a player leaves a party.
     ``candidate`` returns the hunt that a party waits for or was sent to.

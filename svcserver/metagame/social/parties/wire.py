@@ -124,7 +124,7 @@ def show_invite(invite: PartyInvitation, name: str | Empty) -> PartyInvite:
 
 
 def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
-    """Return a party of one, with exactly seven keys.
+    """Return the reply for a party of one, with exactly seven keys.
 
     If ``stub`` is true, the party has a placeholder for the hunt, so that the client can start a
     hunt alone.
@@ -141,7 +141,7 @@ def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
 
 
 def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
-    """Return a party of two or more, with exactly eight keys; members are in joining order."""
+    """Return the reply for a party of several players; members are in joining order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {
         "partyId": party.id,
