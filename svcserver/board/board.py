@@ -113,7 +113,7 @@ class Board(Protocol):
     def reads_as(self, name: str) -> None:
         """Receive only events without ``readers`` and events whose ``readers`` include ``name``.
 
-        A memory board ignores this and delivers all events to every listener.
+        A ``MemoryBoard`` ignores this and delivers all events to every listener.
         """
 
     def forget_at_start(self, *keys: Key) -> None:
@@ -126,7 +126,7 @@ class Board(Protocol):
         """Call ``look`` whenever events of other processes may have been missed."""
 
     def engine_info(self) -> Deferred[EngineInfo | None]:
-        """Return data about the engine, or None for a memory board.
+        """Return data about the live-state server, or None if the board has no server.
 
-        The Deferred fails if the engine does not answer.
+        The Deferred fails if the server does not answer.
         """

@@ -312,7 +312,7 @@ class _Wires(Factory):
 
 
 def _trust(address: EngineAddress) -> Any:
-    """Return the TLS certificate checks; the CA file is read again for each connection."""
+    """Return the TLS options of one connection; each call reads the CA file again."""
     if address.ca is None:
         return optionsForClientTLS(address.host)
     roots = [Certificate.loadPEM(pem.encode()) for pem in authorities(address.ca)]

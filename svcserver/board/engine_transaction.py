@@ -47,7 +47,7 @@ class Seal:
 
 
 class NotLoaded(BaseException):
-    """The exception that stops a run of ``work`` whose data are not loaded yet.
+    """The exception that stops ``work`` after it has read many entries that are not loaded yet.
 
     It is not a subclass of ``Exception``, so that an ``except Exception`` in ``work`` does not
     catch it.
@@ -67,7 +67,7 @@ class Loaded:
 
 @define
 class MissingData:
-    """The keys, lists and counts that a run of the work needed but that were not loaded yet."""
+    """The keys, lists and counts that a transaction needed but had not loaded."""
 
     entries: dict[Key, None] = field(factory=dict)
     lists: dict[Kind[Any], None] = field(factory=dict)
@@ -84,7 +84,7 @@ def name_of(kind: Kind[Any], key: str) -> bytes:
 
 @define
 class Values:
-    """A cache of decoded values, by key and by the stamp that each write gives to an entry."""
+    """A cache of decoded values; its keys include the entry's stamp, which each write changes."""
 
     most: int
     seal: Seal
@@ -129,7 +129,7 @@ class Values:
 class EngineTransaction(BoardTransaction):
     """A ``BoardTransaction`` on loaded entries.
 
-    If an entry is not loaded, the transaction records it as missing and treats it as absent.
+    A read of an entry that is not loaded returns None, and adds the entry's key to ``missing``.
     """
 
     __slots__ = ("_loaded", "_values", "missing", "read")

@@ -1,4 +1,4 @@
-"""The ``Board`` for LIVE_URL, and the memory board's snapshot."""
+"""The ``Board`` for LIVE_URL, and the snapshot of a ``MemoryBoard``."""
 
 import hashlib
 import os

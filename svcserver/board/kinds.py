@@ -15,15 +15,15 @@ MOST = 100_000
 
 @frozen(eq=False)
 class Kind(Generic[T]):
-    """A kind of entries with one value type; create each kind once, in a module or a service.
+    """A kind of board entries, whose values have the same type; create each kind only once.
 
     Values are immutable: frozen attrs classes, tuples, frozensets, strings and numbers. ``shape``
     is the type of the values; an external engine needs it to store values as JSON.
 
     ``lives_s`` is an entry's time to live in seconds, which restarts with each write. If
-    ``kept_by_reading`` is true, each read restarts it too. If a memory board has more than ``most``
-    entries of a kind, it drops the one that expires first. An external engine has one limit for all
-    kinds (``maxmemory``).
+    ``kept_by_reading`` is true, each read restarts it too. If a ``MemoryBoard`` has more than
+    ``most`` entries of a kind, it drops the entry that expires first. An external engine has one
+    limit for all kinds (``maxmemory``).
 
     ``compared=False`` is for heartbeats, which are written all the time. If another process writes
     such an entry after a transaction has read it, the transaction is not repeated.

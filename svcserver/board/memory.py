@@ -59,7 +59,7 @@ class Tables(dict[Kind[Any], Table]):
 
 
 class MemoryTransaction(BoardTransaction):
-    """A ``BoardTransaction`` on a memory board's tables."""
+    """A ``BoardTransaction`` on a ``MemoryBoard``'s tables."""
 
     __slots__ = ("_tables",)
 
@@ -130,14 +130,14 @@ class MemoryBoard:
         self._listeners.setdefault(news, []).append(listener)
 
     def reads_as(self, name: str) -> None:
-        """Do nothing, because a memory board delivers all events to every listener."""
+        """Do nothing, because this board delivers all events to every listener."""
 
     def forget_at_start(self, *keys: Key) -> None:
         for kind, key in keys:
             self._tables[kind].pop(key, None)
 
     def when_missed(self, look: Callable[[], None]) -> None:
-        """Do nothing, because a memory board never misses events."""
+        """Do nothing, because this board never misses events."""
 
     def engine_info(self) -> Deferred[EngineInfo | None]:
         return succeed(None)
@@ -155,7 +155,7 @@ class MemoryBoard:
         return saved
 
     def restore(self, saved: dict[str, list[Any]]) -> None:
-        """Load the result of ``saved`` into this board, which must not be in use yet."""
+        """Load a snapshot, which the method ``saved`` made; the board must not be in use yet."""
         self._tables.saved = saved
 
     def held(self, kind: Kind[Any]) -> int:

@@ -1,4 +1,4 @@
-"""The events between processes that share a live-state engine: one channel, numbered messages.
+"""The events that processes send each other, as numbered messages, through a live-state engine.
 
 The engine keeps a list of the latest messages. After a reconnect, a process looks in the list for
 the last message that it received, and delivers the later messages. The search compares number and
@@ -35,9 +35,9 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The latest messages in the live-state engine, and its life id.
+    """The latest messages in the live-state engine, and the id of its last start without data.
 
-    The life id is "" if no message was published yet.
+    This id, ``life``, is "" before the first message.
     """
 
     life: bytes
@@ -83,7 +83,7 @@ class NewsFeed:
         self._missed.append(look)
 
     def commit_arguments(self, news: list[object]) -> list[bytes]:
-        """Return the arguments of the script COMMIT that publish these events."""
+        """Return the arguments with which the script COMMIT publishes these events."""
         arguments: list[bytes] = []
         for item in news:
             name = "@".join([_name(type(item)), *getattr(item, "readers", ())])
@@ -157,7 +157,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the life id is new and no message is missing; otherwise []."""
+        """Return the whole list if the engine started empty and the list is complete, else []."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

@@ -1,4 +1,4 @@
-"""A limit on events per key and time window; each event takes a place, which can be given back.
+"""A limit on events per key and time window; an event takes a place, which can be given back.
 
 If a database transaction decides whether an event happens, take the place before the transaction,
 and give it back afterwards if there was no event. So two concurrent requests cannot both take the
@@ -21,9 +21,9 @@ MOST = 65_536  # keys
 
 @frozen
 class Quota:
-    """A limit on events: ``limit`` places for each key.
+    """A limit on events: at most ``limit`` for each key.
 
-    A place expires after the time to live of ``kind``.
+    An event takes a place, which expires after the time to live of ``kind``.
     """
 
     kind: Kind[tuple[float, ...]]
@@ -31,7 +31,7 @@ class Quota:
 
     @classmethod
     def named(cls, name: str, limit: int, window_s: float) -> Quota:
-        """Return a quota with a new kind of entries called ``name``."""
+        """Return a quota; no other kind of board entries may have this ``name``."""
         shape = tuple[float, ...]
         # not sealed: a forger could delete the count anyway, and a forged count only refuses
         # requests for a while; a count that must be safe from forgery is in the database

@@ -1,7 +1,7 @@
-"""A memory board for tests that detects what would fail on a shared engine.
+"""The tests' ``MemoryBoard``: it detects work that would fail on a live-state engine.
 
 It runs all work twice and requires the same outcome both times. It also encodes and decodes each
-value. So work that changes a value without writing it loses the change, as on an engine.
+value. So a change to a value is lost unless the work writes the value, as on an engine.
 """
 
 from typing import Any, TypeVar
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class NotRepeatable(AssertionError):
-    """The failure of work that had a different outcome when it ran again on the same entries."""
+    """The error for work that has a different outcome when it runs again on the same entries."""
 
 
 class NotEncodable(AssertionError):
-    """The failure for a value that changes when it is encoded and decoded."""
+    """The error for a value that changes when it is encoded and decoded."""
 
 
 class RehearsedBoard(MemoryBoard):

@@ -6,8 +6,8 @@ messages for processes that were disconnected. If an engine restarts without its
 from 1 again. So that readers notice this, message number 0 contains the engine's life id, which
 changes with each such restart.
 
-A value of a wrong Redis type under one of the board's keys is deleted and counts as absent, because
-every transaction that reads it would fail.
+If one of the board's keys has a value of a wrong Redis type, the scripts delete the value.
+Otherwise every transaction that reads the key would fail.
 """
 
 import hashlib

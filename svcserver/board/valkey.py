@@ -1,9 +1,9 @@
 """The board that stores live state on an engine that several processes share: Valkey or Redis.
 
-The game rules stay in Python. A transaction loads entries, runs the work, and writes if no entry
-that the work read has changed. Otherwise the transaction starts again. Entries can change
-between two loads. So a transaction that has loaded more than once checks for changes even if it
-writes nothing. The engine's clock gives the time.
+A transaction loads entries and runs the work. If an entry that was read has changed meanwhile, the
+transaction starts again. Otherwise it writes. Entries can change between two loads. So a
+transaction that has loaded more than once checks for changes even if it writes nothing. The
+engine's clock gives the time.
 """
 
 from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ UNCHANGED = KEEP, b"", UNLISTED
 
 
 class Overtaken(Unavailable):
-    """The error when other transactions changed the entries during every attempt of the work."""
+    """The error if other transactions changed the same entries during every attempt."""
 
     def __init__(self) -> None:
         super().__init__("too many requests change the same data at once", retry_after_s=1)
@@ -55,7 +55,7 @@ class Overtaken(Unavailable):
 
 @frozen
 class Outcome(Generic[T]):
-    """The result of one run of the work, or the exception that the work raised."""
+    """The result of ``work``, or the exception that ``work`` raised."""
 
     result: T | None
     raised: Exception | None
@@ -65,8 +65,8 @@ class Outcome(Generic[T]):
 class ValkeyBoard:
     """A ``Board`` that is stored in a Valkey or Redis server.
 
-    ``time_of`` maps the engine's time to the board's, for tests. ``seal`` signs entries with a key
-    derived from this host's secret.
+    With ``time_of``, tests change the time that the server reports. ``seal`` signs entries with a
+    key derived from this host's secret.
     """
 
     shared = True
@@ -172,7 +172,7 @@ class ValkeyBoard:
     async def _commit(
         self, loaded: Loaded, transaction: EngineTransaction, outcome: Outcome[T]
     ) -> bool:
-        """Write and publish; returns False if an entry that was read has changed."""
+        """Commit the transaction; return False if an entry has changed since it was read."""
         written = transaction.written if outcome.raised is None else {}
         news = transaction.news if outcome.raised is None else []
         if not written and not news and loaded.loads <= 1:
@@ -214,7 +214,7 @@ class ValkeyBoard:
         return stamp + data, _life(kind), listed
 
     async def _list(self, kind: Kind[Any]) -> list[tuple[str, bytes]]:
-        """Return all entries of a kind with ``listed=True``.
+        """Return all entries of a kind, which must have ``listed=True``.
 
         The pages are loaded one after the other, and entries can change between two loads.
         """
@@ -282,7 +282,7 @@ def _life(kind: Kind[Any]) -> bytes:
 
 
 def _text(member: bytes) -> str | None:
-    """Return a list member as a key, or None if it is not UTF-8."""
+    """Decode the key of an entry in an engine's list; return None if it is not UTF-8."""
     try:
         return member.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -40,7 +40,7 @@ def with_fallback(result: Deferred[T], fallback: T) -> Deferred[T]:
 
 
 def at_once(deferred: Deferred[T]) -> T:
-    """Return or raise the result of a transaction on a memory board, which commits at once."""
+    """Return or raise the result of a transaction on a ``MemoryBoard``, which commits at once."""
     results: list[T | Failure] = []
     deferred.addCallbacks(results.append, results.append)
     if not results:
