@@ -2,7 +2,7 @@
 
 Hashing runs in threads (hashlib and file reads release the GIL). An interrupted build can be
 resumed: ``<output>.partial`` has the finished hashes. A hash is used again only if the file's size
-and time are unchanged.
+and time are unchanged. Example:
 
     build_manifest(Path("game"), "1.4.4", Path("manifest.json"), progress=bar.update)
     report = verify_manifest(Path("game"), manifest, progress=bar.update)
@@ -100,11 +100,11 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. The note that
-    ``svcctl init`` wrote is used only if it is the only file.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. If there are
+    other files, the note that ``svcctl init`` wrote is ignored, too.
 
     Raises BuildFailed if there are no files, if a file is unsuitable, or if the event ``stop`` is
-    set. The next run uses the finished hashes. ``workers`` defaults to the number of cores.
+    set. The next call reuses the finished hashes. ``workers`` defaults to the number of cores.
     """
     own = {output.absolute(), _partial(output).absolute()}
     files = [file for file in walk(folder) if (folder / file.path).absolute() not in own]

@@ -63,7 +63,7 @@ def _item(raw: Any) -> tuple[float, dict[str, str]] | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Return the epoch seconds of an ISO 8601 or RFC 5322 date (in UTC without a zone)."""
+    """Return the epoch seconds of an ISO 8601 or RFC 5322 date; the default time zone is UTC."""
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= 100:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):

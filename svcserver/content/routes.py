@@ -71,7 +71,7 @@ class DownloadSlots:
     _all: int = field(default=0, init=False)
 
     def take(self, account: str) -> DownloadSlot:
-        """Return a slot, which must be released once; raises TooMany or Unavailable."""
+        """Return a slot, which the caller must release; raises TooMany or Unavailable."""
         if self._running[account] >= self.per_account:
             raise TooMany(code="too_many_streams", retry_after_s=ACCOUNT_RETRY_S)
         if self._all >= self.total:
@@ -216,8 +216,8 @@ class ContentHandler:
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.
-        If no secret is set, every Host is accepted: without a key, a web page can read only public
-        content.
+        If no secret is set, every Host is accepted. A web page has no account key, so it can read
+        only public content.
         """
         if self.gateway_secret is None:
             return False

@@ -150,7 +150,7 @@ class ContentService(Service):
 
 @define
 class Sender:
-    """An ``HttpHandler`` that gets answers from the routes and sends files as transfers."""
+    """An ``HttpHandler`` that answers with the content server's routes and streams files."""
 
     handler: ContentHandler
     transfers: Transfers
