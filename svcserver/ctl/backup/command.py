@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    A variable in ``environ`` takes precedence over ``stack.env``. By default, ``environ`` has the
-    variables that override ``stack.env`` in the running svc-stack. For such a variable, a value in
-    this command's environment is preferred.
+    A variable in ``environ`` takes precedence over ``stack.env``. Without ``environ``, the same
+    variables take precedence as in the running svc-stack. If this command's environment has such a
+    variable, that value is used.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -163,7 +163,7 @@ def _data_of(host: Host, environ: Mapping[str, str]) -> Path:
 
 
 def _published(data: Path) -> Mapping[str, str | None]:
-    """Return the variables that override ``stack.env`` in a running svc-stack."""
+    """Return the variables with which the running svc-stack overrides ``stack.env``."""
     state = host_state.read(data, time.time())
     return {} if state is None else state.environment
 
@@ -249,7 +249,7 @@ def _step(wanted: Wanted, step: BackupStep) -> None:
 
 
 def _tell(out: Out, state: Backups, file: str) -> None:
-    """Print the data of the new backup ``file``; raises Failed if any backup has a problem."""
+    """Print details of the new backup ``file``; raises Failed if any backup has a problem."""
     entry = next((backup for backup in state.kept if backup.file == file), None)
     if entry is not None:
         out.data(shown(entry))
@@ -427,8 +427,8 @@ def _there(file: Path) -> None:
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup.
 
-    The keys come from the host's settings and ``identity``, which takes precedence. Without both,
-    an encrypted file needs a passphrase, which comes from BACKUP_PASSPHRASE or from the user.
+    The keys come from the host's settings and ``identity``, which takes precedence. If there are
+    neither, an encrypted file needs a passphrase, from BACKUP_PASSPHRASE or from the user.
     """
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock

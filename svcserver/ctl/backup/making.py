@@ -57,7 +57,7 @@ class Wanted:
 
     @property
     def lock(self) -> BackupLock:
-        """Return the encryption of the backup: age recipients, a passphrase, or none."""
+        """Return the encryption of the backup: public keys, a passphrase, or none."""
         settings = self.settings
         identity = self.host.path(settings.identity) if settings.identity else None
         return BackupLock(settings.recipients, settings.passphrase, identity)

@@ -118,11 +118,11 @@ class RestoreOutcome:
 
 
 def into_folder(source: Path, lock: BackupLock, folder: Path, out: Out) -> None:
-    """Restore the host of a backup into ``folder``, which must be empty.
+    """Restore the backed-up host into ``folder``, which must be empty.
 
     Secrets that the backup does not contain are created anew. Players keep their keys, but need a
     new invite and must log in again. If a restore was interrupted, the same command repeats all
-    steps (see ``begun``).
+    steps.
     """
     with _readable(source):
         note = Begun(str(folder), str(source.absolute()), archive.digest_of(source))
@@ -226,7 +226,8 @@ def restored(contents: Contents, parts: Path, at: Path, folder: Path) -> tuple[s
     """Write all files of the backed-up host into the folder ``at``.
 
     The caller later moves the files to ``folder``, so the paths in the settings begin with
-    ``folder``. Returns what was created anew; raises DamagedBackup or OSError.
+    ``folder``. If the backup has no secrets, creates new secrets and returns their names. Raises
+    DamagedBackup or OSError.
     """
     if contents.kind == "sqlite":
         _sound(contents, parts / archive.DATABASE)

@@ -47,7 +47,7 @@ def scratch(live: URL) -> Iterator[Path]:
 
 
 def remove_left_over(live: URL) -> None:
-    """Remove the folders and databases of this user's killed restore tests.
+    """Remove the folders and databases that killed restore tests left behind.
 
     Folders of other users and of running tests are not touched.
     """

@@ -1,4 +1,4 @@
-"""A temporary host: a folder that is removed at the end, and its processes."""
+"""A temporary host, in a folder that is removed at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of files: certificate, game server, game files, and the modes of secret files."""
+"""Checks of files: the certificate, programs, game files, and permissions of secret files."""
 
 import ipaddress
 import os

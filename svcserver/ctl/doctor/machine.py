@@ -101,7 +101,7 @@ def _connected(address: EngineAddress, patience_s: float) -> socket.socket:
 
 
 class _Asked:
-    """A connection to the Valkey or Redis server that sends one command at a time."""
+    """A connection that sends commands to the Valkey or Redis server, one at a time."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line

@@ -1,4 +1,4 @@
-"""Checks of settings that must match other components' settings or the machine."""
+"""Checks that the components' settings agree with each other and suit the machine."""
 
 import ipaddress
 from collections.abc import Iterator
