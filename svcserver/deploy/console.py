@@ -102,7 +102,7 @@ class OutputFile:
         return [plain(line) for line in lines[-LAST_LINES:]]
 
     def tail(self) -> tuple[bytes, int]:
-        """Return the last whole lines, in fewer than ``PIECE`` bytes, and where they begin."""
+        """Return the last whole lines, fewer than ``PIECE`` bytes in total, and their offset."""
         most = PIECE - 1
         data = _end_of(self.path, most)
         if self.start > 0 and len(data) < most:  # a new file was started a moment ago
@@ -134,8 +134,8 @@ class OutputFile:
 class EndedOutputs:
     """The last output of each game server that has ended, stored in a small file for each server.
 
-    A file's name holds the server's id, and ``series`` and ``start`` of the ``OutputFile``. There
-    are at most ``MAX_ENDED`` files. Without a folder, nothing is stored.
+    A file's name contains the server's id, and the fields ``series`` and ``start`` of the
+    ``OutputFile``. There are at most ``MAX_ENDED`` files. Without a folder, nothing is stored.
     """
 
     folder: Path | None

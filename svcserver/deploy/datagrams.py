@@ -3,7 +3,7 @@
 The deploy server and the agent of another machine send each other a nonce. Each uses the address at
 which players reach the other. Nobody answers a datagram. Each side uses one socket to send and
 another to receive. With a single socket, a firewall could take the other side's datagrams for
-replies. The firewall could then admit these datagrams although it blocks players' datagrams.
+replies, and admit them although it blocks players' datagrams.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ LAST_S = 1.0  # after the last datagram
 
 
 class DatagramTrial(TypedDict):
-    """A trial: the agent awaits one nonce at ``port``, and sends the other nonce to ``host``."""
+    """A test of ``port``: the agent sends ``sent`` to ``host``, and ``awaited`` must arrive."""
 
     port: int
     host: str
@@ -37,7 +37,7 @@ class DatagramTrial(TypedDict):
 
 
 class Receiver(DatagramProtocol):
-    """The open game port that awaits a nonce."""
+    """The listener on a game port; it records whether the expected nonce arrives."""
 
     def __init__(self, nonce: str) -> None:
         self.nonce, self.has_received = nonce.encode(), False
@@ -49,7 +49,7 @@ class Receiver(DatagramProtocol):
 async def exchange(
     reactor: Any, port: int, address: str, *, sent: str, awaited: str
 ) -> bool | None:
-    """Send the nonce ``sent`` to an address; return whether the nonce ``awaited`` arrives here.
+    """Send our nonce, ``sent``, to an address; return whether the nonce ``awaited`` arrives.
 
     Both sides receive at ``port``. Returns None if another program uses the port here.
     """
@@ -77,11 +77,11 @@ async def exchange(
 
 @define(eq=False)
 class DatagramTrials:
-    """The trials with the agents of other machines, one at a time.
+    """The tests of game ports with the agents of other machines, one at a time.
 
-    ``machines`` returns the machines of the swarm. A trial reserves its port, so that no game
-    server starts there meanwhile. If only one port is free, no trial begins, because a hunt may
-    need that port.
+    ``machines`` returns the machines of the swarm. A test reserves a port, so that no game server
+    starts there meanwhile. If only one port is free, no test begins, because a hunt may need that
+    port.
     """
 
     reactor: Any
@@ -93,7 +93,7 @@ class DatagramTrials:
     _running: Deferred[None] | None = field(default=None, init=False)
 
     def begin(self, node: str) -> DatagramTrial | None:
-        """Begin a trial with a machine's agent; return None if that is impossible now."""
+        """Begin a test with a machine's agent; return None if that is impossible now."""
         own = next((record["address"] for record in self.machines() if record["own"]), "")
         peer = next((record["address"] for record in self.machines() if record["id"] == node), "")
         is_running = self._running is not None and not self._running.called
@@ -124,7 +124,7 @@ class DatagramTrials:
     def listed(self) -> list[MachineRecord]:
         """Return the machines.
 
-        For the host's own machine, ``reached`` is the result of the last trial.
+        For this machine, ``reached`` is the result of the last test of its game ports.
         """
         return [
             {**record, "reached": self._own_result} if record["own"] else record
@@ -132,7 +132,7 @@ class DatagramTrials:
         ]
 
     def stop(self) -> None:
-        """End the current trial."""
+        """End the current test."""
         if self._running is not None:
             self._running.cancel()
 

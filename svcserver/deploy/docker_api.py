@@ -77,7 +77,7 @@ def engine_client(reactor: Any, address: str, certificates: str) -> HTTPClient:
 
 
 def tls_options(host: str, certificates: str) -> Any:
-    """Return TLS options for ``host``, with the files in ``certificates``; raise BadSetting."""
+    """Return TLS options for ``host``, with the files in ``certificates``; raises BadSetting."""
     if not certificates:
         raise BadSetting(
             "DOCKER_HOST is a TCP address, which needs TLS. Set DOCKER_CERT_PATH to the folder "
@@ -150,7 +150,7 @@ class DockerApi:
         filters: Json | None = None,
         **query: str,
     ) -> Any:
-        """Return the reply's JSON, or None for an empty body; raise EngineError."""
+        """Return the reply's JSON, or None for an empty body; raises EngineError."""
         if not self.version:
             self.version = _negotiated(await self._send("GET", f"{BASE}/version", None))
         return await self._send(method, self._url(path, filters, query), body)

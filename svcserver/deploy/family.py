@@ -110,7 +110,7 @@ def is_running(process: Process, folder: Path = PROCESSES) -> bool:
 
 
 def open_process(process: Process, folder: Path = PROCESSES) -> int:
-    """Return a pidfd of the process; raise ProcessLookupError if the process has ended."""
+    """Return a pidfd of the process; raises ProcessLookupError if the process has ended."""
     handle = os.pidfd_open(process.pid)
     if not is_running(process, folder):
         os.close(handle)
@@ -236,7 +236,7 @@ def udp_tables(folder: Path = PROCESSES) -> list[str]:
 
 @define
 class ProcessTable:
-    """The last process table that was read; all families of a deploy server share it."""
+    """The last process table that was read; all ``Family`` objects share it."""
 
     read_at: float = float("-inf")
     processes: dict[int, Process] = field(factory=dict)
@@ -325,10 +325,7 @@ class Family:
         return False
 
     def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
-        """Return the orphans without ``TAG`` that belong to the game server because of its port.
-
-        Such an orphan uses the port, or its command line contains the port.
-        """
+        """Return the orphans not in ``ours`` that use the port or have it in their command line."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
             return set()

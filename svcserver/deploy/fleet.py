@@ -201,7 +201,7 @@ class MemoryGuard:
     _reserved: list[tuple[float, int]] = field(factory=list, init=False)  # until, MB
 
     def reserve(self, kind: Kind, now: float) -> tuple[float, int]:
-        """Return a new reservation, to be passed to ``release``; raise NoCapacity."""
+        """Return a new reservation, to be passed to ``release``; raises NoCapacity."""
         self._reserved = [(until, mb) for until, mb in self._reserved if until > now]
         cost = self.cost if kind in PERSISTENT else self.hunt_cost
         if self.free_mb() - sum(mb for _, mb in self._reserved) < self.floor + cost:

@@ -1,4 +1,4 @@
-"""The detection of frozen game servers: they read no datagram, and no player sends a heartbeat.
+"""Detects frozen game servers, which read no datagrams and whose players send no heartbeats.
 
 Every few seconds each server gets a datagram that game servers ignore. The kernel shows the number
 of unread bytes in each UDP socket. On a working server the number rises and falls; on a frozen
@@ -35,7 +35,7 @@ InodesOf = Callable[[GameServer], Collection[int] | None]
 def unread_bytes(
     sockets: Iterable[UdpSocket], servers: Iterable[GameServer], inodes_of: InodesOf
 ) -> dict[str, int]:
-    """Map each game server's id to the unread bytes in its own sockets on its port.
+    """Count, for each game server's id, the unread bytes in the server's sockets on its port.
 
     A server is left out if nothing on its port is unread, or if the kernel hides its sockets.
     """
@@ -76,9 +76,9 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """The state of one server: its unread bytes, and since when their number has only risen.
+    """A server's number of unread bytes, and the time since which the number has not fallen.
 
-    ``is_logged`` is True after the warning that only heartbeats keep the server running.
+    ``is_logged`` is True after a warning that the server reads nothing but has heartbeats.
     """
 
     since: float
@@ -100,7 +100,7 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the frozen servers, and the servers to warn about: only heartbeats save them.
+        """Return the frozen servers, and those to warn about, which still have heartbeats.
 
         ``unread`` maps a server's id to the number of its unread bytes. ``last_heartbeats`` maps
         the id to the time of its last heartbeat.
@@ -136,7 +136,7 @@ def freeze_watch(
     read_tables: Callable[[], list[str]] = udp_tables,
     ping: Callable[[int], object] = send_ping,
 ) -> Every:
-    """Return the service that checks every ``CHECK_S`` seconds.
+    """Return the service that looks for frozen servers every ``CHECK_S`` seconds.
 
     It calls ``end`` with each frozen server.
     """

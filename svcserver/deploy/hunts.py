@@ -82,7 +82,7 @@ class HuntTable:
 
     @classmethod
     def load(cls, city_map: str = "", trials_map: str = "") -> HuntTable:
-        """Return the validated built-in table; raise BadData."""
+        """Load the built-in table; raises BadData if it is invalid."""
 
         def checked(tables: dict[str, Any]) -> HuntTable:
             table = cls(tables["playerHunts"], tables["matchmakerHunts"], city_map, trials_map)
@@ -103,7 +103,7 @@ class HuntTable:
                 raise ValueError(f"{wanted} has no map")
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the launch for a validated request; raise Unlaunchable."""
+        """Return the launch for a validated request; raises Unlaunchable."""
         if request.names_a_map:
             return self.tutorial(request)
         if request.game_mode == ISLAND and request.hunt_id and request.players:
@@ -113,7 +113,7 @@ class HuntTable:
         return self.city()
 
     def city(self) -> Launch:
-        """Return the launch of the city on CITY_MAP; raise Unlaunchable if CITY_MAP is not set."""
+        """Return the launch of the city; raises Unlaunchable if CITY_MAP is not set."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)
@@ -130,7 +130,7 @@ class HuntTable:
         )
 
     def tutorial(self, request: LaunchRequest) -> Launch:
-        """Return the launch of the map that the request names."""
+        """Return the launch of a game server with the map that the request names."""
         behemoth = request.behemoth
         base = behemoth.rpartition("/")[2]
         tutorial = "_tutorial_bp" in base or request.map_path.endswith("/dia_moss_triforce")
@@ -143,7 +143,7 @@ class HuntTable:
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """Return the launch of a hunt, on one of the hunt's maps; raise Unlaunchable."""
+        """Return the launch of a hunt, on one of the hunt's maps; raises Unlaunchable."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")
@@ -201,7 +201,7 @@ class HuntTable:
     def _trial_behemoth(self, grade: str) -> str | None:
         """Return a random behemoth from the pursuits of this grade.
 
-        The original table with the behemoth of each trial is lost.
+        The original game assigned a behemoth to each trial, but that table is lost.
         """
         ending = "_Heroic" if grade == ELITE else "_Alpha"
         behemoths = [

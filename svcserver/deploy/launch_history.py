@@ -48,7 +48,7 @@ ALIKE = ("id", "kind", "map", "how", "reason")  # equal in repeated entries
 
 @define
 class LaunchHistory:
-    """The last ``KEPT`` launches, also stored in a file, so that a restart does not lose them."""
+    """The last ``KEPT`` launches, which are also stored in a file."""
 
     path: Path | None = None
     count: int = field(default=0, init=False)  # changes whenever the list does
@@ -109,9 +109,8 @@ def _entry(
 class EndedMatches:
     """The matches for which no hunt is started again.
 
-    Their hunts have ended or may have started. If the metagame dies before it gets the reply to a
-    launch, the metagame repeats the launch later. The matches are also stored in a file, so that a
-    restart of the deploy server does not lose them.
+    Their hunts have ended, or may already have started. If the metagame dies before it gets the
+    reply to a launch, the metagame repeats the launch later. The matches are also stored in a file.
     """
 
     path: Path | None = None

@@ -1,4 +1,4 @@
-"""The launch orders that a ``supervisor.Engine`` carries out, with their program and key."""
+"""The game-server program, and the launch orders that a ``supervisor.Engine`` carries out."""
 
 from collections.abc import Mapping
 from pathlib import Path

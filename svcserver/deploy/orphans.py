@@ -1,7 +1,7 @@
 """Kills processes that an earlier deploy server started and the current one does not adopt.
 
-Such processes are game servers without a record, and children of wrapper scripts and game servers.
-They inherited an environment variable that identifies the deploy server. Spec: 2 §3.
+They are game servers without a record, or children of a game server or wrapper script. They
+inherited an environment variable that identifies the deploy server. Spec: 2 §3.
 """
 
 import os
@@ -23,7 +23,7 @@ ENDING_S = 2.0  # maximum wait for each process, which usually takes millisecond
 
 
 def mark(host: str, port: int) -> dict[str, str]:
-    """Return the environment variable that marks our children, with our listening address."""
+    """Return the environment variable that marks our children; its value is our address."""
     return {MARK: f"{host}:{port}"}
 
 
@@ -36,9 +36,9 @@ def end_left_over(
 ) -> int:
     """Kill the processes that a deploy server at this address left behind; return their number.
 
-    Spares the groups of ``adopted`` processes, all processes of the game servers with the ids
-    ``servers``, and the services that game servers share. Call this only while listening on that
-    address, so that no other deploy server runs there.
+    Spares the process groups in ``adopted``, the game servers whose ids are in ``servers``, and the
+    services that these game servers share. Call this only while listening on that address, so that
+    no other deploy server runs there.
     """
     ended = []
     spared = {f"{TAG}={server_id}".encode() for server_id in servers}

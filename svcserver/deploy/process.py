@@ -129,10 +129,10 @@ class UnknownExit(Exception):
 class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    When the watched process has ended and another process is watched instead, ``moved`` is called
-    with the new pid. ``placed`` is called with the address and the id of the machine that an engine
-    has chosen. When an engine starts the program again, ``restarted`` is called with two texts: how
-    and why the program ended.
+    When the game server continues in another process, ``moved`` is called with the new pid.
+    ``placed`` is called with the address and the id of the machine that an engine has chosen. When
+    an engine starts the program again, ``restarted`` is called with two texts: how and why the
+    program ended.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -182,7 +182,7 @@ class GameProcess(ProcessProtocol):
             self.output.begin()
 
     def attach(self, transport: Any, group: int) -> None:
-        """Watch a process that already runs, through this transport."""
+        """Use this transport to watch a process that is already running."""
         self.transport, self.group = transport, group
         if self.output is not None:
             self.output.resume()
@@ -204,7 +204,7 @@ class GameProcess(ProcessProtocol):
         self._on_exit(how)
 
     def _on_exit(self, how: str) -> None:
-        """Watch the next process of the game server; if there is none, end the game server."""
+        """Watch another process of the game server; if none is left, report the end."""
         self.how, self._next, self._next_pid = how, None, None
         while (process := self._successor()) is not None:
             if self._watch(process):
@@ -212,9 +212,9 @@ class GameProcess(ProcessProtocol):
         self._finish()
 
     def _successor(self) -> Process | None:
-        """Return the process to watch next, or None if none is left.
+        """Return another process of the game server to watch, or None if none is left.
 
-        Kills the remaining processes if none of them is the game server.
+        Kills the remaining processes if none of them has the port or may still open it.
         """
         if self.family is None:
             return None
@@ -251,8 +251,8 @@ class GameProcess(ProcessProtocol):
     def check_port(self) -> None:
         """Record whether the game server listens; watch the process that listens.
 
-        If no process listens, the remaining processes are killed ``BACKGROUND_S`` seconds after the
-        end of the first process.
+        If no process listens ``BACKGROUND_S`` seconds after the first process has ended, all
+        processes of the game server are killed.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -309,7 +309,7 @@ class GameProcess(ProcessProtocol):
         self._pipes = []
 
     def processEnded(self, reason: Failure) -> None:
-        """Handle the end of the child and its pipes; processes that it started can still run."""
+        """Handle the end of the child and of its output; the child's own children may still run."""
         self._closed = True
         if self._finished:
             self._report_end()
@@ -396,7 +396,7 @@ class AdoptedTransport:
     _watch: Watched | Polled | None = None
 
     def begin(self, is_ours: Callable[[], bool]) -> None:
-        """Watch the process; raise ProcessLookupError if the process has ended.
+        """Watch the process; raises ProcessLookupError if the process has ended.
 
         ``is_ours`` is called after the pidfd was opened, and checks the pid again. If ``is_ours``
         returns True, the pidfd refers to the watched process, even if another process gets the pid
@@ -441,7 +441,7 @@ class AdoptedTransport:
         """Do nothing: ``GameProcess`` closes the pipes."""
 
     def signalProcess(self, how: str) -> None:
-        """Send a signal; raise ProcessExitedAlready if the process has ended."""
+        """Send a signal; raises ProcessExitedAlready if the process has ended."""
         if self._watch is None:
             raise ProcessExitedAlready
         number = getattr(signal, f"SIG{how}")
@@ -455,7 +455,7 @@ class AdoptedTransport:
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-    """Let ``process`` watch the game server with this pid; raise OSError if it does not run."""
+    """Let ``process`` watch the game server with this pid; raises OSError if it does not run."""
     transport = AdoptedTransport(reactor, pid, process)
     transport.begin(is_ours)
     process.attach(transport, pid)
@@ -479,7 +479,7 @@ class Spawner:
         return self.spawn(process, order.command(), order.environ)
 
     def spawn(self, process: GameProcess, command: list[str], extra: Mapping[str, str]) -> int:
-        """Start ``command`` without a shell and return its pid; raise OSError on failure."""
+        """Start ``command`` without a shell and return its pid; raises OSError on failure."""
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}
         if not self.own_group:

@@ -21,8 +21,8 @@ class Readiness:
     """The rule that decides when a started game server counts as ready.
 
     With ``folder``, the game server must write a file there once it listens. Without ``folder``, a
-    hunt must run for ``grace()`` seconds. ``grace`` reads its setting at each launch, and the
-    launch fails if the value is bad.
+    hunt's game server must run for ``grace()`` seconds; others are ready at once. The launch fails
+    if ``grace`` raises ValueError.
     """
 
     clock: Any
@@ -42,7 +42,7 @@ class Readiness:
         return proof, {VARIABLE: str(proof)}
 
     async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:
-        """Wait until players may get the server's address; raise Unlaunchable."""
+        """Wait until the game server is ready; raises Unlaunchable if it ends or takes too long."""
         if proof is not None:
             await self._wait_for_proof(process, port, proof)
         elif kind is Kind.HUNT:

@@ -41,12 +41,12 @@ class LaunchBody:
     expected_players: Annotated[tuple[PlayerId, ...], AtMost(MAX_PLAYERS)] | None = None
 
     def checked(self) -> LaunchRequest:
-        """Return the validated request; raise Malformed."""
+        """Return the validated request; raises Malformed."""
         return check(self.game_mode, self.game_args, self.hunt_id, self.expected_players or ())
 
 
 def match_of(sent: str | None) -> str:
-    """Return the match id in a header of the launch request, or ""; raise Malformed."""
+    """Return a header's value if it is a match id, or "" for no header; raises Malformed."""
     if sent is not None and not is_match(sent):
         raise Malformed("X-Svc-Match must be a match id")
     return sent or ""
@@ -77,7 +77,7 @@ class HeartbeatsReply(TypedDict):
 
 
 class OwnerActionReply(TypedDict):
-    """The id of the city or dojo that runs now, or null if the request does not start one."""
+    """The id of the city or dojo after a start or restart; null after any other action."""
 
     id: str | None
 
@@ -151,7 +151,7 @@ class AgentCheckBody:
 
 
 class AgentCheck(TypedDict):
-    """The image that the machine needs, and the trial of its game ports (null: no trial)."""
+    """The image that the machine needs, and the test of its game ports (null: no test)."""
 
     image: str
     trial: DatagramTrial | None
@@ -195,7 +195,7 @@ def refuse(status: int, refusal: Refusal) -> Answer:
 
 
 def refuse_with_message(status: int, refusal: Refusal) -> Answer:
-    """Answer with the refusal's message, for the owner."""
+    """Return an answer with the refusal's message."""
     return Answer(status, {"error": "refused", "message": refusal.message})
 
 
@@ -366,7 +366,7 @@ class Deploy:
         quiet=True,
     )
     async def begin_check(self, call: WebCall[AgentCheckBody]) -> Answer:
-        """Begin a trial of a machine's game ports; return the data that its agent needs."""
+        """Begin a test of a machine's game ports; return the data that the agent needs."""
         trials = self.supervisor.trials
         reply: AgentCheck = {
             "image": self.supervisor.image,

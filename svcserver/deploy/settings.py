@@ -32,14 +32,14 @@ def split_words(text: str) -> tuple[str, ...]:
 
 
 def map_path(text: str) -> str:
-    """Read a map path such as ``/Game/Maps/city/name``; raise ValueError."""
+    """Read a map path such as ``/Game/Maps/city/name``; raises ValueError."""
     if not MAP_PATH.match(text.strip()):
         raise ValueError("must be a map path such as /Game/Maps/city/name")
     return text.strip()
 
 
 def host_handed_out(text: str) -> str:
-    """Read the IPv4 address that players connect to; raise ValueError."""
+    """Read the IPv4 address that players connect to; raises ValueError."""
     if not re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", text.strip()):
         raise ValueError("must be an IPv4 address")
     return ip_address(text)
@@ -116,7 +116,7 @@ class Settings:
 
 
 def check(settings: Settings) -> list[str]:
-    """Return warnings about settings; raise BadSetting if Docker's certificates cannot be used."""
+    """Return warnings about settings; raises BadSetting if Docker's certificates are unusable."""
     warnings = []
     if settings.engine == "swarm" and settings.docker.startswith(TCP):
         # TLS takes a tenth of a second to import

@@ -52,7 +52,7 @@ class CommandLine:
 
     @classmethod
     def parse(cls, words: list[str]) -> CommandLine:
-        """Parse the command line; raise SystemExit with a one-line message if it is invalid."""
+        """Parse the command line; raises SystemExit with a one-line message if it is invalid."""
         if len(words) < 7 or not words[1].isdigit():
             arguments = "KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT"
             raise SystemExit(f"usage: svc-gameserver-sim {arguments}")

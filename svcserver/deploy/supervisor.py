@@ -1,8 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
-Launches wait in a queue, with a pause between two launches. Requests for the city or the dojo share
-one launch. The supervisor notices a dead server when the process exits, when the watchdog runs, or
-at the latest before a player gets the server's address.
+Launches wait in a queue, with a pause between two launches. All requests for the city share one
+launch, as do all requests for the dojo. The supervisor notices a dead server when its process exits
+or the watchdog runs, and checks a server before a player gets its address.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Supervisor:
         return UsageMeter(self.clock)
 
     async def hand_out(self, request: LaunchRequest, match_id: str = "") -> GameServer:
-        """Return a game server for a validated request; raise Unlaunchable or NoCapacity.
+        """Return a game server for a validated request; raises Unlaunchable or NoCapacity.
 
         Repeated requests for one match, such as after a metagame crash, get the same server.
         """
@@ -159,7 +159,7 @@ class Supervisor:
         return None
 
     def persistent_server(self, launch: Launch) -> Deferred[GameServer]:
-        """Return the city or the dojo; launch it if necessary."""
+        """Return the city or dojo that ``launch`` describes; start it if it does not run."""
 
         def running() -> GameServer | None:
             server = self.fleet.of_kind(launch.kind)
@@ -392,7 +392,7 @@ class Supervisor:
         return folder and folder / f"{kind.value}-{port}.log"
 
     def usage(self) -> Mapping[str, ServerUsage]:
-        """Return the memory and CPU usage by server id, or {} if the system shows no processes."""
+        """Return the memory and CPU usage by server id; {} if the system lists no processes."""
         if self._usage.is_due():
             self._usage.read(
                 {
@@ -433,7 +433,7 @@ class Supervisor:
                     self._forget(server, how)
 
     def _on_move(self, server_id: str, pid: int) -> None:
-        """Record that another process, in the background, is now the game server."""
+        """Record the pid of the process in which the game server continues."""
         server = self.fleet.servers.get(server_id)
         if server is None:
             return

@@ -6,9 +6,8 @@ if necessary. The launch key is a secret of the swarm.
 Docker's events only trigger a listing of services, tasks and machines. All decisions depend on the
 listings alone, so a lost event or a restart of the deploy server does no harm.
 
-Hunts do not use Docker's mode ``replicated-job``. When such a job is deleted, Docker does not stop
-the job's running tasks, and it starts the job's waiting tasks later, when there is room. Docker
-also never forgets a job's completed tasks.
+Hunts do not use Docker's mode ``replicated-job``. After such a job is deleted, its running tasks
+continue, and its waiting tasks start when there is room. Docker never forgets completed tasks.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ EVENTS = {
 
 
 class State(Enum):
-    """The state of a game server, as the tasks of its service show it."""
+    """The state of a game server, derived from the tasks of its Docker service."""
 
     WAITING = 1  # no machine has enough memory
     STARTING = 2
@@ -106,7 +105,7 @@ class Task:
 
     @property
     def has_port(self) -> bool:
-        """True if the task's hunt perhaps still uses its port.
+        """True if the task's hunt may still be using its port.
 
         That is possible even on a machine that left the swarm.
         """
@@ -201,7 +200,7 @@ def _is_address(text: str) -> bool:
 
 @frozen
 class Observation:
-    """The state of a game server, its machine, and how it ended."""
+    """The state of a game server, its machine, and how the game server ended."""
 
     state: State
     node: str = ""
@@ -456,7 +455,7 @@ class SwarmEngine:
             self._waiting[match] = WaitingMatch(since, now, self._needs_trust(launch))
 
     def uses(self, port: int) -> bool:
-        """Return whether a game server perhaps still uses the port.
+        """Return whether a game server may still be using the port.
 
         A game server keeps its port until its service is removed completely. If its machine is
         lost, the port counts as used for ``HELD_S`` seconds.
@@ -626,7 +625,7 @@ class SwarmEngine:
                 )
 
     def _note_lost(self, tasks: Iterable[Task]) -> None:
-        """Record since when each hunt's machine has been lost."""
+        """Record the hunts on lost machines, and when each loss was noticed."""
         now = self.clock.seconds()
         current = {
             task.id: (now, task.port)
@@ -687,7 +686,7 @@ class SwarmEngine:
         self.wake()
 
     async def _drain(self, nodes: Iterable[Any], hunting: Collection[str]) -> None:
-        """Drain the machines whose last hunt has ended: their city and dojo move."""
+        """Drain paused machines after their last hunt, so that their city and dojo move away."""
         for node in nodes:
             spec = node["Spec"]
             leaving = DRAIN in (spec.get("Labels") or {}) and spec.get("Availability") == "pause"
@@ -709,10 +708,10 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service that an earlier deploy server started, or remove the service.
 
-        Only the first listing adopts services, and only those with a machine and an intact label. A
-        service whose hunt has ended, or that ``adopt`` refuses, is removed. A service that appears
-        later belongs to a failed launch: Docker created the service, but the reply was lost. If a
-        removed service never had a machine, its match can be launched again.
+        Services are adopted only from the first listing, if they have a machine and an intact
+        label. A service whose hunt has ended, or that ``adopt`` refuses, is removed. A service that
+        appears later belongs to a launch that failed because Docker's reply was lost. If a removed
+        service never had a machine, its match can be launched again.
         """
         labels = sent["Spec"].get("Labels") or {}
         try:
