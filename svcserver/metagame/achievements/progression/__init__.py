@@ -1,1 +1,1 @@
-"""The progression tracks with their ranks and rewards, and objectives. Spec: 1 §4 Progression."""
+"""Objectives, and the progression tracks with their ranks and rewards. Spec: 1 §4 Progression."""

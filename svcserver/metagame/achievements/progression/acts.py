@@ -99,7 +99,7 @@ class ProgressionActs:
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
         """Add progress to tracks, set objectives, and return the reply.
 
-        A repeated grant changes nothing and gets the reply to the first grant again.
+        A repeated grant changes nothing; its reply is the reply to the first grant.
         """
         settings, account_id, sent_hash = self.settings, entry.account_id, fingerprint(entry.body)
         window_ms = settings.progression_replay_window_s * 1000
@@ -230,7 +230,7 @@ def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
 
 @frozen
 class ManagementActs:
-    """The owner's operations on progression: report, seed (set all tracks), grant and revoke."""
+    """The owner's operations on progression: report, set all tracks, grant and revoke."""
 
     settings: Settings
     tracks: Tracks
@@ -261,7 +261,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their maximum, or set all tracks to 0 and delete the objectives."""
+        """Set all tracks to their maximum; in the mode ``fresh``, reset tracks and objectives."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:

@@ -25,9 +25,9 @@ LISTS = ("free_rewards", "premium_rewards")
 
 @frozen
 class Tracks:
-    """The configured tracks in the order of the reply; ``active`` is the default hunt pass.
+    """The configured tracks; ``active`` is the id of the default hunt pass.
 
-    ``wire`` is the encoded payload of ``GET /progression/config``, about 30 KB.
+    ``wire`` is the payload of ``GET /progression/config``, with the tracks in the same order.
     """
 
     paths: Mapping[str, Path]
@@ -158,7 +158,7 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
 
 
 def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a track in the JSON form of a season file, made from a row of the built-in data."""
+    """Convert a row of the built-in data to the JSON form that season files use."""
     numbers = range(len(row["xp_required_by_rank_from_0"]))
     prestige = row["prestige"]
     return {

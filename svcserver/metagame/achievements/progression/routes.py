@@ -283,7 +283,7 @@ T = TypeVar("T")
 
 @frozen
 class ProgressionManagementRoutes:
-    """The owner's progression routes: report, seed (set all tracks), grant and revoke."""
+    """The owner's progression routes: report, set all tracks, grant and revoke."""
 
     routes: ClassVar[Routes] = Routes(bare, access=Access.ADMIN_KEY, again=Again.NEVER)
     acts: ManagementActs

@@ -76,7 +76,8 @@ class Objective:
 class Grant:
     """A grant: the XP to add to each track, and the new values of objectives.
 
-    ``objectives`` maps an objective's id to its value and its completed count (None if not sent).
+    ``objectives`` maps an objective's id to its value and its completed count. None keeps the count
+    unchanged.
     """
 
     tracks: Mapping[str, int]
@@ -192,7 +193,7 @@ Mode = Literal["grandfather", "fresh"]
 
 
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
-    """Return the tracks to store when an admin sets the whole progress of an account (a seed).
+    """Return the tracks to store when an admin sets an account's whole progress.
 
     If ``mode`` is ``fresh``, all tracks are at 0. If ``mode`` is ``grandfather``, all configured
     tracks are at least at their last rank, with all ranks confirmed.
@@ -222,7 +223,7 @@ def configured(paths: Paths, track_id: str) -> str:
 
 
 def selected(paths: Paths, chosen: str | None, default: str) -> str:
-    """Return the hunt pass: ``chosen`` if that track is configured, otherwise ``default``."""
+    """Return the id of the hunt pass: ``chosen`` if it is a configured track, else ``default``."""
     return chosen if chosen is not None and chosen in paths else default
 
 
@@ -242,7 +243,7 @@ class ProgressionOverview:
 
 @frozen
 class Seeding:
-    """The result of a seed: an admin has set all tracks of an account to their maximum or to 0.
+    """The result after an admin has set all tracks of an account to their maximum or to 0.
 
     ``real`` is false if the account has fixed progression (PROGRESSION_MODE=stub): the game then
     shows fixed values instead of the stored values.

@@ -156,7 +156,7 @@ class SqlProgress:
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Delete the stored grant, because another write to the account's tracks followed it."""
+        """Delete the stored grant, because the account's tracks have been written again since."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

@@ -183,7 +183,7 @@ class TrackRecord(TypedDict):
 
 
 class TrackReport(TrackRecord):
-    """A track for admins; its earned ranks are null if the track is not configured."""
+    """A player's track as admins see it; earned ranks are null if the track is not configured."""
 
     earned_free_rank: int | None
     earned_premium_rank: int | None
@@ -201,7 +201,7 @@ class ObjectiveRecord(TypedDict):
 
 
 class Granted(TypedDict):
-    """The new totals of the granted tracks and objectives."""
+    """The new totals of the tracks and objectives that the grant named."""
 
     progress_tracks: list[TrackRecord]
     objectives: list[ObjectiveRecord]
@@ -222,7 +222,7 @@ def track_record(account_id: AccountId, track: Track) -> TrackRecord:
 def track_report(
     account_id: AccountId, track: Track, path: Path | None, active: set[str]
 ) -> TrackReport:
-    """Return a track for admins; ``active`` are the names of entitlements in force."""
+    """Return a track as admins see it; ``active`` are the names of entitlements in force."""
     earned = None if path is None else path.rank(track.progress)
     premium = None if path is None or earned is None else earned if path.gate in active else 0
     return {
@@ -269,7 +269,7 @@ class Report(TypedDict):
 
 
 class Seeded(TypedDict):
-    """The result of setting all tracks of an account, with the tracks that were stored."""
+    """An account's tracks after an admin has set all of them."""
 
     UserId: str
     Mode: str
@@ -305,7 +305,7 @@ def show_report(account_id: AccountId, overview: ProgressionOverview) -> Report:
 
 
 def show_seeded(account_id: AccountId, done: Seeding) -> Seeded:
-    """Return the reply to a seed, which sets all tracks of an account.
+    """Return the reply to a request that sets all tracks of an account.
 
     If ``RealMode`` is false, the game shows fixed values instead of the tracks in this reply.
     """
