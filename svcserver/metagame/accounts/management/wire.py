@@ -105,7 +105,7 @@ class NameReply(TypedDict):
 
 
 class InviteReply(TypedDict):
-    """The state of an invite code; every code is valid while no code is required."""
+    """The state of an invite code; if the host requires no code, every code counts as valid."""
 
     invite: InviteState
 

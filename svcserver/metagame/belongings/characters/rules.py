@@ -43,7 +43,7 @@ class Character(Head):
 
 
 def next_version(current: int, highest: Callable[[int], int]) -> int:
-    """Return the version under which the server saves an old document as the newest one.
+    """Return the version for a save by the server, such as the restore of an old document.
 
     Usually, this is ``current`` + 1. A client that saves at the same time uses the same version, so
     the client's save is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the

@@ -30,7 +30,7 @@ CACHED_S = 5.0
 
 @define
 class _Variant:
-    """A variant of the status; concurrent requests share one computation."""
+    """The full or the limited status; concurrent requests share one computation."""
 
     made_at: float = float("-inf")
     status: rules.Status | None = None
@@ -136,7 +136,7 @@ class OnlinePlayers:
         return players
 
     async def looked(self) -> tuple[float, list[tuple[Beat, Sent | None]]]:
-        """Return the time of the board's clock (epoch seconds), and the result of ``all``."""
+        """Return the board's time (epoch seconds), and the list that ``all`` returns."""
         at, online = await self.online.snapshot()
         beats = sorted(online, key=lambda beat: beat.account_id)
         sent = await self.matches.sent_to(beat.account_id for beat in beats)

@@ -1,4 +1,4 @@
-"""The game servers in the server status and the players on them. Spec: 2 §2 Server status."""
+"""The game servers that the server status lists, with their players. Spec: 2 §2 Server status."""
 
 from typing import Any
 

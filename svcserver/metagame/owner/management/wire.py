@@ -35,7 +35,7 @@ class InstanceReply(TypedDict):
 
 
 class ServerStatusReply(TypedDict):
-    """The status of a host; if ``limited``, it has no players and no instances."""
+    """The status of a host; if ``limited``, the lists of players and instances are empty."""
 
     name: str
     online: bool

@@ -227,9 +227,9 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Import each character in the passport as the newest save of one of the account's characters.
+    """Add each character in the passport to one of the account's characters, as a new save.
 
-    Older saves are kept. The character also receives the belongings in the passport.
+    Older saves are kept. The account's character also receives the belongings in the passport.
     """
     store, terms, taken = SqlCharacters(tx), into.terms, into.taken
     documents, left_out = rules.documents(passport, terms.document_bytes, MAX_CHARACTERS)

@@ -1,4 +1,4 @@
-"""The launcher's reply shapes, and the reading and writing of passport files.
+"""The shapes of replies to the launcher, and the reading and writing of passport files.
 
 A file is refused if its signature is invalid, or if the account or a character lacks a required
 part. Invalid tracks, belongings and other optional parts are left out.
