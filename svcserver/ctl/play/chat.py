@@ -73,7 +73,7 @@ class ChatMember:
 
 @define(eq=False)
 class Chat:
-    """The chat sessions of all players, and the lines that each player must have received.
+    """The chat sessions of all players, and the lines that each player must receive.
 
     If the server closes a connection, the player connects again, as the game does. Lines sent
     before the new connection may be missed; ``missed`` counts the missed lines.
@@ -115,7 +115,7 @@ class Chat:
         self.timings.note(LOGIN, self.reactor.seconds() - began)
 
     async def enter(self, players: Sequence[Player], room: str) -> None:
-        """Let the players join a chat room."""
+        """Make the players join a chat room."""
         await gather([self._enter(self.members[player.account], room) for player in players])
 
     async def _enter(self, member: ChatMember, room: str) -> None:
@@ -225,11 +225,10 @@ class Chat:
         return member.client
 
     def _is_due(self, member: ChatMember, line: Line) -> bool:
-        """Return whether the player must have received the line.
+        """Return whether it is an error if the player has not received the line.
 
-        The player must still have the connection that was open when the line was sent. The line
-        must also have reached the server. This is certain if the speaker still has the connection
-        on which the line was sent, or if the speaker has received the line.
+        For that, the player must still have the connection that was open when the line was sent.
+        The speaker must have received the line, or still have the connection on which it was sent.
         """
         if member.wanted[line] is not member.client or not member.here:
             return False

@@ -125,7 +125,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
 
 
 async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> None:
-    """Check that each port in ``groups`` has a game server that expects the port's accounts."""
+    """Check that on each port, a game server was launched for the accounts in ``groups[port]``."""
     servers = {int(server["port"]): server for server in await _servers(reactor, deploy)}
     for port, accounts in groups.items():
         if port not in servers:

@@ -56,8 +56,7 @@ class Wishes:
 class Evening:
     """A simulated session.
 
-    Its method ``live`` runs the session. If anything fails, ``live`` raises PlayFailed, which names
-    the faulty component.
+    ``live`` runs the session, or raises PlayFailed, which names the faulty component.
     """
 
     reactor: Any
@@ -187,7 +186,7 @@ class Evening:
         self.story.add(f"they founded the guild {made[0][0]}{more}, and everyone joined")
 
     async def _speak(self) -> None:
-        """Let each player write to the city and the guild, and whisper to the next player."""
+        """Make each player write to the city and guild chats, and whisper to the next player."""
         if not self._has("chat"):
             return
         chat = self.chat = Chat(self.reactor, self.timings, self.tag)
@@ -221,7 +220,7 @@ class Evening:
         await self.chat.say(player, members, room)
 
     async def _hunts(self) -> None:
-        """Let all parties hunt concurrently."""
+        """Run the hunts of all parties concurrently."""
         if self.wishes.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
@@ -260,7 +259,7 @@ class Evening:
             await checks.running(self.reactor, self.chain.deploy, groups)
 
     async def _trade(self) -> None:
-        """Let the players use the shop and download the game files."""
+        """Make the players use the shop and download the game files."""
         if self._has("store"):
             visits = [together.shop(player) for player in self.players]
             items = await self._all("shopping", visits, AT_ONCE)

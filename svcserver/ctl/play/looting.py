@@ -1,8 +1,8 @@
 """The writes of a hunt (loot, progress, bounties, loadouts), as a game server sends them.
 
 A game server authenticates with its key and forwards the player's token. Like a real game
-server, it sends some writes twice concurrently with the same transaction id. The metagame must
-apply each of these writes only once.
+server, it sends some writes twice at the same time. The metagame must apply each of these writes
+only once.
 """
 
 import secrets

@@ -108,7 +108,7 @@ async def _ties(fresh: Player, player: Player) -> None:
 
 
 def stored(tx: Connection, player: Player) -> int:
-    """Compare a player's rows in the database; return the number of transactions."""
+    """Check that the database has what ``player`` earned; return the player's transaction count."""
     earned, wanted = player.earned, {"wanted": player.character}
     stacks = {row.catalog_id: int(row.quantity) for row in tx.execute(_STACKS, wanted)}
     _same(player, "stacks", stacks, dict(earned.stacks), "database")

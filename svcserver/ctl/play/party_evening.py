@@ -1,4 +1,4 @@
-"""A party's session: players form a party by invites, chat, hunt, get rewards, save and leave."""
+"""A party's session: the players form a party, then chat, hunt, get rewards, save and leave."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from typing import Any

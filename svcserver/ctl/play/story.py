@@ -40,7 +40,7 @@ class Story:
         self.stop()
 
     def begin(self, step: str, parts: int, clock: Any) -> None:
-        """Show the progress of a step every ``PROGRESS_S`` seconds, until a line is added.
+        """Show a step's progress every ``PROGRESS_S`` seconds, until ``add`` or ``stop`` is called.
 
         If ``parts`` is 0, only the step's name is shown.
         """

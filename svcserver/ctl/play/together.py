@@ -1,4 +1,4 @@
-"""Actions of several players together, and actions with the shop and the game files."""
+"""Actions that several players take together, and a player's purchases and downloads."""
 
 import hashlib
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ async def party_up(leader: Player, others: Sequence[Player]) -> str:
 
 
 async def hunt(members: Sequence[Player], hunt_id: str) -> ServerAddress:
-    """Start a hunt as the leader and let the others follow; return the game server."""
+    """Start a hunt as the leader and make the others follow; return the game server."""
     leader, *others = members
     candidate = await leader.join("ISLAND", hunt_id)
     for member in others:
@@ -82,7 +82,7 @@ async def go_home(members: Sequence[Player]) -> None:
 
 
 async def disband(members: Sequence[Player]) -> None:
-    """Let every member leave the party."""
+    """Make every member leave the party."""
     for member in members:
         await member.wire.ask("DELETE", "/party/member")
 
