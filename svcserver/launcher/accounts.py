@@ -127,7 +127,7 @@ async def is_taken(client: HostClient, key: Secret) -> bool:
 
 
 async def invite_state(client: HostClient, code: str) -> str | None:
-    """Return an error text about an invite's code, "" for a valid code, or None if unchecked.
+    """Return an error text about an invite's code; "" if valid, None if the host did not say.
 
     The result is also "" if the host is too old to check codes.
     """

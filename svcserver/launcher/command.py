@@ -50,7 +50,7 @@ class StartValues:
         return [_filled(part, values) for part in split(runner)] + parts if runner else parts
 
     def shown(self, command: str, runner: str, platform: str) -> str:
-        """Return the command line to show, without the key and quoted for ``platform``."""
+        """Return the command line to show: quoted for ``platform``, with the key hidden."""
         parts = self.arguments(command, runner, HIDDEN)
         return subprocess.list2cmdline(parts) if platform == "win32" else shlex.join(parts)
 

@@ -71,7 +71,7 @@ class Sink(Protocol):
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
         """Receive the reply's status and headers.
 
-        ``answer`` is the running request, which the sink can pause and resume.
+        ``answer`` is the request, whose methods can pause and resume the reply.
         """
 
     def piece(self, data: bytes) -> None:
@@ -80,7 +80,7 @@ class Sink(Protocol):
 
 @define(eq=False, slots=False)
 class HostRequest:
-    """A running request, with its connection."""
+    """A request in progress, with its connection."""
 
     pool: Pool
     clock: Any

@@ -61,8 +61,8 @@ def id_of(invite: Invite) -> str:
 def id_at(host: str, port: int) -> str:
     """Return the id of the host at an address; each address has a different id.
 
-    The id is also a folder name, so few characters are allowed in it. If another address, such as
-    ``a.b.example`` for ``a-b.example``, could get the same id, a hash is added.
+    The id is also a folder name, so few characters are allowed in it. If two addresses would
+    get the same id, a hash is added: to ``a-b.example``, but not to ``a.b.example``.
     """
     address = f"{host}-{port}"
     plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")

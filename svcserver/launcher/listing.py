@@ -44,9 +44,9 @@ class GameFile:
 
 @frozen(eq=False)
 class FileTable(Sequence[GameFile]):
-    """The validated files of a list, stored as JSON text.
+    """The validated entries of a file list, stored as JSON text.
 
-    To save memory, a file's entry is parsed each time it is used.
+    An entry is parsed each time it is used.
     """
 
     text: bytes = field(repr=False)

@@ -49,7 +49,7 @@ def patiently(
 ) -> None:
     """Run ``work``; on Windows, repeat it for ``PATIENCE_S`` while permission is denied.
 
-    This blocks, so call it in a thread unless the file is small.
+    This blocks. Call it in a thread if ``target`` is a folder or a large file.
     """
     now = system().monotonic
     until = now() + PATIENCE_S

@@ -224,10 +224,10 @@ def _run_alone(
 
 
 def _give_way(program: OwnProgram | None) -> None:
-    """If this is a new version on trial, let the next start try it again.
+    """Let the next start try this version again, if it has not yet started successfully.
 
-    A new version counts as failed if it serves no page during its trial. So this function is called
-    if the launcher ends early for a harmless reason, such as ``--help``.
+    A new version counts as failed if its first start ends without a page or a prompt. So this
+    function is called if the launcher ends early for a harmless reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -303,7 +303,7 @@ def _end_with_the_terminal(reactor: Any) -> None:
 def relay_port(text: str, say: Callable[[str], None]) -> int:
     """Return the relay's port for the game; report an invalid setting and use the default.
 
-    This function repeats the relay's own parsing, which is not packaged with the launcher.
+    This function repeats the relay's code, which is not packaged with the launcher.
     """
     if not text.strip():
         return DEFAULT_PORT
@@ -317,9 +317,8 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
-    A running launcher is ended first. On Windows, the program's copy and the choice about links are
-    deleted, so a later start is like the first. On other systems, the player's choice is set to "no
-    links", so that later starts do not register for links.
+    A running launcher is ended first. On Windows, the program's copy and the player's choice
+    whether links open the launcher are deleted. On other systems, this choice is set to "no".
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
@@ -541,7 +540,7 @@ class LauncherProgram:
         adding.addErrback(_not_registered)
 
     def _add_entries(self, program: WindowsProgram) -> None:
-        """Add the Start menu's entry for an installed program, and delete old versions."""
+        """Delete old versions of the program; if it is installed, add it to the Start menu."""
         program.tidy()
         if program.installed and self.places.menu is not None:
             menu = StartMenu(Path(self.places.menu), user_registry())

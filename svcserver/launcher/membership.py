@@ -1,4 +1,4 @@
-"""A host that the player has joined, with the actions of its state machine."""
+"""The player's membership of one host."""
 
 import os
 from collections.abc import Callable, Coroutine
@@ -108,7 +108,7 @@ def _is_metagame(program: str) -> bool:
 
 @define(eq=False, slots=False)
 class Membership:
-    """The player's membership of one host, with the actions of the state machine."""
+    """The player's membership of one host; it does the work that the state machine starts."""
 
     around: LauncherServices
     record: HostRecord
@@ -450,7 +450,7 @@ class Membership:
 
     @property
     def needs_code(self) -> bool:
-        """True if the host refuses the invite's code."""
+        """True if the host refused the invite's code, so the player must enter another."""
         faults = (
             words.INVITE_USED_UP,
             words.INVITE_EXPIRED,

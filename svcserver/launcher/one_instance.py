@@ -52,7 +52,7 @@ def try_lock(state: Path) -> Lock | None:
 
 
 def _is_held(descriptor: int) -> bool:
-    """Lock the file; return whether another program holds the lock."""
+    """Try to lock the file; return whether another program already holds the lock."""
     if sys.platform == "win32":
         import msvcrt
 

@@ -4,7 +4,7 @@ On Windows each version has a folder of its own, because Windows does not replac
 runs. Beside these folders are two programs with fixed paths. Shortcuts and links start these two
 programs, which start the version that a small file names.
 
-A new version is on trial until it has served its page once. If it never serves its page, the
+A new version is on trial until it has served its page or opened its prompt. If it never does, the
 next start returns to the previous version, and the new version is not installed again.
 """
 
@@ -70,16 +70,16 @@ class OwnProgram(Protocol):
         """The version that has failed on this PC, or ""."""
 
     def install(self) -> None:
-        """Copy the running program for this user, or repair its copy; raises OSError."""
+        """Install the running program for this user, or repair its copy; raises OSError."""
 
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or []."""
 
     def confirm(self) -> None:
-        """End the trial of this version, which has served its page; raises OSError."""
+        """Record that this version works, so that the next start keeps it; raises OSError."""
 
     def give_way(self) -> None:
-        """Let the next start try this version again, because this start ends without a trial.
+        """Let the next start try this version again, because this start has not tested it.
 
         Raises OSError.
         """
@@ -117,7 +117,7 @@ def try_version(command: Sequence[str], version: str, run: Run) -> None:
 
 @define
 class WindowsProgram:
-    """Versions of the launcher below ``root``; ``source`` is the running version's folder."""
+    """The versions of the launcher in ``root``; ``source`` is the folder of the running version."""
 
     root: Path
     source: Path
@@ -131,13 +131,13 @@ class WindowsProgram:
 
     @property
     def installed(self) -> bool:
-        """True if the running program is one of the versions below ``root``."""
+        """True if the running program is one of the versions in ``root``."""
         return _is_same(self.source.parent, self.root)
 
     def install(self) -> None:
-        """Copy the running program for this user, or repair its copy; raises OSError.
+        """Install the running program for this user, or repair its copy; raises OSError.
 
-        If an older version is installed, the copy starts on trial.
+        An installed older version stays current until this version has started successfully.
         """
         current = self._named(CURRENT)
         if self.installed or not is_version(self.version):
@@ -216,7 +216,7 @@ class WindowsProgram:
         return [path for path in (*parts, *inner) if path.is_file()]
 
     def _runs_from(self, folder: Path) -> bool:
-        """Return whether this folder's program runs; Windows does not rename a running program."""
+        """Return whether this folder's program runs: if it does, Windows refuses to rename it."""
         program = folder / WINDOW
         try:
             program.rename(program)
@@ -239,7 +239,7 @@ class WindowsProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        If that version was never started, this call begins its trial.
+        If that version was never started, it counts as failed until it calls ``confirm``.
         """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
@@ -254,7 +254,7 @@ class WindowsProgram:
         return [str(self._starter(self.name))]
 
     def opening(self) -> list[str]:
-        """Return the command for links and the Start menu, which opens no console."""
+        """Return the command that links and the Start menu run; it opens no console."""
         return [str(self._starter(WINDOW))]
 
     def _starter(self, name: str) -> Path:
@@ -373,7 +373,7 @@ def remove_later(folder: Path) -> None:
 
 @frozen
 class PackedProgram:
-    """The launcher as a single file that runs on any Python, with a copy for the user on Linux."""
+    """The launcher as a single file for any Python; on Linux, the user gets a copy."""
 
     file: Path
     version: str
@@ -408,9 +408,9 @@ class PackedProgram:
         return self.copy is None or _is_same(self.file, self.copy)
 
     def install(self) -> None:
-        """Copy this file for the user, unless the copy is newer; raises OSError.
+        """Install this file for the user, unless the installed copy is newer; raises OSError.
 
-        If another copy exists, the new copy starts on trial.
+        An installed older copy is replaced only after this version has started successfully.
         """
         if self._is_copy:
             return
@@ -434,7 +434,7 @@ class PackedProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        If that version was never started, this call begins its trial.
+        If that version was never started, it counts as failed until it calls ``confirm``.
         """
         if self.is_trial:
             return []
@@ -505,21 +505,21 @@ def file_version(file: Path) -> str:
 
 
 def fixed_file(started: Path) -> Path:
-    """Return the file that the player starts; ``started`` is the file that runs now.
+    """Return the file that the player starts; this process runs from the file ``started``.
 
-    While a new version is on trial, it runs from another file.
+    The two differ only until a new version has started successfully.
     """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
 
 
 def is_trial(name: str) -> bool:
-    """Return whether this is the name of a packed launcher on trial."""
+    """Return whether this names a new packed launcher that has not yet started successfully."""
     return name.endswith(TRIED_FILE)
 
 
 def unpacked_folder(file: Path, module: Path) -> Path | None:
-    """Return the folder into which the single file ``file`` was unpacked, or None.
+    """Return the folder into which the packed launcher ``file`` was unpacked, or None.
 
     ``module`` is the path of a module in this folder.
     """
@@ -529,7 +529,7 @@ def unpacked_folder(file: Path, module: Path) -> Path | None:
 
 
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
-    """Return the running single file, or None if the launcher was started in another way.
+    """Return the packed launcher that runs, or None if the launcher was started in another way.
 
     ``copied`` says whether the file is to be copied into the user's own folder. On Windows, the
     file is never copied.

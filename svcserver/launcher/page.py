@@ -1,4 +1,4 @@
-"""The requests of the page and of other launcher processes.
+"""The answers to requests of the launcher's page and of other launcher processes.
 
 The page's requests need a session, except those for static files and for a new session.
 
@@ -104,7 +104,7 @@ class Page:
         return PageReply.of({"session": session})
 
     def _running(self, body: dict[str, Any]) -> PageReply:
-        """Prove to a second launcher that this launcher knows the secret in the launcher's file."""
+        """Prove to a second launcher that this one knows the secret in ``running.json``."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise MalformedRequest
@@ -115,7 +115,7 @@ class Page:
         return self.secret is not None and self.secret.matches(_text(body, "secret", 256))
 
     def _end(self, body: dict[str, Any]) -> PageReply:
-        """End the launcher for the command ``remove``, unless a game runs."""
+        """Handle the command ``remove``: end the launcher, unless a game runs."""
         if not self._may_control(body):
             return PageReply.of({"error": "secret"}, 403)
         if self.launcher.in_game:

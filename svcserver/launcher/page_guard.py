@@ -95,7 +95,7 @@ def foreign(
     sites: Sequence[bytes],
     modes: Sequence[bytes],
 ) -> str:
-    """Return why a request does not come from the page, or "" if it does.
+    """Check that a request comes from the page; return the name of the failed check, or "".
 
     ``own`` is the page's address as host:port.
     """

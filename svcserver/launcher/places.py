@@ -14,7 +14,7 @@ NAME = "svc-launcher"
 
 @frozen
 class Places:
-    """The launcher's folders, as paths in the syntax of the system where they are used."""
+    """The launcher's folders, as Windows paths or POSIX paths, depending on the system."""
 
     state: PurePath  # hosts, settings and, without a key store, keys
     games: PurePath  # a folder for each host's game files
@@ -25,7 +25,7 @@ class Places:
 
 
 def places_of(platform: str, environ: Mapping[str, str], home: str) -> Places:
-    """Return the folders on ``platform`` (as in ``sys.platform``)."""
+    """Return the launcher's folders on ``platform``, a value of ``sys.platform``."""
     if platform == "win32":
         root = PureWindowsPath(home)
         own = PureWindowsPath(environ.get("LOCALAPPDATA") or root / "AppData" / "Local") / NAME
@@ -78,7 +78,7 @@ def downloads_here(environ: Mapping[str, str], home: Path) -> Path:
 
 
 def places_here(environ: Mapping[str, str]) -> Places:
-    """Return this machine's folders; if ``SVC_LAUNCHER_HOME`` is set, folders below it."""
+    """Return the launcher's folders on this machine, or below ``SVC_LAUNCHER_HOME`` if set."""
     if own := environ.get("SVC_LAUNCHER_HOME", ""):
         root = Path(own).absolute()
         usual = places_of(sys.platform, environ, str(Path.home()))

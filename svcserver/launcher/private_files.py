@@ -14,7 +14,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def _create(path: Path) -> int:
-    """Create a file that only this user can open; Windows uses access lists instead of modes."""
+    """Create a file that only this user can open; return its descriptor for writing."""
     if sys.platform == "win32":
         return windows.create_private(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""The launcher: all hosts that the player has joined, and a relay for the game."""
+"""The launcher's core: all hosts that the player has joined, and the game's relay."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -104,8 +104,8 @@ class Launcher(Service):
         """Open an invite, or raise CannotJoin.
 
         Any web page can open an invite. So if the player has an account on the host, an invite with
-        a new certificate changes nothing until the player trusts the certificate. An invite that
-        contains nothing new does not stop a download.
+        a new certificate changes nothing until the player trusts the certificate. Opening an invite
+        stops the host's download, unless the invite contains nothing new.
         """
         try:
             invite = invites.decode(text)
@@ -133,7 +133,7 @@ class Launcher(Service):
         return self.refusal
 
     def correct_code(self, member: Membership, text: str) -> str:
-        """Replace a host's invite code, or open a whole invite; return "" or an error text."""
+        """Replace a host's invite code, or join by a complete invite; return "" or an error."""
         if not text.lower().startswith(f"{invites.SCHEME}:"):
             return member.correct_code(text)
         try:

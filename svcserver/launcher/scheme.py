@@ -55,7 +55,7 @@ class Scheme(Protocol):
 
 @define
 class LinuxScheme:
-    """A registration by a desktop file in the user's folder; this file is also the menu entry."""
+    """The registration for ``svc:`` links by a desktop file, which is also the menu entry."""
 
     programs: Path
     command: Sequence[str]
@@ -158,7 +158,7 @@ class UserRegistry:
 
 @define
 class WindowsScheme:
-    """A registration by keys below HKEY_CURRENT_USER.
+    """The registration for ``svc:`` links by keys in HKEY_CURRENT_USER.
 
     A registration by another program is kept, unless the player wants it replaced. The launcher
     saves the registered command, to recognise this registration after the program has moved.
@@ -200,7 +200,7 @@ class WindowsScheme:
 
 @define
 class NoScheme:
-    """A stand-in on systems without support for links: nothing is registered."""
+    """A registration that does nothing, for systems without support for ``svc:`` links."""
 
     def add(self, *, over_another: bool = False) -> str:
         return "This system does not support links. Paste the invite instead."

@@ -177,7 +177,7 @@ def member_of(host: Host) -> Inputs:
 
 
 class _NoActions:
-    """Actions that do nothing, used while the machine is moved to the saved stage."""
+    """Actions that do nothing, used while ``member_of`` brings a state machine to its stage."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None

@@ -22,7 +22,7 @@ class Registry(Protocol):
 
 @define
 class StartMenu:
-    """The entries for one program, which need no administrator."""
+    """One program's Start menu and uninstall entries; adding them needs no administrator rights."""
 
     menu: Path
     registry: Registry
@@ -34,7 +34,7 @@ class StartMenu:
         return self.menu / f"{windows.TITLE}.lnk"
 
     def add(self, program: Path, version: str) -> None:
-        """Add the entries for ``program``, with its version; raises OSError."""
+        """Add both entries for this version of ``program``; raises OSError."""
         line = f'"{program}" remove'
         if not self.shortcut.is_file() or self.registry.get(PROGRAMS) != line:
             self.menu.mkdir(parents=True, exist_ok=True)
@@ -50,5 +50,5 @@ class StartMenu:
             self.registry.set(PROGRAMS, name, value)
 
     def remove(self) -> None:
-        """Remove the entries; raises OSError."""
+        """Remove both entries; raises OSError."""
         do_all(lambda: unlink(self.shortcut), lambda: self.registry.delete(PROGRAMS))

@@ -148,7 +148,7 @@ def completions(line: str, hosts: int) -> list[str]:
 
 
 def _path(text: str) -> Path:
-    """Return a typed path; ``~`` stands for the player's home folder."""
+    """Return the path that the player typed; ``~`` stands for the player's home folder."""
     try:
         return Path(text).expanduser()
     except RuntimeError:  # there is no such user
@@ -172,7 +172,7 @@ def _files(start: str) -> list[str]:
 
 @define
 class Terminal:
-    """The terminal: it carries out the player's typed lines, and prints what has changed.
+    """The terminal, which runs the commands that the player types, and prints what has changed.
 
     ``say`` prints lines; ``quote`` prints text that comes from the host.
     """
@@ -204,7 +204,7 @@ class Terminal:
         self.say(head, *(line for text in texts for line in quoted(text, width)))
 
     def line(self, text: str) -> None:
-        """Carry out a line that the player typed; a defect is logged and reported."""
+        """Run a command that the player typed; an unexpected error is logged and reported."""
         try:
             self._line(text)
         except Exception:
@@ -398,7 +398,7 @@ class Terminal:
 
 
 def _take_updates(member: Membership, answer: str) -> str:
-    """Save whether the player takes the launcher's updates from a host; return a text."""
+    """Save whether the player takes updates from this host; return a text for the player."""
     if answer not in (YES, NO):
         return "Usage: updates YES|NO"
     member.change(updates=answer)

@@ -1,8 +1,8 @@
 """The launcher's updates: newer versions that the owner of a host has signed.
 
 Only a host with a pinned certificate can offer an update, and the player is asked once for each
-host whether to take its updates. The new version is installed while no game runs. After the next
-game, or when the launcher starts again, the new version replaces the old version.
+host whether to take its updates. The new version is installed while no game runs. It is started
+after the next game, or when the launcher starts again.
 """
 
 import hashlib
@@ -157,7 +157,7 @@ class Updates(MultiService):
         ]
 
     async def _offers(self, member: Membership) -> list[LauncherOffer]:
-        """Return the host's signed offers of this program's file; invalid offers are skipped."""
+        """Return the launcher versions that the host offers for this PC with a valid signature."""
         try:
             reply = await member.client.ask("GET", LIST)
         except NoReply:

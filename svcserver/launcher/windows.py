@@ -125,8 +125,8 @@ _handlers: list[Any] = []  # keeps the functions that Windows calls
 def on_console_close(stop: Callable[[], object]) -> bool:
     """Call ``stop`` in another thread when the console closes, the user logs off or the PC stops.
 
-    Windows ends this program once its handler for these events returns, so the handler waits for
-    the program's end. The result is False if Windows refuses to register the handler.
+    Windows kills this program when the handler returns, so the handler waits for ``CLOSE_S``. The
+    result is False if Windows refuses to register the handler.
     """
 
     def handle(event: int) -> bool:
@@ -144,7 +144,6 @@ class WindowsJob:
     """A Windows job: a process and all processes that it starts, directly or indirectly.
 
     Windows ends these processes when the job is closed, at the latest when the launcher ends.
-    Without the launcher's relay, the game could neither continue nor save.
     """
 
     def __init__(self) -> None:
