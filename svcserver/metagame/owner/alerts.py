@@ -57,8 +57,8 @@ class ChannelWish:
 
     An empty URL or token keeps the stored value. But a new URL or a change of ``Private`` deletes
     the stored token, so that no new receiver gets it. ``NewSecret`` replaces the secret that signs
-    webhooks. ``Mark`` is the ``mark`` that the page has read with the settings. If the channel's
-    file has changed since then, the request is refused.
+    webhooks. ``Mark`` is the value that came as ``mark`` with the settings. If the channel's file
+    has changed since then, the request is refused.
     """
 
     name: Name
@@ -184,7 +184,7 @@ class ChannelSettingsReply(TypedDict):
 
 
 class ChannelSavedReply(TypedDict):
-    """The name of the channel; ``signingSecret`` is a new secret, shown only now, or null."""
+    """The channel's name; ``signingSecret`` is null, or a new secret that is shown only once."""
 
     name: str
     signingSecret: str | None
@@ -313,8 +313,8 @@ class AlertActs:
     def channels(self) -> AlertChannels:
         """Return the alert channels; ``on`` says whether a service sends alerts.
 
-        The settings are read from the channels' files. The service that sends alerts updates its
-        state file later.
+        If the folder of the channels' files is unknown, the settings come from the state file of
+        the service that sends alerts.
         """
         return self._read()[0]
 
@@ -514,7 +514,7 @@ class AlertRoutes:
         quiet=True,
     )
     async def settings(self, call: Call, name: str) -> Answer:
-        """Return a channel's settings without its secrets, so that the owner can change them."""
+        """Return the settings of a channel that the owner wants to change; secrets are left out."""
         return Answer(200, self.acts.settings(name), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardAlertChannel", body=ChannelWish, reply=ChannelSavedReply)

@@ -1,4 +1,4 @@
-"""The dashboard's routes about backups, for the owner and direct callers only."""
+"""The dashboard's routes about backups, for the owner only, and not through a proxy."""
 
 import os
 import shlex
@@ -51,8 +51,8 @@ class BackupWish:
 class ScheduleWish:
     """The local time of the nightly backup (or off), and how many backups are kept.
 
-    ``Mark`` is the ``mark`` that the page has read with the schedule. If the schedule has changed
-    since then, the request is refused.
+    ``Mark`` is the value that came as ``mark`` with the schedule. If the schedule has changed since
+    then, the request is refused.
     """
 
     at: Annotated[str, text(3, 5)]
@@ -97,7 +97,7 @@ class BackupRunReply(TypedDict):
 
 
 class ScheduleSources(TypedDict):
-    """The source of each value: default, file, or environment (of svc-stack)."""
+    """The source of each value: default, file, or environment (svc-stack's environment)."""
 
     at: str
     days: str
@@ -305,7 +305,7 @@ class BackupActs:
         return {} if state is None else state.environment
 
     def _settings(self) -> BackupSettings:
-        """Return the settings in force, without secrets from svc-stack's environment."""
+        """Return the settings in force; secrets from svc-stack's environment are missing."""
         overridden = self._environment()
         shown = {name: value for name, value in overridden.items() if value is not None}
         return read_settings(self._config(), shown)
@@ -429,8 +429,8 @@ class BackupRoutes:
     async def schedule(self, call: Call[ScheduleWish]) -> Answer:
         """Change when backups are made and how many are kept.
 
-        To turn nightly backups off or to keep fewer backups, a signed-in session must also send the
-        sign-in key and, with a second factor, a code.
+        A request that turns nightly backups off, or keeps fewer backups, needs the sign-in key, and
+        a code if the account has a second factor.
         """
         proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)

@@ -77,10 +77,7 @@ from svcserver.web.routes import Feature
 
 @define(kw_only=True, eq=False)
 class Desk:
-    """The objects from which the dashboard's pages get their data.
-
-    Other features also use some of these objects.
-    """
+    """The objects from which the dashboard's pages get their data."""
 
     parts: Parts
     players: OnlinePlayers
@@ -161,7 +158,7 @@ class Desk:
         )
 
     def pages(self, acts: DashboardActs, overview: Overview, servers: GameServerPages) -> LivePages:
-        """Return the live pages, which also show data of other features."""
+        """Return the pages that update themselves while they are open."""
 
         def figures() -> BriefReply:
             return show_brief(self.health, memory_mb()["rss"], self.parts.wall_clock())
@@ -177,7 +174,7 @@ class Desk:
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
 
     def overview(self, reports: StatusReports) -> Overview:
-        """Return the source of the overview's data."""
+        """Return the object that reads the overview's data."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())
@@ -189,7 +186,7 @@ class Desk:
         )
 
     def game_servers(self, reports: StatusReports) -> GameServerPages:
-        """Return the source of the pages about game servers; raises BadData."""
+        """Return the object that reads the data of the game servers' pages; raises BadData."""
         city = self.parts.settings.city_title
         return GameServerPages(
             self.deploy, reports.full, Titles.load(), city, self.parts.wall_clock
@@ -206,7 +203,7 @@ class Desk:
         return self.backups.show()
 
     def reports(self) -> StatusReports:
-        """Return the source of the server status; raises BadData."""
+        """Return the object that reads the server's status; raises BadData."""
         return StatusReports(
             self.parts.settings,
             self.about,

@@ -1,8 +1,7 @@
 """Change marks: short strings that change whenever a list of the dashboard may have changed.
 
-When a mark changes, the page reads the list again through the list's own route, which searches and
-sorts the list, and checks the reader's role. Marks are cheap enough to be computed all the time
-while a page is open.
+When a mark changes, the page requests the list again. Marks are cheap enough to be computed all
+the time while a page is open.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -59,7 +58,7 @@ Look = Callable[[], Awaitable[Any]]
 
 @frozen
 class Marks:
-    """The change marks of all lists of the dashboard.
+    """The dashboard's change marks: values that change whenever a list may have changed.
 
     ``where`` returns where each online player is. ``host`` maps each page about the host to a
     function that returns the page's data.
@@ -71,7 +70,7 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return a function that reads the mark of the page's list, or None if there is no list.
+        """Return a function that reads a page's change mark, or None if the page has no list.
 
         ``who`` is the name or id of the account that the page ``account`` shows.
         """

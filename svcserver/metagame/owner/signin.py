@@ -204,8 +204,8 @@ class SignInActs:
     ) -> None:
         """Set or remove the second factor; raises Malformed, Unauthenticated or TooMany.
 
-        The code must fit the secret ``factor``. If ``factor`` is None, the code must fit the
-        current second factor, which is then removed.
+        ``code`` must be valid for the secret ``factor``. If ``factor`` is None, ``code`` must be
+        valid for the current second factor, which is removed.
         """
         await self._count(account_id)
 
@@ -242,7 +242,7 @@ class SignInActs:
         return used
 
     async def _count(self, account_id: AccountId) -> None:
-        """Count an attempt to enter a code, even if the code is wrong; raises TooMany."""
+        """Count an attempt to enter a code, whether the code is right or wrong; raises TooMany."""
 
         def work(tx: Connection) -> None:
             access = SqlDashboardAccess(tx)
@@ -418,7 +418,7 @@ def check_key_sent(call: Call[Any], why: str) -> None:
 
 
 async def is_proven(call: Call[Any], ways: SignInActs) -> bool:
-    """Return whether the request has more than a session: an account key, or svcctl's signature.
+    """Return whether the request has an account key or svcctl's signature, not only a session.
 
     Raises Unauthenticated if the account has a second factor and its code is missing or wrong.
     """

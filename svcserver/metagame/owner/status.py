@@ -70,19 +70,19 @@ class Treatments(TypedDict):
 
 
 class EventStats(TypedDict):
-    """The statistics of a seasonal event; the list is always empty."""
+    """The statistics of a seasonal event: a list that is always empty."""
 
     stats: list[Empty]
 
 
 class Mailbox(TypedDict):
-    """The messages to a player; the list is always empty."""
+    """The messages to a player: a list that is always empty."""
 
     messages: list[Empty]
 
 
 class Schedule(TypedDict):
-    """The scheduled events; the list is always empty."""
+    """The scheduled events: a list that is always empty."""
 
     ScheduledItems: list[Empty]
 
@@ -96,7 +96,7 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """The experience that a hunt adds to the hunt pass; no event changes this experience."""
+    """The experience that a hunt adds to the hunt pass; ``EventConfigs`` is always empty."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits

@@ -108,5 +108,5 @@ _ENTITLEMENTS = (
 
 
 def known_entitlements(tx: Connection) -> list[str]:
-    """Return the sorted names of all entitlements that an account has or had."""
+    """Return, sorted, up to ``MOST_NAMES`` names of entitlements that any account has or had."""
     return list(tx.execute(_ENTITLEMENTS, {"count": MOST_NAMES}).scalars())

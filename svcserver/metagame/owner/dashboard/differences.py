@@ -21,7 +21,7 @@ _NOTHING = object()
 
 @frozen
 class ValueChange:
-    """A changed value; ``before`` is None for an added value, ``after`` for a removed value."""
+    """A changed value; ``before`` is None after an addition, ``after`` is None after a removal."""
 
     path: str
     before: str | None

@@ -1,4 +1,4 @@
-"""The activity feed: who arrives, begins a hunt or leaves, derived from the players' places.
+"""The activity feed: the players who arrive, begin a hunt or leave, found by comparing snapshots.
 
 The feed and the last snapshot of players are on the board (the store of live state, which all
 workers share). So a change that several workers detect is recorded only once, and every worker
@@ -35,7 +35,7 @@ ACTS = {
 
 @frozen
 class Spot:
-    """A player's place; ``hunt`` identifies the player's hunt, and is "" if unknown."""
+    """A player's place, such as the city; ``hunt`` identifies the player's hunt ("" if unknown)."""
 
     where: Place
     hunt: str = ""
@@ -136,7 +136,7 @@ def _record(
 
 @frozen
 class Spots:
-    """The source of the players' places.
+    """Reads each online player's place, such as the city.
 
     A place is derived from the player's last heartbeat, and from the game server to which
     matchmaking has sent the player.

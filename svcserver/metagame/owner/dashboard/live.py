@@ -21,10 +21,10 @@ FLEET_S = 2.0  # between two readings of the game servers
 
 @frozen
 class LivePages:
-    """The sources of the live pages; ``figures`` is None if health is not measured.
+    """The data of the dashboard's live pages; ``figures`` is None if health is not measured.
 
-    ``mark(page, account)`` returns a function that reads the mark of the page's list: a value that
-    changes with the list (see ``owner/marks.py``). If the page has no list, ``mark`` returns None.
+    ``mark(page, account)`` returns a function, or None if the page has no list. The function reads
+    a value that changes whenever the list may have changed (see ``owner/marks.py``).
     """
 
     state: DashboardState

@@ -236,7 +236,7 @@ class DashboardRoutes:
         bad_json=BAD_JSON,
     )
     async def join(self, call: Call[wire.JoinWish]) -> Answer:
-        """Return the join string of an invite code and its QR code."""
+        """Return an invite code's join string, with a QR code."""
         [invite] = await self.acts.for_invites([call.body.Code], self._join)
         return Answer(200, invite, NO_STORE)
 
@@ -248,7 +248,7 @@ class DashboardRoutes:
         bad_json=BAD_JSON,
     )
     async def join_all(self, call: Call[wire.JoinsWish]) -> Answer:
-        """Return the join strings of several invite codes and their QR codes."""
+        """Return the join string of each invite code, with a QR code."""
         await self.reads.take(call.request.peer)
         invites = await self.acts.for_invites(call.body.Codes, self._join)
         return Answer(200, {"invites": invites}, NO_STORE)
@@ -302,7 +302,7 @@ class HostHistoryRoutes:
         quiet=True,
     )
     async def history(self, call: Call) -> Answer:
-        """Return the machine's load and the services' availability of a day or a week."""
+        """Return the machine's load and the services' availability over the last day or week."""
         await self.reads.take_of(call)
         try:
             scope = wire.HistoryRange(call.request.argument("range") or wire.HistoryRange.DAY)
@@ -342,11 +342,11 @@ class LiveRoutes:
     async def events(self, call: Call) -> Answer:
         """Stream a page's data as server-sent events.
 
-        The request needs ``Accept: text/event-stream``. For a page with a list, the stream has only
-        a mark that changes whenever the list may have changed. The page ``account`` shows the
-        account whose name or id is ``?Account=``. The console page, for owners only, shows the
-        output of the game server ``?Server=`` after the cursor ``?After=``. If an account opens a
-        ninth stream, its oldest stream ends with an event called full.
+        The request needs ``Accept: text/event-stream``. For a page with a list, the stream sends
+        only a value that changes whenever the list may have changed. ``Account`` is the name or id
+        of the account on the page account. ``Server`` is the game server on the page console, for
+        owners only; the stream sends the output that follows the cursor ``After``. If an account
+        opens a ninth stream, its oldest stream ends with an event called full.
         """
         _check_stream(call)
         page, who, server, cursor = (

@@ -17,7 +17,7 @@ LONGEST = 2_000  # characters of a line
 
 @define
 class LogTail:
-    """The last log lines, numbered from 1 since the start; each line is also written to ``out``.
+    """The last log lines, each also written to ``out``; line 1 is the first since the start.
 
     The services never log secrets. As a second protection, ``after`` replaces text that looks like
     a secret.

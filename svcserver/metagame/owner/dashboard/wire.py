@@ -55,7 +55,7 @@ class HistoryRange(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the seconds that one value in the reply covers."""
+        """Return the number of seconds that one value in the reply covers."""
         return 900 if self is HistoryRange.DAY else 3600
 
 
@@ -111,7 +111,7 @@ class EntitlementNames(TypedDict):
 
 
 class ChangeReply(TypedDict):
-    """A changed value; ``before`` is null if it was added, and ``after`` if it was removed."""
+    """A changed value; ``before`` is null after an addition, ``after`` is null after a removal."""
 
     path: str
     before: str | None
