@@ -1,4 +1,4 @@
-"""Classes for items, inventory transactions and sizes. Spec: 1 §2 Inventory transaction."""
+"""Items, inventory sizes and inventory transactions. Spec: 1 §2 Inventory transaction."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Removal:
     version: int | None
 
     def is_outdated(self, held: Instance) -> bool:
-        """Return whether ``held``, the stored item, is newer than the version to remove."""
+        """Return whether this removal is outdated: the stored item ``held`` has a newer version."""
         if self.version is None or held.version is None:
             return False
         return self.version < held.version

@@ -19,7 +19,7 @@ def plain(instance_id: str, catalog_id: str) -> Instance:
 def show_transaction(
     created: Sequence[Any], removed: Sequence[Any], totals: Mapping[str, int]
 ) -> bytes:
-    """Return the reply: the instanced items as sent, and each stack with its final total."""
+    """Return the reply: ``created`` and ``removed`` unchanged, and each stack's final total."""
     return json.dump(
         {
             "createdInstancedItems": created,

@@ -1,1 +1,1 @@
-"""Entitlements: rights of an account, either for hours or forever. Spec: 1 §4 Progression."""
+"""Entitlements: rights of an account, for a number of hours or forever. Spec: 1 §4 Progression."""

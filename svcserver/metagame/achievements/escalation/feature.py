@@ -67,7 +67,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """An account's season to save; ``next_level_xp`` is the XP gained within the current level."""
+    """The season progress to save; ``next_level_xp`` is the XP gained within the current level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -101,7 +101,7 @@ class UnlockProgress(TypedDict):
 
 
 class EscalationSeason(TypedDict):
-    """An account's season state; ``next_level_xp`` is the XP gained within the current level."""
+    """An account's season progress; ``next_level_xp`` is the XP gained within the current level."""
 
     escalation_level: int
     next_level_xp: int
@@ -177,7 +177,7 @@ MAX_NOTES = 10  # logged notes per save
 
 @frozen
 class EscalationActs:
-    """Reads and saves an account's seasons; ``strict`` is ESCALATION_STRICT."""
+    """Reads and saves accounts' progress in seasons; ``strict`` is ESCALATION_STRICT."""
 
     registry: SeasonRegistry
     strict: bool
@@ -185,7 +185,7 @@ class EscalationActs:
     events: EventLog
 
     async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
-        """Return the stored season, or the season at level 0 if none is stored.
+        """Return the account's progress in a season; level 0 if nothing is stored.
 
         Raises Missing for an unknown season.
         """
@@ -196,7 +196,7 @@ class EscalationActs:
     async def save(
         self, entry: EventEntry[SeasonState], late: Late[SeasonSave], season_id: str
     ) -> SeasonState:
-        """Store the sent season and return it.
+        """Store the sent progress and return it.
 
         If the season does not accept saves, the body is not parsed.
         """
@@ -292,13 +292,13 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the same answer for all accounts: the season, at its highest level."""
+        """Return the highest level, for every account and every season."""
         return enveloped(STUB)
 
 
 @frozen
 class EscalationRoutes:
-    """The routes if ESCALATION_MODE=real, for accounts with real progression."""
+    """The routes that read and save season progress, if ESCALATION_MODE=real."""
 
     routes: ClassVar[Routes] = Routes(
         refuse,

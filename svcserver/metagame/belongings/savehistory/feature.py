@@ -42,7 +42,7 @@ from svcserver.web.routes import Answer, Feature, bare
 
 
 class LoadoutVersion(TypedDict):
-    """A save of a loadout, without its data."""
+    """The version, time and reason of one save of a loadout."""
 
     Version: int
     SavedDate: Moment
@@ -50,7 +50,7 @@ class LoadoutVersion(TypedDict):
 
 
 class CharacterVersion(LoadoutVersion):
-    """A save of a character, without its data."""
+    """The version, time, reason and size of one save of a character."""
 
     Size: int
 
@@ -362,7 +362,7 @@ class SaveHistoryRoutes:
         query={"UserId": str, "CharacterId": str},
     )
     async def read(self, call: Call) -> Answer:
-        """Return the saves of one character, or of all characters of an account, without data."""
+        """List the saves of one character, or of an account's characters, without their content."""
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("UserId or CharacterId is missing")

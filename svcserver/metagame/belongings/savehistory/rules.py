@@ -35,9 +35,9 @@ class Save:
 
 @frozen
 class SaveHistory:
-    """A character's save history without data, newest save first.
+    """The list of a character's saves, newest first, without the saved data.
 
-    For each save, the history has the version, the time (epoch milliseconds) and the reason. Saves
+    For each save, the list has the version, the time (epoch milliseconds) and the reason. Saves
     of the character also have a size; saves of the character's loadouts have no size.
     """
 
@@ -53,10 +53,11 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     """Return the ids of the saves to delete; ``now`` is in epoch seconds.
 
     These saves are kept:
+
     - the newest ``keep`` saves
     - the last save of each hour, for the last ``hourly`` hours including the current hour
     - the last save of each UTC day, for the last ``daily`` days including today
-    - the newest ``MOST_REPEATABLE`` saves whose request the gateway may still repeat
+    - the newest ``MOST_REPEATABLE`` of the saves whose requests the gateway may still repeat
     """
     if retention.keep is None:
         return []

@@ -48,7 +48,7 @@ def invite(
     *,
     may_send: bool,
 ) -> tuple[str, bool]:
-    """Invite a friend to a link; return the link's id, and whether the invite is new.
+    """Invite a friend to a slayer link; return the link's id, and whether the invite is new.
 
     ``may_send`` is False when the quota of new invites is used up; the quota is checked last.
     """
@@ -142,7 +142,7 @@ class SlayerLinkActs:
     wall_clock: Callable[[], float]
 
     async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
-        """Return the pending invites, sent and received, and the running links ordered by slot."""
+        """Return the pending invites, sent and received, and the current links ordered by slot."""
 
         return await self._read(
             me, lambda links, at: (waiting(links, me, at), links.running(me, at))
@@ -163,7 +163,7 @@ class SlayerLinkActs:
     async def invite(
         self, me: AccountId, partner: AccountId, slot: int | None, *, attempt: Attempt = ONLY
     ) -> str:
-        """Invite a friend to a link; return the id of the invite, which may be pending already."""
+        """Invite a friend to a slayer link; return the id of the new or already pending invite."""
         async with ASKED.place(self.board, me) as place:
 
             def work(links: SqlSlayerLinks, at: int) -> tuple[str, bool]:

@@ -25,7 +25,7 @@ def read_slot(sent: Json, _: object) -> int | None:
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id: None for null or an empty string, and NOBODY for any other type."""
+    """Return the account id: None for null or "", and NOBODY for anything but a string."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else rules.NOBODY
@@ -52,7 +52,7 @@ class SlayerInviteAnswer:
 
 @frozen
 class SlayerInviteWish:
-    """The player to invite, and the caller's slot; the action ``cancel`` withdraws the invite."""
+    """A request to invite a player to a slot, or to withdraw the invite (action ``cancel``)."""
 
     account_id: Lenient[str | None]
     slot: Lenient[Slot | None]
@@ -70,7 +70,7 @@ def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> rules.InviteAnswer:
 
 @frozen
 class SlayerLinkEnd:
-    """The link to end, named by the other player, by the caller's slot, or by both."""
+    """The link that is to end, identified by the other player, the caller's slot, or both."""
 
     account_id: Anybody = None
     slot: AnySlot = None
@@ -107,7 +107,7 @@ class SlayerInvite(TypedDict):
 
 
 class SlayerLink(TypedDict):
-    """A running link, as seen by the player whose ``slot`` it takes."""
+    """A current link; ``slot`` is the slot of the player who gets the reply."""
 
     account_id: str
     linked_account_id: str
@@ -124,13 +124,13 @@ class SlayerInvites(TypedDict):
 
 
 class SlayerLinkList(TypedDict):
-    """The running links, ordered by slot."""
+    """The current links, ordered by slot."""
 
     links: list[SlayerLink]
 
 
 class SlayerStatus(SlayerInvites, SlayerLinkList):
-    """Pending invites and running links; ``config`` has their lifetimes in hours."""
+    """Pending invites and current links; ``config`` has their lifetimes in hours."""
 
     config: dict[str, int]
 
@@ -155,7 +155,7 @@ class AvailabilityReply(TypedDict):
 
 
 def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
-    """Return an invite as the reply to ``me`` shows it."""
+    """Return an invite as the player ``me`` receives it."""
     is_mine = invite.sender == me
     return {
         "account_id": invite.recipient if is_mine else invite.sender,
@@ -168,7 +168,7 @@ def show_invite(invite: rules.LinkInvite, me: AccountId) -> SlayerInvite:
 
 
 def show_link(link: rules.Link) -> SlayerLink:
-    """Return a link as the reply to the player ``link.account_id`` shows it."""
+    """Return a link as the player ``link.account_id`` receives it."""
     return {
         "account_id": link.partner,
         "linked_account_id": link.partner,
@@ -180,12 +180,12 @@ def show_link(link: rules.Link) -> SlayerLink:
 
 
 def show_invites(invites: Iterable[rules.LinkInvite], me: AccountId) -> list[SlayerInvite]:
-    """Return invites as the reply to ``me`` shows them."""
+    """Return invites as the player ``me`` receives them."""
     return [show_invite(invite, me) for invite in invites]
 
 
 def show_links(links: Iterable[rules.Link]) -> list[SlayerLink]:
-    """Return one player's links as the reply to this player shows them."""
+    """Return one player's links as this player receives them."""
     return [show_link(link) for link in links]
 
 
