@@ -38,7 +38,7 @@ MAX_REPLY = 1024 * 1024  # bytes
 
 @frozen
 class HelperState:
-    """The open addresses, and whether the firewall rule contains all these addresses."""
+    """The helper's list of admitted addresses, and whether the firewall applies this list."""
 
     addresses: list[str]
     is_applied: bool
@@ -48,7 +48,7 @@ class HelperState:
 class HelperClient:
     """The client for the allowlist helper beside the agent; ``http`` is a treq client.
 
-    ``is_full`` is True if the helper refused the last address because too many are open.
+    ``is_full`` is True if the helper refused the last address because its list was full.
     """
 
     http: Any
@@ -60,7 +60,7 @@ class HelperClient:
 
     @property
     def works(self) -> bool | None:
-        """True if the helper answers, has changed the firewall and is not full; None if unknown."""
+        """True if the helper answers, changes the firewall and can admit more; None if unknown."""
         return False if self.is_full else self._answers
 
     async def send(self, act: str, address: str) -> bool:
@@ -116,8 +116,8 @@ class HostLink:
 
     ``contact_at`` is the time of the last contact with the host's machine. A refused connection and
     an error of the server (5xx) count as contact: the machine is reachable, and only the metagame
-    or its database is down. A reply that reports this node as lost does not count as contact,
-    because the swarm then replaces this node's game servers.
+    or its database is down. A reply that reports this node as lost does not count as contact: the
+    swarm then replaces this node's game servers, so the agent must stop them.
     """
 
     http: Any
@@ -138,7 +138,7 @@ class HostLink:
     async def run(self) -> None:
         """Poll for orders and carry them out; never return.
 
-        Addresses that the agent opened before its restart stay open.
+        After a restart, the addresses that the helper has admitted stay admitted.
         """
         await self.read_helper()
         while True:
@@ -159,7 +159,7 @@ class HostLink:
     async def read_helper(self) -> None:
         """Read the helper's state; if an order to close a network has failed, repeat the order.
 
-        The first reading gives the addresses that the agent opened before its restart.
+        The first call also notes the addresses that the helper admits; ``refresh`` reports them.
         """
         if self.helper is None:
             return
@@ -196,9 +196,9 @@ class HostLink:
         raise ConnectionError(f"status {status}")
 
     async def begin_check(self) -> Any:
-        """Return the host's request for checks; raises ConnectionError for any status but 200.
+        """Ask the host what to check, and return the reply.
 
-        A failed connection, a timeout and invalid JSON raise their own errors.
+        Any status but 200 raises ConnectionError; other failures raise their own errors.
         """
         status, content = await self._post("/svc/node/check", {})
         if status != 200:
@@ -244,7 +244,7 @@ class HostLink:
         return await self._allow(self.helper, address, deadline)
 
     async def _allow(self, helper: HelperClient, address: str, deadline: float) -> bool:
-        """Open an address; if the helper is full, close the addresses with the oldest orders."""
+        """Open an address; if the helper's list is full, close networks, the oldest order first."""
         network = network_of(address)
         if network in self._closing and not await self._close(helper, network):
             return False  # the older order to close the network must be carried out first
@@ -260,7 +260,7 @@ class HostLink:
         return False
 
     def _forget(self, network: str) -> None:
-        """Stop reporting a network's addresses, and note that the helper must close the network."""
+        """Stop reporting a network's addresses, and note that the helper must remove them."""
         self._is_read = True  # a later reading could bring the addresses back
         for known in [known for known in self._open if network_of(known) == network]:
             del self._open[known]

@@ -1,10 +1,10 @@
 """``svc-agent``: runs on each node of a fleet, for that node's game servers.
 
 - It listens on 127.0.0.1 and passes the game servers' requests on to the host over mutual TLS.
-- It polls the host for players' addresses. The node's allowlist helper opens the game ports for
-  these addresses.
-- It stops the game servers if the node counts as lost (``LostHost``), because the swarm then starts
-  other game servers in their place.
+- It polls the host for players' addresses, for which the node's allowlist helper opens the game
+  ports.
+- If the node counts as lost (``LostHost``), the agent stops the game servers, because the swarm
+  then starts other game servers in their place.
 - For the host, it checks whether the node has the game servers' image, and whether datagrams reach
   the game ports.
 """
@@ -205,7 +205,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 @define(eq=False)
 class Changes:
-    """The reports to the host that game servers have started or ended, sent one at a time."""
+    """The sender that reports started and ended game servers to the host, one report at a time."""
 
     clock: Any
     link: HostLink
