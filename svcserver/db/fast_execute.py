@@ -121,7 +121,7 @@ class Plans:
 
 
 class FastConnection:
-    """A SQLAlchemy connection whose ``execute`` uses plans; other methods are unchanged."""
+    """A SQLAlchemy connection whose ``execute`` runs a cached ``ExecutionPlan`` if there is one."""
 
     def __init__(self, connection: Connection, plans: Plans) -> None:
         self._connection, self._plans = connection, plans
@@ -243,7 +243,7 @@ def _convert(kind: Any, dialect: Any) -> Convert | None:
 
 
 def _oid(kind: Any) -> int | None:
-    """Return PostgreSQL's type number (OID) if the type is numeric, else None.
+    """Return PostgreSQL's type number (OID) of a Float or Numeric column type, else None.
 
     SQLAlchemy needs the number to choose a conversion.
     """

@@ -105,7 +105,7 @@ class _Together:
             begin = end
 
     def end(self) -> None:
-        """Stop the jobs that still wait; the caller runs them again."""
+        """Stop the jobs that have not ended, after a job or the connection has failed."""
         for waiting in self.greenlets:
             if not waiting.dead:
                 waiting.throw()

@@ -87,7 +87,7 @@ class AccountLock:
 
 @frozen
 class AccountRuns:
-    """The runner of writes to single accounts: one transaction locks all accounts of the batch."""
+    """The runner of jobs that each write one account; the jobs of a batch share one transaction."""
 
     most: ClassVar[int] = 64
     again: Callable[[], None]

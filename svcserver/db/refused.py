@@ -1,7 +1,7 @@
 """Records a refusal in one row, although the refused work itself is rolled back.
 
-If ``work`` raises an error, its changes are always rolled back. Where the specification requires a
-record of a refusal, ``work`` runs inside ``write_or_record`` and raises ``RefusedWrite``.
+If ``work`` raises an error, its changes are always rolled back. If the specification requires a
+record of a refusal, run ``work`` with ``write_or_record``: to refuse, ``work`` raises RefusedWrite.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ class RefusedWrite(Exception):
 
 @shielded
 async def write_or_record(ledger: Ledger, work: Work[T], scope: Scope = ACROSS) -> T:
-    """Run ``work`` like ``ledger.write``; if it raises RefusedWrite, commit only that error's row.
+    """Run ``work`` like ``ledger.write``; if ``work`` raises RefusedWrite, only record the refusal.
 
-    The row is on disk before the refusal is raised.
+    The record is on disk before the refusal is raised.
     """
     try:
         return await ledger.write(work, scope)

@@ -21,8 +21,8 @@ BUSY = "svcctl is restoring it; try again when the restore has ended"
 def restoring(url: URL) -> Iterator[None]:
     """Hold the restore lock during the block; raises BadDatabase if another restore holds it.
 
-    Check for running services inside the block: a metagame that started before is then found, and
-    a metagame that starts later is refused.
+    Inside the block, check whether services run. The check finds a metagame that started earlier; a
+    metagame that starts later is refused.
     """
     with ExitStack() as stack:
         if (path := _lock_file(url)) is not None:

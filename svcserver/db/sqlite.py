@@ -47,8 +47,8 @@ class CheckpointSchedule:
     """The schedule of checkpoints: when a part is due, and when the log can be overwritten.
 
     A checkpoint copies the write-ahead log into the database file, in parts. A part is due when the
-    log has grown by about ``piece`` pages. The growth is estimated as the number of jobs times the
-    pages per job; each part updates the pages per job.
+    log has grown by about ``piece`` pages. The growth is estimated as jobs times pages per job;
+    each part measures the pages per job anew.
 
     The writer's thread calls ``committed`` and ``ended``, and the checkpoint thread calls the other
     methods. Both threads set ``can_end``; every other field is set by only one thread.
@@ -82,10 +82,7 @@ class CheckpointSchedule:
         self.can_end = pages >= self.end and done == pages
 
     def ended(self) -> None:
-        """Record that the writer has tried to copy the rest of the log into the database file.
-
-        The next part of the checkpoint shows whether the attempt succeeded.
-        """
+        """Record that the writer has tried to copy the rest of the log into the database file."""
         self.can_end = False
 
 
@@ -115,11 +112,11 @@ class Checkpoints:
         return self._stopped
 
     def after_commit(self, jobs: int, writer: Any) -> None:
-        """Start a part of the checkpoint if it is due.
+        """Start a part of the checkpoint if a part is due.
 
-        The writer's thread calls this method after each batch. If the last part has copied all
-        pages of a long log, this method copies the pages that were added later. SQLite then
-        overwrites the log from its beginning.
+        The writer's thread calls this method after each batch. If the earlier parts have copied a
+        long log completely, this method also copies the pages that were added meanwhile. SQLite
+        then overwrites the log from its beginning.
         """
         if self._schedule.committed(jobs):
             self._due.set()

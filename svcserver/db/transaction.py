@@ -73,7 +73,7 @@ def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 @define
 class Tries:
-    """The numbers of retries of one transaction."""
+    """The retries of one transaction, counted by cause."""
 
     conflicts: int = 0
     duplicates: int = 0

@@ -1,7 +1,7 @@
 """A queue for each account, which runs the account's jobs one after the other.
 
-SQLite has one reader thread. Without these queues, eight large reads of one account would delay all
-log-ins until the last read is done. With the queues, jobs of other accounts run between the reads.
+On SQLite, one thread does all reads. Without these queues, eight large reads of one account would
+delay all log-ins. With the queues, jobs of other accounts run between the reads.
 """
 
 from collections import deque
