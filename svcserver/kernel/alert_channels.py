@@ -60,7 +60,7 @@ class AlertChannel:
 
 @frozen
 class AlertChannels:
-    """All alert channels of a host, and the faults in the files of channels.
+    """All alert channels of a host; ``wrong`` lists faults in the channels' files.
 
     ``on`` is False if the program that sends alerts has stopped.
     """

@@ -89,10 +89,7 @@ _words = printable(4096)
 
 
 def address(text: str) -> Secret:
-    """Parse a webhook URL.
-
-    Raises ValueError, whose text contains no part of the URL.
-    """
+    """Parse a webhook URL; if it is invalid, the ValueError's text contains no part of it."""
     split(text.strip())
     return Secret(text.strip())
 

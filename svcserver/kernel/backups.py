@@ -195,7 +195,7 @@ def take_request(folder: Path, now: float) -> bool:
 
 @contextmanager
 def running(folder: Path) -> Iterator[bool]:
-    """Hold the lock of backup runs during the block, if it is free; yield whether it was free.
+    """Try to hold the lock of backup runs during the block; yield whether the lock was free.
 
     Raises OSError.
     """

@@ -21,7 +21,7 @@ def buggify(name: str) -> bool:
 
 @contextmanager
 def rare_things(happens: Happens) -> Iterator[None]:
-    """During the block, let ``happens`` decide about every ``buggify`` event."""
+    """Let ``happens`` decide, during the block, whether each ``buggify`` event occurs."""
     global _happens
     before, _happens = _happens, happens
     try:

@@ -19,12 +19,12 @@ _KEPT = (10, 12)  # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN
 
 
 class ForeignFolder(Exception):
-    """The error if root cannot act in a folder; ``str()`` is a one-line message with the remedy."""
+    """The error if root cannot safely become the folder's owner; ``str()`` names the remedy."""
 
 
 @frozen
 class Actor:
-    """The user that root has become, and the folder that this user owns."""
+    """The user to which a root process has switched, and the folder that this user owns."""
 
     name: str
     folder: Path

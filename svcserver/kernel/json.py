@@ -81,5 +81,5 @@ def dump(value: Json) -> bytes:
 
 
 def dump_ascii(value: Json) -> str:
-    """Return compact JSON for a terminal: all but printable ASCII characters are escaped."""
+    """Return compact JSON for a terminal: each character except printable ASCII is escaped."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")

@@ -46,7 +46,7 @@ class LaunchRequest:
 
     @property
     def behemoth(self) -> str:
-        """The behemoth that the arguments name after the second ``?``; may be empty."""
+        """The behemoth that follows the ``=`` after the arguments' second ``?``; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 

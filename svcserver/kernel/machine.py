@@ -2,9 +2,9 @@
 
 People authenticate with a second factor; the host's programs use tickets instead. A ticket is an
 HMAC with a key derived from the host's signing key. A program that can read the signing key can
-act as any player and write the database anyway. A ticket permits one request (method and target)
-for two minutes. The metagame accepts a ticket only in a request that comes from the same machine.
-Tickets are not stored. An example:
+act as any player even without tickets. A ticket permits one request (method and target) for two
+minutes. The metagame accepts a ticket only in a request that comes from the same machine. Tickets
+are not stored. An example:
 
     1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of time, actor and request
 """
@@ -24,7 +24,7 @@ _PURPOSE = b"svc machine ticket 1"
 def machine_headers(
     secret: str, actor: str, method: str, target: str, now: float
 ) -> dict[str, str]:
-    """Return the header that permits ``actor`` this request; no header if ``secret`` is empty."""
+    """Return the header with the ticket of ``actor`` for a request; {} if ``secret`` is empty."""
     if not secret.strip():
         return {}
     claim = f"{int(now)}:{quote(actor, safe='')}"

@@ -1,6 +1,6 @@
 """Rate limits per key: token buckets with limited memory.
 
-The methods take ``now`` in seconds, from any clock, so that the buckets need no timer.
+Each call adds the tokens due by ``now`` (in seconds of any clock), so no timer is needed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
-Text is truncated before it is searched. The time of each pattern is linear in the length of the
-truncated text, as ``tests/contract/test_patterns.py`` checks. For this, a pattern matches only
-whole runs of characters: a lookbehind requires the run's start, and a possessive quantifier its
-end. Groups have no possessive quantifier, because Python before 3.11.5 (in Debian 12) matches such
-groups wrongly. Spec: 2 §5 Gateway, "Log".
+Text is truncated before it is searched. A search takes time linear in the length of the truncated
+text, as ``tests/contract/test_patterns.py`` checks. For this, a pattern matches only whole runs of
+characters: a match begins at the run's start (lookbehind) and extends to its end (possessive
+quantifier). Groups have no possessive quantifier, because Python before 3.11.5 (in Debian 12)
+matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 import re

@@ -4,7 +4,7 @@
     @frozen
     class ItemWish:
         character_id: str                        # "characterId": a string, or 400
-        quantity: WholeNumber                    # 2, and 2.0 as 2
+        quantity: WholeNumber                    # accepts 2; reads 2.0 as 2
         note: Lenient[str] = ""                  # anything but a string counts as missing
         items: Skipping[StackWish] = ()          # invalid entries are left out
         data: Late[str]                          # checked only when the handler calls ``read``
@@ -277,7 +277,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation that replaces an unfit value with ``value``, which a rule can then refuse."""
+    """An annotation: ``value`` replaces an unfit value, so that a feature's own rule refuses it."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -345,7 +345,7 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """The annotation of a member whose value is the whole JSON object that is being read."""
+    """The annotation of ``Itself``, a member that gets the whole JSON object."""
 
 
 class Opaque(Mark):
@@ -377,7 +377,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen, for speed: one is created for every request of its routes
 class Late(Generic[T]):
-    """A body or member that is checked only when ``read`` is called.
+    """A request body, or one of its values, that is checked only when ``read`` is called.
 
     A route uses this type if another rule must be applied before the check.
     """

@@ -75,7 +75,7 @@ class FriendAccepted:
 
 @frozen
 class PartyChanged:
-    """These accounts have left the party."""
+    """The accounts in ``left`` are no longer in the party."""
 
     party_id: str
     left: tuple[AccountId, ...]
@@ -83,7 +83,7 @@ class PartyChanged:
 
 @frozen
 class GuildChanged:
-    """These accounts have left the guild. The signal may be sent more than once.
+    """The accounts in ``left`` are no longer in the guild; this signal may be sent repeatedly.
 
     If ``guild_id`` is empty, the accounts are in no guild at all. If there are no accounts, the
     guild was deleted.
@@ -103,7 +103,7 @@ class Renamed:
 
 @frozen
 class SessionsEnded:
-    """All tokens of the account from before ``not_before`` (epoch seconds) are now refused.
+    """All tokens that the account got before ``not_before`` (epoch seconds) are now refused.
 
     The account has no newer token yet, so all its current sessions use such tokens. The listeners
     remove the account from the chat, parties and hunts. The signal may be sent more than once.
@@ -125,9 +125,9 @@ class SentToHunt:
 class Announced:
     """A request to show ``text`` in every chat room as a line from the server.
 
-    ``made_at`` (epoch milliseconds) identifies the announcement. ``mark`` identifies the line: of
-    two lines, the later has the smaller mark. If several processes send the same line, ``made_at``
-    and ``mark`` are equal, and the chat publishes the line once.
+    ``made_at`` (epoch milliseconds) identifies the announcement, and ``mark`` identifies the line.
+    A later line has a smaller mark. If several processes send the same line, ``made_at`` and
+    ``mark`` are equal, and the chat publishes the line once.
     """
 
     text: str

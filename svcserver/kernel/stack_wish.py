@@ -31,7 +31,7 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 
 def take(folder: Path, now: float) -> str | None:
-    """Delete the metagame's request and return it; None if there is no recent, known request."""
+    """Delete the metagame's request and return it; None if it is missing, old or invalid."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a request that stays would be carried out repeatedly
@@ -39,7 +39,7 @@ def take(folder: Path, now: float) -> str | None:
 
 
 def look(folder: Path, now: float) -> str | None:
-    """Return the metagame's request and keep it; None if there is no recent, known request."""
+    """Return the metagame's request, but keep the file; None if it is missing, old or invalid."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))

@@ -1,8 +1,8 @@
 """The single source of the machine's time and randomness.
 
-Ids, random numbers, epoch seconds and timers' seconds come from this module. A simulation of a
-whole host (``simulation``) replaces the source, so that the same seed gives the same run. A
-contract test finds code that calls the operating system's sources directly.
+Ids, random numbers, the time of day and the monotonic time of timers come from this module. A
+simulation of a whole host (``simulation``) replaces the source, so that the same seed gives the
+same run. A contract test finds code that bypasses this module.
 """
 
 import random

@@ -14,9 +14,9 @@ ALL = Rate(400, 600)  # lines about all of them; ten a second fill 150 MB a day
 
 @define
 class Throttle:
-    """A throttle that lets each key pass once in ``every_s`` seconds.
+    """A throttle: ``due`` is true for each key at most once in ``every_s`` seconds.
 
-    The throttle remembers the last used keys; ``most`` is their maximum number.
+    It remembers only the ``most`` keys that were used last.
     """
 
     every_s: float = 60.0
@@ -28,7 +28,7 @@ class Throttle:
         return LRUCache(self.most)
 
     def due(self, key: Hashable, now: float) -> bool:
-        """Return whether ``key`` passes at ``now`` (seconds); if so, restart its interval."""
+        """Return whether the interval of ``key`` is over at ``now``; if so, restart it."""
         last = self._passed.get(key)
         if last is not None and now - last < self.every_s:
             return False

@@ -25,7 +25,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def short_date(seconds: float) -> str:
-    """Return the UTC day in the short English format of character dates: ``Sep 5, 2026``."""
+    """Return the UTC day in a short English format: ``Sep 5, 2026``."""
     return _short_day(int(seconds // DAY_S))
 
 
