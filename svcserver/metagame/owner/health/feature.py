@@ -41,7 +41,7 @@ class LoopReply(TypedDict):
 
 
 class BansReply(TypedDict):
-    """A constant reply about bans, which this route does not report."""
+    """A placeholder with constant values: this route does not report bans."""
 
     supported: bool
     count: int | None

@@ -1,6 +1,6 @@
-"""Counts and percentiles of the last minute. Spec: 2 §4 BackendHealth.
+"""Request counts, latencies and event-loop delays of the last minute. Spec: 2 §4 BackendHealth.
 
-``now`` is in epoch seconds. These classes use a fixed amount of memory, however many requests come.
+``now`` is in epoch seconds. These classes use a fixed amount of memory.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Health:
 
 
 def upper_bound(latencies: Sequence[int], share: float) -> int | str | None:
-    """Return the quantile ``share`` (0 to 1) of the latencies, rounded up to a bound (ms).
+    """Return the quantile ``share`` (0 to 1) of the latencies, rounded up to one of BOUNDS_MS.
 
     The result is None if there are no requests, and BEYOND if no bound is high enough.
     """

@@ -177,12 +177,12 @@ class Maintenance:
         """Stop or restart the server as ordered, if it has been empty for ``EMPTY_S``.
 
         New hunts are refused until svc-stack has stopped the server. When the metagame starts
-        again, it ends the mode.
+        again, it switches maintenance mode off.
         """
         return Deferred.fromCoroutine(self._look())
 
     async def _as_kept(self) -> Drain | None:
-        """Return the mode stored in the database.
+        """Return the maintenance mode stored in the database.
 
         If the board (the live state) does not have that mode, for example after a crash, copy the
         mode to the board.
@@ -231,7 +231,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End the mode when svc-stack has carried out the request, or has taken too long."""
+        """End maintenance mode when svc-stack has stopped or restarted the server, or is late."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -263,7 +263,7 @@ class Maintenance:
         return mine
 
     async def current(self) -> Drain | None:
-        """Return the mode, or None if it is off."""
+        """Return the maintenance mode, or None if it is off."""
         return await self.board.transact(
             lambda transaction: transaction.get(DRAIN, ONLY), near=[(DRAIN, ONLY)]
         )
@@ -281,6 +281,6 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 
 
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
-    """Return the service that checks the mode at start-up and every ``EVERY_S``."""
+    """Return the service that checks maintenance mode at start-up and every ``EVERY_S``."""
     what = "the check whether the server is empty"
     return Every(clock, EVERY_S, maintenance.look, what, at_once=True)

@@ -1,4 +1,4 @@
-"""The routes of maintenance mode, for direct requests of the dashboard and ``svcctl drain``."""
+"""The routes of maintenance mode and game servers, which the dashboard and ``svcctl`` use."""
 
 from typing import ClassVar
 

@@ -34,7 +34,7 @@ class MaintenanceStatus:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no hunt runs and, if the order requires that, no player is online."""
+        """Return whether no hunt runs and, with ``Until.NOBODY``, no player is online."""
         nobody = self.players == 0
         wants_nobody = self.drain is not None and self.drain.until is Until.NOBODY
         return self.hunts == 0 and (nobody or not wants_nobody)

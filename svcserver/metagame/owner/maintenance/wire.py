@@ -22,8 +22,8 @@ HELPER_FAILS = "unknown: its allowlist helper does not work"
 class DrainWish:
     """A request to switch maintenance mode on or off.
 
-    ``Then`` is the next step: stop, restart, or empty for none. ``Until`` is the condition for that
-    step: no hunt is running, or nobody is online.
+    ``Then`` is the next step: ``stop``, ``restart``, or empty for none. ``Until`` is the condition
+    for that step: no hunt is running, or nobody is online.
     """
 
     on: bool
@@ -48,11 +48,10 @@ class DrainWish:
 
 
 class DrainEntry(TypedDict):
-    """The author, start time and next step of maintenance mode.
+    """The staff member who began maintenance mode, the start time, and the next step.
 
-    ``then`` says what happens when the server is empty: stop, restart, or an empty text for
-    nothing. Once svc-stack has been ordered to stop or restart the server, ``then`` is stopping or
-    restarting.
+    ``then`` says what happens when the server is empty: ``stop``, ``restart``, or ``""`` if nothing
+    happens. Once svc-stack has been ordered to do so, the value is ``stopping`` or ``restarting``.
     """
 
     by: str
@@ -112,11 +111,11 @@ class MachineEntry(TypedDict):
     """A machine that runs game servers; ``state`` is ready, draining, drained, down or unknown.
 
     ``room`` is the number of hunts for which the machine has free memory and CPU cores. ``agent``
-    is connected or away; it is empty on the host's own machine, which needs no agent.
+    is ``connected`` or ``away``; it is empty on the host's own machine, which needs no agent.
     ``clockSeconds`` (null if unknown) is the time by which the machine's clock is ahead of the
     host's. ``hasImage`` (null if unknown) says whether the machine has the game servers' image.
-    ``gamePorts`` says whether a datagram from another machine has reached a game port: reachable,
-    not reachable, not tried, or unknown. After not tried or unknown, the reason follows.
+    ``gamePorts`` says whether a datagram from another machine has reached a game port:
+    ``reachable``, ``not reachable``, or else ``not tried`` or ``unknown``, followed by the reason.
     """
 
     id: str

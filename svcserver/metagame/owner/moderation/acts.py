@@ -164,7 +164,7 @@ class ModerationActs:
         *,
         across: bool = False,
     ) -> StaffActResult:
-        """Run the action that ``choose`` returns, and notify all processes of ended sessions.
+        """Run the action that ``choose`` returns, and tell all processes which sessions it ended.
 
         ``across`` is true if the action reads or changes other accounts besides ``who``.
         """

@@ -133,7 +133,7 @@ def show_done(done: StaffActResult) -> PersonReply:
 def show_running(
     page: Iterable[tuple[Account, SanctionKind, Sanction]], count: int
 ) -> SanctionList:
-    """Return the reply that lists the sanctions of ``page``; ``count`` is the number of all."""
+    """Return the reply that lists the sanctions of ``page``; ``count`` is how many are in force."""
     return {
         "sanctions": [
             {
@@ -150,7 +150,7 @@ def show_running(
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
-    """Return the reply with a page of rows; if another page follows, ``rows`` has an extra row."""
+    """Return the reply with the first PAGE of ``rows``; if there are more, another page follows."""
     more = len(rows) > PAGE
     return {
         "rows": [shown(row) for row in rows[:PAGE]],
