@@ -142,7 +142,7 @@ class Nightly(Service):
             self._record_fault(f"the nightly backup ended ({describe(reason)}). See its log lines.")
 
     def _record_fault(self, fault: str) -> None:
-        """Record a fault that the backup process could not record, for alerts and the dashboard."""
+        """Record, for alerts and the dashboard, a fault that the backup process did not record."""
         log.error("{fault}", fault=fault)
         try:
             state = backups.read(self.data) or backups.Backups()

@@ -41,8 +41,8 @@ class Child(LinesAndEnd):
     """A protocol that passes a child's output and exit on to the monitor.
 
     While ``waits`` is True, the child's output is buffered and its exit is not reported.
-    ``prepared`` fires with True when the child can start immediately, or with False if the child
-    ended earlier.
+    ``prepared`` fires with True when the child has prepared its component, or with False if the
+    child ends first.
     """
 
     def __init__(self, name: str, monitor: Children, *, waits: bool = False) -> None:
@@ -114,7 +114,7 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a process that prepares the component and then waits; return whether that worked.
+        """Start a process that prepares the component for ``take``; return whether it is prepared.
 
         A process that fails is killed; if ``print_errors`` is true, its output is printed.
         """

@@ -18,7 +18,7 @@ _READABLE = re.compile(r"(\S+Z) (debug|info|warn|error|critical) (\S+): (.*)")
 
 
 def fields_of(line: str) -> dict[str, Any] | None:
-    """Return the fields of a service's JSON log line, or None if it is any other text."""
+    """Return the fields of ``line`` if it is a service's JSON log line, otherwise None."""
     if not line.startswith("{"):
         return None
     try:

@@ -114,7 +114,7 @@ def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str 
 
 
 class HostOptions(usage.Options):
-    """The command line of a program that runs or watches the host in one folder."""
+    """The command line of a program that runs or watches a host, given by the host's folder."""
 
     name: ClassVar[str]
     keep_rights: ClassVar[bool]

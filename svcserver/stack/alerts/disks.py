@@ -60,7 +60,7 @@ def low_disks(
 
 
 def written_folders(config: Path, data: Path) -> Iterator[tuple[str, Path]]:
-    """Yield a label and the path of each folder that the host writes to, from the env files."""
+    """Read the env files; yield a label and the path of each folder that the host writes to."""
     metagame, content, allowlist, stack = (
         read_or_empty(config / f"{name}.env")
         for name in ("metagame", "content", "allowlist", "stack")

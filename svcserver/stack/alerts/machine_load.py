@@ -70,7 +70,7 @@ def _busy_percent(before: tuple[int, int] | None, now: tuple[int, int] | None) -
 
 @define
 class HistoryWriter:
-    """The writer of a host's history: the averages of the checks in spans of ``STEP_S``."""
+    """The writer of a host's history, which has averages over spans of ``STEP_S`` seconds."""
 
     folder: Path
     _history: HostHistory | None = field(default=None, init=False)

@@ -112,7 +112,7 @@ class MetricsPoller:
         return DeferredList(polls).addCallback(lambda _: None)
 
     async def _poll(self, component: Component) -> None:
-        """Poll the process of a component, at the component's own ports."""
+        """Poll one component and report its faults."""
         name, now = component.name, self.watch.wall_clock()
         variables = {**read_or_empty(component.env_file), **component.extra}
         if component.kind == METAGAME:
@@ -223,7 +223,7 @@ class MetricsPoller:
     def _warn_if_refused(self, url: str, *, refused: bool) -> None:
         """Log once that a component refuses our requests to ``url``.
 
-        Without this log line, the component would seem healthy: it causes no alerts.
+        Otherwise the component would seem healthy, because a refusal causes no alert.
         """
         if refused and url not in self._refusing:
             log.warn(

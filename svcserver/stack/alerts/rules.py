@@ -41,7 +41,7 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """The one-line title: ``gateway is down`` or ``gateway is down: over``."""
+        """The title: ``gateway is down``, or ``gateway is down: over`` after its end."""
         title = f"{self.subject} {TITLES[self.what]}"
         return f"{title}: over" if self.over else title
 

@@ -1,4 +1,4 @@
-"""The checks of a host for alerts: services, disks, certificate and backups."""
+"""The checks of a host that can raise alerts: services, disks, certificate and backups."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
