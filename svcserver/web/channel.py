@@ -323,7 +323,7 @@ class WebChannel(Connection):
     # -- ends ------------------------------------------------------------------
 
     def readConnectionLost(self) -> None:
-        """Handle a client that sends nothing more: notify the stream, or set a deadline."""
+        """Handle the end of the client's sending: notify the stream, or set a deadline."""
         super().readConnectionLost()
         if self._stream is not None:
             self._stream.half_closed()
@@ -331,7 +331,7 @@ class WebChannel(Connection):
             self.await_answer()
 
     def await_answer(self) -> None:
-        """Wait for the answer; set a deadline only if the client sends nothing more."""
+        """Wait for the answer; set a deadline only if the client has closed its sending side."""
         super().await_answer()
         if self.half_closed and self._stream is None:
             self.within(HALF_CLOSED_S, self.cut)

@@ -204,7 +204,7 @@ class _Producer:
 
 @define
 class Transfers:
-    """The running transfers; stalled transfers are cut."""
+    """The running transfers; stalled transfers are aborted."""
 
     _running: dict[Transfer, None] = field(factory=dict, init=False)
 
@@ -215,7 +215,7 @@ class Transfers:
         self._running.pop(transfer, None)
 
     def sweep(self, now: float) -> None:
-        """Cut the stalled transfers; ``now`` is in seconds."""
+        """Abort the stalled transfers; ``now`` is in seconds."""
         for transfer in [running for running in self._running if running.stalled(now)]:
             log.info(
                 "a client read nothing for {seconds} s; its connection is closed",
@@ -228,7 +228,7 @@ class Transfers:
 
 
 def sweeping(transfers: Transfers, reactor: Any) -> Every:
-    """Return the service that cuts stalled transfers."""
+    """Return the service that aborts stalled transfers."""
     what = "the sweep of stalled downloads"
     return Every(reactor, SWEEP_S, lambda: transfers.sweep(reactor.seconds()), what)
 

@@ -1,7 +1,7 @@
 """The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
 A request is checked in this order: route, declared size, credential, JSON syntax, shape of the
-body, rules of the feature. A route can answer 404 for some of the accounts in its path.
+body, rules of the feature. A route can answer 404 if its path names certain accounts.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class FrontDoor:
     def mount(
         self, *features: Feature, serves: Callable[[Any], bool] = lambda row: True
     ) -> FrontDoor:
-        """Bind the features' routes that are switched on and accepted by ``serves``.
+        """Bind those routes of the features that are switched on and that ``serves`` accepts.
 
         Each endpoint is created at the first request for its route.
         """
@@ -302,7 +302,7 @@ class FrontDoor:
         context: Any,
         started: float,
     ) -> Answer | Failure:
-        """Report the result of an asynchronous answer to the observers."""
+        """Report to the observers how an asynchronous answer has ended."""
         if isinstance(answer, Failure):
             error = answer.value
             if isinstance(error, Exception) and not isinstance(error, CancelledError):

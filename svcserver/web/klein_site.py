@@ -2,8 +2,8 @@
 
     site = Site(door.resource())
 
-Each route of the service becomes a route of the app, which runs the same endpoint as our own
-channel. So the app and the channel give the same answers. If no route of the app matches a request,
+Each route of the service becomes a route of the app, with the same endpoint as in our own HTTP
+server. So the app and our server give the same answers. If no route of the app matches a request,
 for example because of letter case, the service's own route table is used.
 """
 

@@ -93,7 +93,7 @@ class LogLines:
             self._flushing = self.clock.callLater(FLUSH_S, self._due)
 
     def write_now(self, line: str) -> None:
-        """Write a line immediately, after the lines that are still waiting."""
+        """Write the waiting lines and then this line, without delay."""
         self._waiting.append(line)
         self.flush()
 
@@ -251,7 +251,7 @@ class JsonLines(LogLines):
 
 
 def json_lines(level: str, clock: Any = None) -> JsonLines:
-    """Return the observer of a small service that ``twistd`` starts."""
+    """Return the log observer for a small service that ``twistd`` starts."""
     out, err, mine = writers()
     return JsonLines(out, level=level, clock=clock, err=err, writers=mine)
 

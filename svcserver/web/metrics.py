@@ -27,7 +27,7 @@ from svcserver.web.site import HttpHandler
 class CountingRequests:
     """The observer that counts 4xx answers, and records the durations of requests.
 
-    Each 4xx answer is counted by its reason or status. A 429 is also counted by its route.
+    A 4xx answer is counted by its reason, or else by its status; a 429 also by its route.
     """
 
     counters: Counters
@@ -46,8 +46,8 @@ class CountingRequests:
 class CountingHandler:
     """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    The text ``limit`` is the label of 429 answers. The duration of a request is recorded under the
-    first prefix in ``paths`` that fits. The duration ends when the head of the answer is ready.
+    A 429 answer is counted under the label ``limit``. The duration of a request is recorded under
+    the first prefix in ``paths`` that fits. The duration ends when the head of the answer is ready.
     """
 
     handler: HttpHandler
@@ -84,7 +84,7 @@ class CountingHandler:
 
 
 def count_refusal(counters: Counters, request: HttpRequest, status: int, limit: str) -> None:
-    """Count a 4xx answer by its reason or status, and a 429 once more under ``limit``."""
+    """Count a 4xx answer by its reason, or else by its status; count a 429 also under ``limit``."""
     if 400 <= status < 500:
         counters.add(Counted.REFUSALS, request.refused or str(status))
     if status == 429:

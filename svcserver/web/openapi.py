@@ -50,7 +50,7 @@ NEXT = "\n\n"  # between paragraphs
 
 @frozen
 class Credentials:
-    """The credentials that a service's callers use, as the document describes them."""
+    """The credentials that a service's callers use, as the OpenAPI document describes them."""
 
     schemes: Mapping[str, Schema] = field(factory=dict)  # by name, as OpenAPI wants them
     # access label -> the accepted combinations of ``schemes``; (): no credential is needed
@@ -183,7 +183,7 @@ def tag(row: WebRow) -> str:
 
 
 def feature(row: WebRow) -> str:
-    """Return the module of a route's feature: a single file, or the feature's package."""
+    """Return the name of the module, or of the package, that contains a route's feature."""
     folder, _, file = row.handler.__module__.rpartition(".")
     return folder if file in FILES else row.handler.__module__
 
@@ -284,7 +284,7 @@ def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Sche
 
 
 def has_page(row: WebRow) -> bool:
-    """True if a route can answer 400 with an HTML page: bad JSON, or a path that is not UTF-8."""
+    """True if the route can answer bad JSON, or a path that is not UTF-8, with an HTML page."""
     return row.bad_json is None or bool(row.parameters)
 
 

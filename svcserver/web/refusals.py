@@ -1,8 +1,8 @@
 """The wordings of refusals, for the OpenAPI document.
 
 The exceptions themselves are in ``kernel/refusals.py``. A route's ``refuse`` function turns an
-exception into an answer, and this module records the shape of these answers. A route's field
-``refusals`` lists the statuses whose answers have another shape.
+exception into an answer, and this module records the shape of these answers. For single statuses,
+a route's field ``refusals`` can give another shape.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
@@ -22,8 +22,8 @@ from svcserver.web.routes import Refuse, bare
 class Wording:
     """The shape of a feature's refusals.
 
-    A generated client cannot parse an empty body as JSON. So ``bare_too`` lists the statuses whose
-    body may be empty; a 503 may always have an empty body.
+    ``bare_too`` tells the authors of clients which statuses may also come with an empty body; a 503
+    always may.
     """
 
     name: str
@@ -38,7 +38,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Record the shape of a function's refusals; ``name`` defaults to the shape's class name."""
+    """Record the shape of a ``refuse`` function's answers; ``name`` defaults to the class name."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)
@@ -48,5 +48,5 @@ def worded_as(
 
 
 def wording_of(refuse: Refuse) -> Wording:
-    """Return the recorded shape of a ``refuse`` function's refusals; raises KeyError."""
+    """Return what ``worded_as`` recorded for ``refuse``; raises KeyError if it recorded nothing."""
     return _WORDINGS[refuse]

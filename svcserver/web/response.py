@@ -14,7 +14,7 @@ BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that writes itself; the headers give its length, or say that the length is unknown."""
+    """A body that is written in pieces; the headers give its length, or chunked encoding."""
 
     def begin(self, out: Any) -> None:
         """Write the body with ``out.write``, and call ``out.finish()`` after the last byte.

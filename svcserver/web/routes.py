@@ -108,7 +108,7 @@ class WebRow:
 
     @property
     def hides(self) -> bool:
-        """True if the route answers 404 for some of the accounts in its path."""
+        """True if the route answers 404 when its path names certain accounts."""
         return False
 
     @property

@@ -43,7 +43,7 @@ class TopService(MultiService):
         self.counters.watch(Counted.DROPPED_LOG_LINES, "unread", lines.dropped)
 
     def setServiceParent(self, parent: IServiceCollection) -> None:
-        """Give the application our log observer, which ``twistd`` reads before the start."""
+        """Give the application our log observer, before ``twistd`` looks for one."""
         if isinstance(parent, Componentized):
             parent.setComponent(ILogObserver, self.lines)
         super().setServiceParent(parent)
@@ -112,9 +112,9 @@ class StartWarnings(Service):
 class Listening(Service):
     """A service that listens on a TCP port; if the port is taken, a one-line error ends the start.
 
-    The ``ready`` line shows ``name``. If ``name`` is not the service's name, but for example
-    ``content-metrics``, ``component`` is the service's name. ``shared`` is a second port, on which
-    several processes listen; the operating system gives each connection to one of them.
+    The ``ready`` line shows ``name``, for example ``content-metrics``. Errors show ``component``,
+    for example ``content``, or else ``name``. ``shared`` is a second port, on which several
+    processes listen; the operating system gives each connection to one of them.
 
     A stop first closes the connections that have carried no request. A proxy notices this
     (``Sentinel``), opens no new connection, and closes its old connections. The port is closed

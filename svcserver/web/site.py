@@ -102,7 +102,7 @@ class HttpFactory(Connections[WebChannel]):
                 channel.end()
 
     def close_idle(self, *, keep_used: bool) -> int:
-        """Close connections that need no answer; return the number that stays open for now.
+        """Close connections without a running request; return how many stay open for now.
 
         With ``keep_used``, a connection that has carried a request is closed after its next answer.
         """
