@@ -26,7 +26,7 @@ _LONGEST = 45  # characters of any address
 
 
 class InvalidIp(ValueError):
-    """The error for an address that cannot be opened; ``reason`` is the code in the answer."""
+    """The error for an invalid or forbidden address; ``reason`` is the code in the answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -34,7 +34,7 @@ class InvalidIp(ValueError):
 
 
 class Full(Exception):
-    """The error when the maximum number of addresses is open."""
+    """The error when the allowlist is full."""
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
@@ -97,7 +97,7 @@ def order(ip: str) -> tuple[int, int]:
 
 @frozen
 class OpenAddress:
-    """One open address; ``expires_at`` is in epoch seconds."""
+    """An allowed address; ``expires_at`` is in epoch seconds."""
 
     ip: str
     expires_at: float
@@ -105,7 +105,7 @@ class OpenAddress:
 
 @define
 class Entries:
-    """The open addresses, at most ``limit``; each expires ``ttl_s`` seconds after its last report.
+    """The allowed addresses, at most ``limit``; each expires ``ttl_s`` after its last report.
 
     A client can control a whole IPv6 network, so each network has a share of ``limit``: a sixteenth
     for a /64 network, and a quarter for a /48 network. A share is at least four addresses.
@@ -133,12 +133,12 @@ class Entries:
         return gone
 
     def share(self, bits: int) -> int:
-        """Return how many addresses a network with this prefix length may have open."""
+        """Return how many addresses of a network with this prefix length may be allowed."""
         share = self.limit // 16 if bits == 64 else self.limit // 4
         return min(self.limit, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """Open ``ip`` (canonical) from ``now`` on; return whether ``ip`` is new. Raises Full."""
+        """Allow an address in canonical form; return whether it is new. Raises Full."""
         self.displace_for(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.limit:
@@ -161,7 +161,7 @@ class Entries:
         return sorted(over, key=order)
 
     def restore(self, saved: Iterable[OpenAddress], now: float, *, allow_private: bool) -> int:
-        """Restore saved entries that are still valid; return the number of open addresses.
+        """Restore saved entries that are still valid; return the number of allowed addresses.
 
         An entry expires ``ttl_s`` seconds from now at the latest, even if the file has a later
         time.

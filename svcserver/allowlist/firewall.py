@@ -1,6 +1,6 @@
 """The supported firewalls behind one interface.
 
-``apply`` applies a Rule, and ``describe`` returns the exact text that would run. A Rule without
+``apply`` applies a Rule, and ``describe`` returns the exact commands as text. A Rule without
 addresses closes the ports. Spec: 2 §4 Allowlist helper.
 """
 
@@ -42,7 +42,7 @@ class Firewall(Protocol):
         """
 
     def describe(self, rule: Rule) -> str:
-        """Return the exact text that ``apply`` would run."""
+        """Return the exact commands that ``apply`` would run."""
 
 
 @frozen
@@ -57,7 +57,7 @@ class Nftables:
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether our table exists; no other program writes to this table."""
+        """Return whether our table exists."""
         look = [self.nft, "list", "table", "inet", scripts.TABLE]
         listing = await self.programs.run(look, may_fail=True)
         return bool(listing.code == 0)
@@ -77,7 +77,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Fill the set; before the first run, read whether the set is for IPv4 or for IPv6."""
+        """Replace the set's addresses; the first call also reads the set's IP version."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
@@ -87,7 +87,7 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether the set exists, with addresses if ``rule`` has any for it.
+        """Return whether the set exists and, if ``rule`` has addresses for it, is not empty.
 
         The addresses are not compared, because nft can list several of them as one range.
         """
@@ -99,7 +99,7 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script for the owner's set; assume an IPv4 set until ``apply`` has run."""
+        """Return the script that fills the set; until ``apply`` has run, it is for an IPv4 set."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 

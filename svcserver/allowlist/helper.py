@@ -93,7 +93,7 @@ class Helper:
         self.audit.write("closed_ports")
 
     def allow(self, value: Any) -> tuple[str, bool]:
-        """Open an address; return its canonical form and whether it is new.
+        """Open the ports for an address; return its canonical form and whether it is new.
 
         Raises InvalidIp or Full.
         """

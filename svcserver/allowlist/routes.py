@@ -1,7 +1,7 @@
 """The three routes of the allowlist helper.
 
-A request is refused, in this order, for a peer other than loopback (403), an unknown path (404), a
-wrong secret (401), a wrong method (405), a body that is too large (413) and invalid JSON (400).
+The first check that fails decides the status: loopback peer and no cross-site request (403), path
+(404), secret (401), method (405), size of the body (413), valid JSON (400).
 Spec: 2 §4 Allowlist helper.
 """
 
@@ -32,7 +32,7 @@ def json_answer(status: int, body: json.Json, headers: dict[str, str] | None = N
 
 @define(eq=False)
 class AllowlistHandler:
-    """An ``HttpHandler`` that answers the gateway and the metagame on this machine."""
+    """An ``HttpHandler`` that answers only callers on this machine, such as the gateway."""
 
     helper: Helper
     secret: Secret

@@ -1,7 +1,7 @@
 """The scripts and argument lists for each firewall program.
 
-The only variable parts of a script are canonical addresses, port numbers and the owner's set. They
-are validated by ``Rule``, ``PortRange.parse`` and ``NftSet.parse``.
+A program's scripts differ only in addresses, port numbers and the name of the owner's nftables set,
+which ``Rule``, ``PortRange.parse`` and ``NftSet.parse`` validate.
 """
 
 from __future__ import annotations

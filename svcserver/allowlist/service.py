@@ -65,7 +65,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 
 def figures(helper: Helper) -> dict[str, Figure]:
-    """Return the metrics on METRICS_PORT by name; each scrape reads the current values."""
+    """Return the metrics that METRICS_PORT serves; each scrape reads the current values."""
     return {
         "svc_allowlist_open_addresses": Figure("Addresses open now.", lambda: len(helper.entries)),
         "svc_allowlist_pending": Figure(
