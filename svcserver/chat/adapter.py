@@ -42,12 +42,12 @@ class TurnEnd:
     _next: IDelayedCall | None = None
 
     def write(self, call: Callable[[], None]) -> None:
-        """Run ``call`` at the end of this turn."""
+        """Run ``call`` at the end of this reactor turn."""
         self._writes.append(call)
         self._schedule()
 
     def echo(self, call: Callable[[], None]) -> None:
-        """Run ``call`` at the end of this turn, after all writes."""
+        """Run ``call`` at the end of this reactor turn, after all ``write`` calls."""
         self._echoes.append(call)
         self._schedule()
 
@@ -74,7 +74,7 @@ class TurnEnd:
 
 @define(eq=False)
 class Behind:
-    """A buffer for a speaker's own chat lines, which are sent after all other frames of the turn.
+    """A buffer for a speaker's own chat lines, which are sent last in each reactor turn.
 
     Later frames for the speaker's connection wait in the buffer too, so that they are not sent
     before the line.
@@ -115,7 +115,7 @@ class Behind:
 class TurnShare:
     """A limit on the chat's time in each reactor turn, so that other requests do not wait long.
 
-    Work above the limit waits in one queue for the next turns.
+    Work above the limit waits in one queue for later turns.
     """
 
     clock: IReactorTime
@@ -132,7 +132,7 @@ class TurnShare:
             self._do(work)
 
     def later(self, work: Callable[[], None]) -> None:
-        """Do the work in the next turn at the earliest."""
+        """Queue the work for a later reactor turn."""
         self._waiting.append(work)
         if self._next is None:
             self._next = self.clock.callLater(0, self._turn)
@@ -375,7 +375,7 @@ class ChatProtocol(WebSocketServerProtocol):
     # -- the session calls these ---------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Write a frame at the end of this turn; drop it if too many bytes are unsent by then."""
+        """Write a frame at the end of this reactor turn; drop it if too much is unsent by then."""
         behind = self._behind
         if behind is not None and behind.size:
             if behind.size <= self.factory.backlog:

@@ -229,8 +229,8 @@ class Admission:
     def left(self, session: Session, over: Over) -> None:
         """Remove the session, which has ended.
 
-        If a bound session ended for a reason in ``CAUSES``, or if several sessions ended unbound,
-        the account must wait before its next log-in.
+        The account must wait before its next log-in if a bound session ended for a reason in
+        ``CAUSES``, or several sessions ended before they were bound.
         """
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):

@@ -1,4 +1,4 @@
-"""The events that the chat processes publish; all processes receive them in the same order.
+"""The events of the chat; all processes, including the sender, receive them in the same order.
 
 ``worker`` is the process that published the event. ``session`` is the session's number in that
 process.
@@ -79,10 +79,10 @@ class Here:
 
     The part has the sessions with numbers above ``since``, up to ``until``. In the last part,
     ``until`` is None. If ``readers`` is not empty, only the processes in ``readers`` handle the
-    event (``Board.reads_as``). ``unheard`` has pairs of a session number and a room key: the entry
-    of this session into this room is published, but not received back yet. Receivers do not change
-    whether these sessions are in these rooms. ``shown`` has the sessions' statuses, each with an
-    empty ``to``.
+    part (``Board.reads_as``). ``unheard`` has pairs of a session number and a room key: the sender
+    has published the session's ``Entering`` event for the room, but not received it yet. For these
+    pairs, receivers change nothing. ``shown`` has the sessions' statuses, each with an empty
+    ``to``.
     """
 
     worker: str
@@ -95,7 +95,7 @@ class Here:
     readers: tuple[str, ...] = ()
 
     def covers(self, number: int) -> bool:
-        """Return True if the session with this number belongs to this part."""
+        """Return True if the session number is above ``since`` and at most ``until``."""
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:

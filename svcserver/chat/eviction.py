@@ -51,7 +51,7 @@ class ByNetwork(Generic[C]):
     def oldest_of_largest(self, but: str | None = None) -> C | None:
         """Return the oldest connection of the network with the most connections, or None.
 
-        The parameter ``but`` is a network to leave out.
+        The network ``but`` is left out.
         """
         for size in sorted(self._with, reverse=True):
             for network in self._with[size]:
@@ -79,7 +79,7 @@ class Crowd(Generic[C]):
     players: ByNetwork[C] = field(factory=ByNetwork)
 
     def bound(self, connection: C) -> None:
-        """Move a connection to the players' connections, because it has logged in."""
+        """Move a connection to ``players``, because its player has logged in."""
         self.waiting.remove(connection)
         self.players.add(connection)
 
@@ -91,8 +91,8 @@ class Crowd(Generic[C]):
         """Return the connection to close for a new one, or None to refuse the new one.
 
         ``newcomer`` is the network of the new connection. If any connections are still logging in,
-        the result is one of these from another network, or None. Otherwise a player's connection is
-        chosen if its network has at least two more players than ``newcomer`` has.
+        only those from other networks can be chosen. Otherwise a player's connection is chosen if
+        its network has at least two more players than ``newcomer`` has.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

@@ -19,7 +19,7 @@ from svcserver.kernel.ids import AccountId
 
 @define(eq=False)
 class Ghost:
-    """A session of another process in a room; only that process sends frames to the client."""
+    """A session that another process holds; only that process sends frames to the client."""
 
     elsewhere: ClassVar[bool] = True
     seat: Seat
@@ -36,10 +36,10 @@ class Ghost:
         return self.seat.jid
 
     def deliver(self, frame: bytes) -> None:
-        """Do nothing: the process that has the session writes to its client."""
+        """Do nothing: the session's own process writes to the client."""
 
     def deliver_behind(self, frame: bytes) -> None:
-        """Do nothing: the process that has the session writes to its client."""
+        """Do nothing: the session's own process writes to the client."""
 
 
 def seat_of(session: Session) -> Seat:
@@ -51,8 +51,8 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """All sessions of other processes.
 
-    ``sit`` records the seat of a session, and ``stand_up`` removes the seat. ``restate`` is called
-    with the statuses that have changed.
+    ``correct`` calls ``sit`` for each new session. ``stand_up`` is called for each removed session,
+    and ``restate`` with the statuses that have changed.
     """
 
     rooms: Rooms
@@ -106,8 +106,8 @@ class Ghosts:
     def correct(self, news: Here) -> None:
         """Replace what is known about a process by the content of its ``Here`` event.
 
-        ``news`` includes the effects of all earlier events of this process, except the room entries
-        in ``unheard``. These entries stay unchanged.
+        ``news`` has the state after all earlier events of that process. Only the room entries in
+        ``unheard`` are left out; for these, nothing changes.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -149,7 +149,7 @@ def room_at(place: RoomPlace, domain: str) -> Room | None:
 
 @define(eq=False)
 class Seats:
-    """The seats of each account, oldest first, each with its process.
+    """The bound sessions of each account, oldest first, with their processes.
 
     Account ids are compared without regard to letter case.
     """
@@ -157,7 +157,7 @@ class Seats:
     _those: dict[str, list[tuple[str, Seat]]] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        """Return the number of accounts that have a seat."""
+        """Return the number of accounts with bound sessions."""
         return len(self._those)
 
     def of_account(self, account: str) -> list[tuple[str, Seat]]:
@@ -170,7 +170,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add a seat as the newest of its account."""
+        """Add a seat as the account's newest."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

@@ -3,8 +3,8 @@
 A new process publishes Hello, and the other processes announce their sessions with Here. Sessions
 of the new process wait for these announcements before they enter rooms. Spec: 2 §4 Chat, rooms.
 
-An announcement has several parts. A process publishes a part only after it has received the
-previous part back. Each part describes its sessions at the time when this part is published.
+An announcement has several parts. A process publishes a part only after it has itself received the
+previous part. Each part describes the sessions at the time when the part is published.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """The room entries that wait until other processes have sent Here; ``seconds`` is the clock."""
+    """The attempts to enter rooms that wait until the other processes have sent Here."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
@@ -36,9 +36,9 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Return the result of ``entry``, which runs as soon as the other processes are known.
+        """Return the result of ``entry``, which runs once the other processes' sessions are known.
 
-        If the other processes are known already, ``entry`` runs immediately.
+        If these sessions are known already, ``entry`` runs immediately.
         """
         if self._knows_others():
             return entry()
@@ -47,7 +47,7 @@ class Arriving:
         return happened
 
     def greeted(self) -> None:
-        """Record that this process's Hello has reached all processes, which now answer."""
+        """Record that this process's Hello has reached all processes; their answers follow."""
         if self._greeted_at is None:
             self._greeted_at = self.seconds()
 
@@ -93,11 +93,11 @@ class Arriving:
 
 @define(eq=False)
 class Answers:
-    """This process's answers to Hello events; one answer serves all processes that are waiting.
+    """This process's answers to other processes' Hello events; one answer goes to all that wait.
 
-    ``piece(since, readers)`` returns the answer's next part. ``publish`` returns a Deferred. It
-    fires with True when this process has received the part back from live state, or with False if
-    the part cannot be published. ``seconds`` is the timers' clock.
+    ``piece(since, readers)`` returns the answer's next part. The Deferred of ``publish`` fires with
+    True when this process has itself received the part, or with False if the part cannot be
+    published.
     """
 
     seconds: Callable[[], float]
@@ -111,7 +111,7 @@ class Answers:
         """Send the sessions of this process to the process ``asker``, now or later.
 
         If an answer is being sent or was sent a short time ago, ``asker`` must wait for the next
-        answer. An empty part, sent at once, tells ``asker`` to wait.
+        answer. A ``Here`` event without sessions tells ``asker`` to wait.
         """
         self._askers[asker] = None
         self.check()
@@ -120,7 +120,7 @@ class Answers:
             Deferred.fromCoroutine(self._sent(wait))
 
     def check(self) -> None:
-        """Start the next answer if it is due; called about once a second."""
+        """Start to send the next answer if it is time for one; called about once a second."""
         if self._askers and not self._running and self.seconds() >= self._next_at:
             readers = () if ALL in self._askers else tuple(self._askers)
             self._askers.clear()
@@ -142,7 +142,7 @@ class Answers:
             self._next_at = began + ALIVE_S * min(1.0, count / PIECE)
 
     async def _sent(self, here: Here) -> bool:
-        """Publish a part; return whether this process received the part back."""
+        """Publish a ``Here`` event; return whether the event was delivered."""
         try:
             return await self.publish(here)
         except Exception:

@@ -21,7 +21,7 @@ MOST_EXPIRED = 1_000  # names that are remembered
 
 @define(eq=False)
 class Leases:
-    """The leases of all processes; ``publish`` publishes an event."""
+    """The leases of all chat processes."""
 
     seconds: Callable[[], float]
     publish: Callable[[object], None]

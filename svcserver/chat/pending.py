@@ -1,7 +1,7 @@
-"""The actions that this process has published but not yet received back from live state.
+"""The actions that this process has published, but whose events it has not received yet.
 
-Other processes receive these actions before this process's next ``Here`` event, which must
-therefore agree with the actions.
+This process's next ``Here`` event comes after these events. So ``Here`` treats pending exits from
+rooms as done, and lists pending entries as ``unheard``.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class Pending:
     ) -> Deferred[bool]:
         """Publish a session's line.
 
-        The Deferred fires with True once this process receives the line back, or with False if the
-        line is refused.
+        The Deferred fires with True when the line takes effect, or with False if it is refused.
         """
         self._refuse(line.session)
         happened: Deferred[bool] = Deferred()
@@ -69,7 +68,7 @@ class Pending:
         return publish(line).addCallback(sent)
 
     def resolve(self, line: Said, *, is_delivered: bool) -> None:
-        """Resolve a pending line, unless the session has sent a newer line."""
+        """Fire a pending line's Deferred, unless the session has sent a newer line."""
         _, waiting, happened = self._saying.get(line.session, (0.0, None, None))
         if happened is not None and waiting == line:
             del self._saying[line.session]
@@ -86,7 +85,7 @@ class Pending:
             self._refuse(number)
 
     def entered(self, place: RoomPlace, key: str) -> bool:
-        """Resolve a session's pending room entry; return False if the entry has been refused."""
+        """Remove a session's pending room entry; return False if the entry has been refused."""
         entry = self.entering.get((place.session, key))
         # another place means that a later entry is pending
         if entry is not None and entry[1] == place:
@@ -102,7 +101,7 @@ class Pending:
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]
     ) -> Here:
-        """Return the next part of the announcement of this process's sessions."""
+        """Return the next part of the announcement: sessions with numbers above ``since``."""
         numbers = nsmallest(PIECE, [number for number in mine if number > since])
         until = numbers[-1] if len(numbers) == PIECE else None
         sessions = [mine[number] for number in numbers if not mine[number].ended]

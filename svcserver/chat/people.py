@@ -15,8 +15,8 @@ class Person:
 
     ``about`` was read at ``read_at`` (clock seconds). ``version`` counts the signals that have
     changed ``about``. If the game answers a request that was sent before such a signal, the answer
-    is discarded. ``readings`` counts the requests sent to the game. ``about_number`` is the value
-    of ``readings`` for the request that gave ``about``.
+    is discarded. ``readings`` counts the requests sent to the game. ``about_number`` is the number
+    of the request that returned ``about``.
     """
 
     account: AccountId
@@ -42,7 +42,7 @@ class Person:
         return not self.about.muted and session.network not in self.about.muted_from
 
     def change(self, about: About) -> None:
-        """Replace ``about`` after a signal, until the next read from the game."""
+        """Set ``about`` after a signal; the next read from the game replaces it."""
         self.about = about
         self.version += 1
 
@@ -64,7 +64,7 @@ class People:
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """Return the account's person; ``about`` is used only to create a new person.
+        """Return the account's ``Person``; create it with ``about`` if there is none.
 
         If the person is already online, signals may have brought newer data than ``about``.
         """

@@ -17,7 +17,7 @@ class BadToken(Exception):
 class About:
     """An account's name, rooms, friends and blocks, as read at one moment.
 
-    ``rooms`` has the kind and id of each closed room that the account may enter because of data in
+    ``rooms`` has the kind and id of each members-only room that the account may enter according to
     the database, such as its guild's room. A ``muted`` account may read, but not write. The
     account's sessions from a network in ``muted_from`` may not write either.
     """
@@ -77,7 +77,7 @@ class Wire(Protocol):
     def send(self, frame: bytes) -> None: ...
 
     def send_behind(self, frame: bytes) -> None:
-        """Write a frame after all frames that already wait on other connections.
+        """Queue a frame behind all frames that are queued now on other connections.
 
         Frames that are sent on this connection later are written after this frame.
         """

@@ -25,7 +25,7 @@ def gone(sender: str, receiver: str) -> Element:
 
 
 class Elsewhere(Protocol):
-    """The interface through which ``Presences`` uses the chat's other processes."""
+    """The interface through which ``Presences`` reaches the chat's other processes."""
 
     def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
         """Send a session's status to other processes, which show it to the friends in ``to``."""
@@ -113,8 +113,8 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        ``Here`` events do not name recipients, so this process finds the friends among its online
-        accounts.
+        ``Here`` events name no recipients, so this process finds each account's friends among its
+        online accounts.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -138,7 +138,7 @@ class Presences:
                 self._send_statuses(self._statuses(account, person), _receivers(person))
 
     def part(self, first: AccountId, second: AccountId) -> None:
-        """Show each of two former friends that the other is offline."""
+        """Show two former friends to each other as offline."""
         if not self.enabled:
             return
         for account, receiver in ((first, second), (second, first)):
@@ -152,7 +152,7 @@ class Presences:
                 ghost.shown_to -= {receiver}
 
     def _audience(self, person: Person) -> list[tuple[Session, PresenceStatus]]:
-        """Return friends' sessions in this process that have a status.
+        """Return the friends' sessions in this process, except those without a status.
 
         Friends who block the person, or whom the person blocks, are left out.
         """
@@ -164,7 +164,7 @@ class Presences:
         return audience
 
     def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, PresenceStatus]]:
-        """Return a pair of jid and status for each session of the account that has a status.
+        """Return (jid, status) for each of the account's sessions with a status.
 
         For sessions in other processes, record that the receiver has seen the status.
         """

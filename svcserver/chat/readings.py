@@ -1,4 +1,4 @@
-"""Reads of account data from the game, at log-in and before actions that need fresh data."""
+"""The code that reads account data at log-in, and before actions that need fresh data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRESH_S = 1.0  # how old an account's data may be when its session acts
 
 @define
 class Readings:
-    """The reader of account data. ``clock`` gives seconds and runs the timeouts."""
+    """The reader of account data. The timeouts use ``clock``."""
 
     accounts: Accounts
     clock: IReactorTime
@@ -72,7 +72,7 @@ class Readings:
         return reading.addCallback(keep).addErrback(failed)
 
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:
-        """Run ``act`` as soon as the session's account data are at most ``FRESH_S`` old.
+        """Run ``act``; if the account data are older than ``FRESH_S``, read them again first.
 
         With ``anew``, the data are always read again.
         """

@@ -1,4 +1,4 @@
-"""The translation of stanzas into effects. Spec: 2 §4 Chat, §5."""
+"""The translation of stanzas into effects (actions of the server). Spec: 2 §4 Chat, §5."""
 
 from twisted.words.protocols.jabber import sasl
 from twisted.words.xish.domish import Element

@@ -38,7 +38,7 @@ REFUSALS = {
 
 @define
 class RoomAccess:
-    """The entry of sessions into rooms, and the removal of sessions that may no longer stay."""
+    """The entry of sessions into rooms, and the removal of sessions that must leave."""
 
     rooms: Rooms
     people: People
@@ -147,7 +147,7 @@ class RoomAccess:
             self.leave(session, occupant, why, tell_leaver=False)
 
     def evict(self, person: Person) -> None:
-        """Remove one person from all rooms in which they may no longer be."""
+        """Remove one person from all rooms where the person is no longer allowed."""
         for session in person.bound:
             for occupant in list(session.in_rooms.values()):
                 if not self.people.member(person, occupant.room):
@@ -162,7 +162,7 @@ class RoomAccess:
                 self.evict(person)
 
     def sweep(self) -> None:
-        """Remove all occupants who may no longer be in their rooms."""
+        """Remove all occupants who are no longer allowed in their rooms."""
         for key in self.rooms.keys():  # noqa: SIM118 - a method of ours, not of a dict
             for occupant in self.rooms.occupants(key)[:1]:
                 self.evict_strangers(occupant.room)

@@ -1,4 +1,4 @@
-"""The chat of one process, which performs sessions' effects and handles the game's signals.
+"""The chat of one process: it performs what sessions request, and handles the game's signals.
 
 This module does no I/O; its caller runs ``tick`` once a second.
 """
@@ -69,7 +69,7 @@ MAX_UNBOUND = 8  # connections still logging in, per forwarded IPv4 address or I
 
 @define(eq=False, repr=False)
 class ChatServer:
-    """All sessions and their shared state. ``clock`` gives seconds and runs the timeouts."""
+    """All sessions and their shared state. The timeouts use ``clock``."""
 
     settings: Settings
     game: GameAccess
@@ -216,7 +216,7 @@ class ChatServer:
             self.workers.gone(session)
 
     def tick(self) -> None:
-        """Check timeouts and, every minute, whether occupants may still be in their rooms."""
+        """Check timeouts and, every minute, whether occupants are still allowed in their rooms."""
         now = self.seconds()
         if self.workers is not None:
             self.workers.tick()
@@ -297,7 +297,7 @@ class ChatServer:
                 session.end("revoked")
 
     def on_renamed(self, news: Renamed) -> None:
-        """Accept the new name in nicknames from now on; the name at log-in stays valid, too."""
+        """Accept the new name in nicknames; the name at the time of log-in stays valid, too."""
         if (person := self.people.get(news.account_id)) is not None:
             person.change(evolve(person.about, name=news.name))
 

@@ -1,4 +1,4 @@
-"""The interface through which rooms and messages use the chat's other processes."""
+"""The interface through which room and message code reaches the chat's other processes."""
 
 from typing import Protocol
 
@@ -14,8 +14,8 @@ from svcserver.kernel.ids import AccountId
 class Together(Protocol):
     """The actions that are published to all processes and take effect when they are received.
 
-    A Deferred fires with True when this process receives the action back from live state and the
-    action takes effect. It fires with False if the action is refused or cannot be published.
+    A Deferred fires with True when the published action has reached this process. It fires with
+    False if the action is not published, or if a chat line is refused.
     """
 
     def enter(self, session: Session, room: Room, nick: str) -> Deferred[bool]: ...

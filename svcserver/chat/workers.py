@@ -1,11 +1,10 @@
 """A chat across several processes.
 
-Each process has all rooms, and all processes change them by the same events. A session's action is
-published first. It takes effect when the event arrives, even in the session's own process. All
-processes receive the events in the same order. A process without a heartbeat for ``LEASE_S`` is
-removed with all its sessions. If such a process is still alive, it ends its sessions and continues
-under a new name. A process that may have missed events publishes Hello, and the other processes
-announce their sessions.
+Each process keeps a copy of all rooms, and applies the same events to it in the same order. A
+session's action is published first. It takes effect when the event arrives, even in the session's
+own process. A process without a heartbeat for ``LEASE_S`` is removed with all its sessions. If such
+a process is still alive, it ends its sessions and continues under a new name. A process that may
+have missed events publishes Hello, and the other processes announce their sessions.
 """
 
 from collections.abc import Callable
@@ -52,7 +51,7 @@ log = Logger()
 
 @define(eq=False)
 class Workers:
-    """A ``Together`` that publishes through live state; ``seconds`` is the timers' clock."""
+    """The implementation of ``Together``, which publishes actions through live state."""
 
     board: Board
     rooms: Rooms
@@ -99,19 +98,19 @@ class Workers:
         return self.leases.name
 
     def crowd(self) -> tuple[int, int]:
-        """Return two numbers: the other processes' bound sessions, and the accounts with a seat."""
+        """Return how many sessions other processes have, and how many accounts have sessions."""
         return len(self._ghosts), len(self._seats)
 
     # -- actions of sessions here -------------------------------------------
 
     def bound(self, session: Session) -> Deferred[bool]:
-        """Publish a bound session; the Deferred fires once the session has its seat."""
+        """Publish a bound session; the Deferred fires with False if it cannot be published."""
         self._mine[session.number] = session
         published = self._publish(Bound(self.name, seat_of(session)))
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Take the session's seat here, unless the ``Bound`` event has already done so."""
+        """Record the session's seat, unless ``_on_bound`` has already done so."""
         self._sit_alone(session)
         return is_delivered
 
@@ -163,7 +162,7 @@ class Workers:
         log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Leave a room in this process only; the next ``Here`` informs the other processes."""
+        """Remove a session from a room in this process only; ``Here`` later informs the others."""
         leave = self._pending.leaving.pop((number, key), None)
         if leave is not None:
             self._leave_now(leave)
@@ -223,7 +222,7 @@ class Workers:
     def _miss(self) -> None:
         """Settle this process's pending actions, because their events may have been missed.
 
-        Exits take effect in this process; entries and lines are refused.
+        Exits from rooms take effect in this process; entries and chat lines are refused.
         """
         self._behind = True
         for number, key in list(self._pending.leaving):
@@ -299,7 +298,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Take a seat for a session; if the account has too many seats, end its oldest session."""
+        """Record a session's seat; if the account has too many seats, end its oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
@@ -307,7 +306,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Free a session's seat; the process that has the session then ends that session."""
+        """Free a session's seat; if this process holds the session, end the session."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
