@@ -22,7 +22,7 @@ ACCEPTED = "ACCEPTED"
 
 
 class RequestResult(StrEnum):
-    """The result of a friend request; its value is in the reply of the management route."""
+    """The result of a friend request, as the management API returns it."""
 
     REQUESTED = "requested"
     ACCEPTED = "accepted"
@@ -47,7 +47,7 @@ class Friendship:
 
 @frozen
 class Load:
-    """The numbers of an account's friendships and requests, which are limited.
+    """The numbers of friendships and requests that an account has.
 
     ``rows`` is the number of friendships and requests together, and ``accepted`` is the number of
     friendships. ``sent`` is the number of unanswered requests that the account has sent.

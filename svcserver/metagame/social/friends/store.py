@@ -160,7 +160,7 @@ class SqlFriends:
 
 @frozen
 class Blocks:
-    """Access to the blocks, for features whose own data are not in the database."""
+    """The blocks between accounts, for callers that have no open database transaction."""
 
     ledger: Ledger
 

@@ -43,12 +43,12 @@ class FriendsReply(TypedDict):
 
 
 def show_friends(friendships: Iterable[Friendship], me: AccountId) -> list[FriendEntry]:
-    """Return the reply to the account ``me`` with these friendships."""
+    """Return the list that shows these friendships to the account ``me``."""
     return [show_friend(friendship, me) for friendship in friendships]
 
 
 def show_friend(friendship: Friendship, me: AccountId) -> FriendEntry:
-    """Return the entry for a friendship in the reply to the account ``me``."""
+    """Return the entry that shows a friendship to the account ``me``."""
     return {
         "accountId": rules.other_of(friendship, me),
         "status": friendship.status,

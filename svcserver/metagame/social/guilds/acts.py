@@ -67,7 +67,7 @@ def validate(
 class NewGuild:
     """A request to found a guild, and two facts about the future leader, read from the live state.
 
-    ``validated`` says whether the leader has recently validated this name and nameplate.
+    ``validated`` says whether this name and nameplate were recently validated for the leader.
     ``may_found`` says whether the leader has founded no other guild in the last ten minutes.
     """
 
@@ -199,7 +199,7 @@ def accept(
 ) -> Member:
     """Accept an invite: join the guild with the rank Member.
 
-    All other open invites of the caller end.
+    All other open invites to the caller are deleted.
     """
     invitation = _own_invite(guilds, me, invite_id, at)
     rules.check_in_no_guild(guilds.member(me))
@@ -288,7 +288,7 @@ class GuildActs:
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
-        """Found a guild whose name ``leader`` has validated; return the guild with its members.
+        """Found a guild whose name was validated for ``leader``; return the guild with its members.
 
         - Raises Forbidden if the name was not validated.
         - Raises Conflict if the name is taken, or if the leader is in a guild.
@@ -310,7 +310,7 @@ class GuildActs:
         return guild, members
 
     def mark_seen(self, account_id: AccountId) -> Deferred[None]:
-        """Record that the account is active, for GUILD_CREATE_ACTIVITY_FALLBACK."""
+        """Record that the account is active; GUILD_CREATE_ACTIVITY_FALLBACK needs this."""
         return self.board.transact(lambda transaction: Founders(transaction).mark_seen(account_id))
 
     async def _was_validated(self, leader: AccountId, name: str, nameplate: str | None) -> bool:
@@ -369,7 +369,7 @@ class GuildActs:
 
     @shielded
     async def disband_named(self, audit: Audit, entry: AuditEntry, text: str) -> tuple[Guild, int]:
-        """Disband a guild by id or name for staff; return the guild and its number of members."""
+        """Disband the guild whose id or name is ``text``; return the guild and its member count."""
 
         def act(tx: Connection, trace: Trace) -> tuple[Guild, Sequence[Member]]:
             guilds = SqlGuilds(tx)

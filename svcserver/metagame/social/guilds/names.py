@@ -33,10 +33,9 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return the words, in lower case, that people can read in ``text``.
+    """Return ``text`` in lower case, with letters for the digits and signs that look like them.
 
-    Digits and signs are replaced by the letters that they resemble; ``1`` is read as ``i`` and as
-    ``l``, which gives two words.
+    ``1`` can look like ``i`` or ``l``, so there can be two results.
     """
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
@@ -49,7 +48,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 class Words:
     """The words that guilds may not use.
 
-    All sets except ``offensive_whole`` contain all ``readings`` of their words.
+    ``offensive_whole`` has plain words; the other sets have the results of ``readings``.
     """
 
     deny: frozenset[str]

@@ -30,7 +30,7 @@ CHIEF = "ChiefAdorableQuillshot"
 
 
 class Rank(StrEnum):
-    """The rank of a guild member; lists of members are sorted by rank in this order."""
+    """The ranks of guild members, highest first; member lists have the same order."""
 
     LEADER = "Leader"
     OFFICER = "Officer"

@@ -131,7 +131,7 @@ _SUMMARIES = (
 
 @frozen
 class Summary:
-    """A guild in the list for the owner."""
+    """A guild in the list of all guilds."""
 
     id: str
     name: str
@@ -276,7 +276,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites, and declined invites whose player may be invited again."""
+        """Delete expired invites, and declined ones once the guild may invite the player again."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
@@ -341,17 +341,17 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """The last five names that each player has validated, and the recently active players."""
+    """The last five guild names validated for each player, and the recently active players."""
 
     transaction: BoardTransaction
 
     def note(self, account_id: AccountId, name: str, nameplate: str) -> None:
-        """Record that the account has validated this name and nameplate."""
+        """Record that this name and nameplate are valid for the account."""
         pair = CheckedName(self.transaction.now, name.lower(), nameplate.lower())
         self.transaction.put(CHECKED, account_id, (*self._fresh(account_id), pair)[-MAX_PAIRS:])
 
     def checked(self, account_id: AccountId, name: str, plate: str | None) -> bool:
-        """Return whether the account has validated this name and nameplate within ``VALID_S``.
+        """Return whether this name and nameplate were validated for the account within ``VALID_S``.
 
         Letter case is ignored.
         """
@@ -359,7 +359,7 @@ class Founders:
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
     def is_active(self, account_id: AccountId) -> bool:
-        """Return whether the player was active within 60 s, or has recently validated a name."""
+        """Return whether the player was active within 60 s, or had a name validated recently."""
         was_seen = self.transaction.get(ACTIVE, account_id) is not None
         return was_seen or bool(self._fresh(account_id))
 
@@ -368,7 +368,7 @@ class Founders:
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the names that the player has validated, after a guild was founded."""
+        """Forget the names validated for the player, who has founded a guild."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

@@ -98,7 +98,7 @@ class GuildInviteReply(TypedDict):
 
 
 class GuildSummary(TypedDict):
-    """A guild in the list for the owner; ``members`` is the number of members."""
+    """A guild in the list of all guilds; ``members`` is the number of members."""
 
     guildId: str
     name: str
@@ -148,7 +148,7 @@ def show_invite(invite: GuildInvitation, guild: Guild) -> GuildInvite:
 
 
 def show_summary(summary: Summary) -> GuildSummary:
-    """Return a guild as the list for the owner shows it."""
+    """Return a guild's entry in the list of all guilds."""
     return {
         "guildId": summary.id,
         "name": summary.name,
