@@ -159,7 +159,7 @@ class PublicInfo(TypedDict):
 
 
 class AccountInfo(TypedDict):
-    """The caller's own short record."""
+    """The caller's id and name; the rest is constant."""
 
     accountId: str | None
     creationDate: str
@@ -338,14 +338,14 @@ class LookupRoutes:
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[Crossplay])
     async def features(self, call: Call) -> Answer:
-        """Show whether cross-play and cross-platform progress are on; they always are."""
+        """Show that cross-play and cross-platform progress are on."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
     @routes.row(
         "GET", "/account/link/epic/<account_id>", access=Access.NONE, reply=Envelope[Linked]
     )
     async def linked(self, call: Call, account_id: str) -> Answer:
-        """Show whether the account is linked to a game store; the reply is always true."""
+        """Show the account as linked to a game store, without a check."""
         return enveloped({"isLinked": True})
 
     @routes.row("GET", "/accountinfo", reply=AccountInfo)

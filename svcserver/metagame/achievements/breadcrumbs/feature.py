@@ -35,7 +35,7 @@ class BreadcrumbSave:
 
 
 class BreadcrumbList(TypedDict):
-    """A character's breadcrumbs (markers for new menu entries), unchanged since they were sent."""
+    """A character's breadcrumbs (markers for new menu entries), exactly as the client sent them."""
 
     breadcrumbs: list[AsSent]
     updateVersion: int

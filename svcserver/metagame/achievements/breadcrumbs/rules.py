@@ -5,7 +5,7 @@ from svcserver.kernel.refusals import Conflict, Malformed
 
 
 def check_size(size: int, most: int) -> None:
-    """Raise Malformed if the list has more than ``most`` bytes."""
+    """Raise Malformed if ``size``, in bytes, is more than ``most``."""
     if size > most:
         raise Malformed("the list of breadcrumbs is too large")
 

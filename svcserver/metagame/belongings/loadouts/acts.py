@@ -44,7 +44,7 @@ class LoadoutActs:
     """The operations that read and save loadouts, unlock slots, and choose the active slot.
 
     ``most_bytes`` is LOADOUT_MAX_BYTES. The methods' parameter ``size`` is the number of bytes of
-    the request body. ``real`` returns whether an account has real (not fixed) progression.
+    the request body. ``real`` returns whether an account's progression is stored, not fixed.
     """
 
     defaults: Defaults

@@ -25,7 +25,7 @@ class Defaults:
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Return a dict from element name to JSON, with slot 0 and the persistent part."""
+        """Return the JSON of slot 0 and the JSON of the persistent part, by element name."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 

@@ -1,6 +1,6 @@
 """The tables of loadouts.
 
-Each element is stored once. A history row lists a version's element ids.
+Each element is stored once. A history row lists the element ids of one loadout version.
 """
 
 from collections.abc import Iterable, Mapping
@@ -157,7 +157,7 @@ class SqlLoadouts:
     def restore(
         self, loadout: Loadout, held: str, at_ms: int, reason: str, request_id: str = ""
     ) -> None:
-        """Write the loadout, and a history row with the element ids in the JSON text ``held``."""
+        """Write the loadout and a history row; ``held`` has the row's element ids, as JSON text."""
         self.put(loadout)
         row = {
             "character_id": loadout.character_id,

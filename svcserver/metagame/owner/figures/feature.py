@@ -1,4 +1,4 @@
-"""Load figures over time: data shapes, transactions, table and routes."""
+"""The history of load figures: data shapes, transactions, table and routes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
-    """Return the figures as lists; the current span's rate is per second elapsed so far."""
+    """Return the figures as lists; an unfinished span's rate covers only the elapsed time."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -107,7 +107,7 @@ class Figures:
         return self.ledger.write(work, ACROSS)
 
     async def read(self, scope: rules.Range) -> list[rules.StoredSpan]:
-        """Return the spans of a range, including the current span."""
+        """Return the time spans of a range, including the unfinished one."""
 
         def work(tx: sa.Connection) -> list[rules.StoredSpan]:
             now = int(self.wall_clock())
@@ -118,7 +118,7 @@ class Figures:
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:
-    """Return the service that stores the figures every minute, and a last time when it stops."""
+    """Return the service that stores the figures every minute, and once more when it stops."""
     return Every(
         clock, rules.MINUTE_S, figures.write, "writing the figures of a minute", at_end=True
     )
@@ -171,7 +171,7 @@ class SqlFigures:
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
-        """Delete expired spans, and spans that a wrong clock has put into the future."""
+        """Delete expired time spans, and those that a wrong clock dated in the future."""
         for step, kept_s in rules.KEPT_S.items():
             self.tx.execute(
                 _OLD, {"step": step, "before": now - kept_s, "later": now + rules.DAY_S}

@@ -86,16 +86,16 @@ class Gathering:
         rss_mb: float | None,
         players: int,
     ) -> None:
-        """Add a sample to the figures of its minute."""
+        """Add a sample to the figures of the minute that contains ``at``."""
         minute = start(at, MINUTE_S)
         if minute not in self._minutes:
             self._minutes[minute] = FigureSpan()
         self._minutes[minute].note(counts, loop, rss_mb, players)
 
     def taken(self) -> list[StoredSpan]:
-        """Remove and return the collected figures, as spans for the table.
+        """Remove and return the collected figures, as table rows.
 
-        Each collected minute yields a span of each length in ``KEPT_S``.
+        Each collected minute gives a row for each span length in ``KEPT_S``.
         """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [

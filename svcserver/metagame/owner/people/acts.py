@@ -39,7 +39,7 @@ SEEN_EVERY_S = 20.0
 
 @frozen
 class PeopleActs:
-    """The owner's reads of accounts: lists, and the details of one account."""
+    """The operations that read accounts: lists, and the details of one account."""
 
     ledger: Ledger
     online: Online
@@ -97,7 +97,7 @@ class PersonWork:
     wall_clock: Callable[[], float]
 
     def new_key(self, *, proven: bool) -> Act[Keyed]:
-        """Return the action that replaces the account's key and ends its sessions.
+        """Return the action that replaces an account's key and ends the account's sessions.
 
         ``proven`` is true if the request comes from svcctl or has the account key.
         """
@@ -188,7 +188,7 @@ class HandlingActs:
         reason: str,
         choose: Callable[[PersonWork], Act[T]],
     ) -> T:
-        """Run the action that ``choose`` returns, and notify all processes of ended sessions."""
+        """Run the action that ``choose`` returns; if it ended sessions, notify all processes."""
         # other writes to this account wait, but rows that it shares with other accounts may change
         act = choose(PersonWork(staff, who, self.audit.wall_clock))
         entry = AuditEntry(staff.name, action, who, reason)
@@ -208,7 +208,7 @@ class LastSeen:
     _stored: dict[AccountId, int] = field(factory=dict, init=False)
 
     def look(self) -> Deferred[None]:
-        """Store the times that have changed since the last call."""
+        """Store the last-seen times that have changed since the previous call."""
         return Deferred.fromCoroutine(self._look())
 
     async def _look(self) -> None:

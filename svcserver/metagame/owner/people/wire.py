@@ -39,7 +39,7 @@ class PeopleReply(TypedDict):
 
 
 class PersonView(TypedDict):
-    """Everything that staff may see about an account; ``notes`` is the main currency."""
+    """Everything that staff may see about an account; ``notes`` is a currency balance."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ class NewKey(TypedDict):
 
 
 class Merged(TypedDict):
-    """How many notes were moved, and both accounts."""
+    """The account that gave its notes, the account that got them, and their number."""
 
     Username: str
     To: str
