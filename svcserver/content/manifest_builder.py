@@ -100,8 +100,8 @@ def build_manifest(
 ) -> Manifest:
     """Hash every file below ``folder`` and write the manifest to ``output``.
 
-    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. If there are
-    other files, the note that ``svcctl init`` wrote is ignored, too.
+    Ignores symbolic links, names with a leading dot, ``output`` and its partial file. Also ignores
+    the note that ``svcctl init`` wrote, unless the note is the only file.
 
     Raises BuildFailed if there are no files, if a file is unsuitable, or if the event ``stop`` is
     set. The next call reuses the finished hashes. ``workers`` defaults to the number of cores.

@@ -361,7 +361,7 @@ class ContentHandler:
 
 @define
 class _Ending:
-    """The end of a download, which releases the slot and writes the log line."""
+    """The callback for the end of a download: it releases the slot and logs the download."""
 
     totals: Totals
     slot: DownloadSlot

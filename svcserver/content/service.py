@@ -150,7 +150,7 @@ class ContentService(Service):
 
 @define
 class Sender:
-    """An ``HttpHandler`` that answers with the content server's routes and streams files."""
+    """The content server's ``HttpHandler``, which also sends the game files."""
 
     handler: ContentHandler
     transfers: Transfers
