@@ -118,7 +118,7 @@ class Chain:
                 await wire.close()
 
     def demand_all(self) -> None:
-        """Raise PlayFailed if a setting disables a part of the session; used by the demo."""
+        """Raise PlayFailed if a setting turns off an optional feature."""
         for name, (link, cure) in SWITCHES.items():
             if name not in self.features:
                 raise PlayFailed(link, f"is off; {cure} in metagame.env turns it on")

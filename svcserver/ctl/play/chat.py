@@ -1,4 +1,4 @@
-"""The chat of all simulated players, which checks who receives each line."""
+"""The chat clients of the simulated players, and the check of which players get each line."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence

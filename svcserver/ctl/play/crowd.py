@@ -35,5 +35,5 @@ async def gather(work: Sequence[Coroutine[Any, Any, Any]], wide: int = WIDE) -> 
 
 
 def some_of(seconds: float) -> float:
-    """Return a random time of up to ``seconds``, because people do not act simultaneously."""
+    """Return a random number of seconds from 0 to ``seconds``."""
     return random.uniform(0, seconds)  # noqa: S311 - no secret

@@ -84,7 +84,7 @@ class PartyEvening:
         await player.save()
 
     async def _some_time(self, part: float) -> None:
-        """Wait for a random time of at most ``part`` (0 to 1) times the hunt's length."""
+        """Wait for a random time, at most the fraction ``part`` (0 to 1) of the hunt's length."""
         if self.length_s:
             await deferLater(self.members[0].reactor, some_of(part * self.length_s))
 

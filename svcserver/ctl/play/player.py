@@ -54,13 +54,13 @@ class Earned:
     transactions: int = 0  # requests that changed something
 
     def add(self, stacks: Mapping[str, int], items: Mapping[str, Item]) -> None:
-        """Record the stacks and items that an acknowledged transaction has stored."""
+        """Record stacks and items that the host has confirmed as added."""
         self.stacks.update(stacks)
         self.items.update(items)
         self.transactions += 1
 
     def spend(self, catalog_id: str, quantity: int) -> None:
-        """Record an acknowledged removal of items; a stack that becomes empty is removed."""
+        """Record items that the host has confirmed as removed; delete a stack that is now empty."""
         self.stacks[catalog_id] -= quantity
         if not self.stacks[catalog_id]:
             del self.stacks[catalog_id]
@@ -141,7 +141,7 @@ class Player:
         await self.wire.ask(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
-        """Request a match; return its ``candidateId``, which the party's members need to follow."""
+        """Request a match; return its ``candidateId``, with which the party's members join it."""
         self.asked_at = self.reactor.seconds()
         reply = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
         if reply.status == 400:

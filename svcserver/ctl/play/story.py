@@ -40,7 +40,7 @@ class Story:
         self.stop()
 
     def begin(self, step: str, parts: int, clock: Any) -> None:
-        """Show a step's progress every ``PROGRESS_S`` seconds, until ``add`` or ``stop`` is called.
+        """Show a step's progress every ``PROGRESS_S`` seconds, until the step ends.
 
         If ``parts`` is 0, only the step's name is shown.
         """

@@ -1,4 +1,4 @@
-"""An HTTP client with its own source address, whose errors name the faulty component."""
+"""An HTTP client whose errors name the faulty component."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
