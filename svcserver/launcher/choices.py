@@ -71,6 +71,6 @@ def choose(member: Membership, choices: Choices, home: Path) -> str:
 
 
 def path_of(text: str, home: Path) -> Path:
-    """Convert a text that the player typed or pasted to a path."""
+    """Return the path that the player typed or pasted; a leading ``~`` stands for ``home``."""
     text = text.strip().strip('"')
     return (home / text[2:]) if text.startswith(("~/", "~\\")) else Path(text)

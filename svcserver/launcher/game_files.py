@@ -71,7 +71,7 @@ class GameFiles:
         return listing
 
     async def is_newest(self) -> bool:
-        """Return whether the list is still the same on the host; True if that is unknown."""
+        """Return whether the host still offers the list that was last read; True if unknown."""
         known = {"If-None-Match": self._etag}
         if not self._etag:
             return True
@@ -121,7 +121,7 @@ class GameFiles:
 def damage(comparison: Comparison, listing: Listing) -> str:
     """Return a text for the player about missing or damaged files of the list.
 
-    If no listed file is intact, the text is empty, because the folder usually has no game yet.
+    If no listed file is intact, the text is empty: the game is probably not installed yet.
     """
     if len(comparison.wrong) == len(listing.files):
         return ""

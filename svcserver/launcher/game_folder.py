@@ -160,7 +160,7 @@ class GameFolder:
         return self.parts / f"{file.sha256}.whole"
 
     def part_size(self, file: GameFile) -> int:
-        """Return how many bytes of a file an earlier download saved."""
+        """Return the size in bytes of a file's incomplete download; 0 if there is none."""
         try:
             return self.part(file).stat().st_size
         except OSError:
@@ -189,7 +189,7 @@ class GameFolder:
     def put_in_place(self, files: Iterable[GameFile], progress: Progress) -> None:
         """Move every verified file to its place and replace any older file there.
 
-        Raises OSError (ENOTEMPTY) if a folder that is not empty has the path of a file.
+        Raises OSError (ENOTEMPTY) if there is a non-empty folder where a file must go.
         """
         groups: dict[str, list[GameFile]] = {}
         for file in files:

@@ -71,7 +71,7 @@ class Sink(Protocol):
     def begin(self, answer: HostRequest, status: int, headers: Mapping[str, str]) -> None:
         """Receive the reply's status and headers.
 
-        ``answer`` is the request, whose methods can pause and resume the reply.
+        To pause and resume the reply, call ``answer.hold()`` and ``answer.release()``.
         """
 
     def piece(self, data: bytes) -> None:
@@ -162,8 +162,8 @@ class HostRequest:
     def upstream_lost(self) -> None:
         """Handle the end of the connection.
 
-        If the reply states no length, its body is now complete. If an idle connection was closed
-        before any reply, a GET or HEAD is sent again. Otherwise the request fails.
+        If the reply states no length, its body is now complete. If a reused connection ends before
+        the reply begins, a GET or HEAD is sent again. Otherwise the request fails.
         """
         connection, self._connection = self._connection, None
         endless = self._head is not None and self._head.length == -1

@@ -54,15 +54,15 @@ class HostRecord:
 
 
 def id_of(invite: Invite) -> str:
-    """Return the id of an invite's host; invites with the same address have the same id."""
+    """Return the id of the host that an invite leads to; see ``id_at``."""
     return id_at(invite.host, invite.port)
 
 
 def id_at(host: str, port: int) -> str:
     """Return the id of the host at an address; each address has a different id.
 
-    The id is also a folder name, so few characters are allowed in it. If two addresses would
-    get the same id, a hash is added: to ``a-b.example``, but not to ``a.b.example``.
+    The id is also a folder name, so ``-`` replaces dots and colons. If ``host`` itself contains
+    ``-`` or is very long, a hash is added to make the id unique.
     """
     address = f"{host}-{port}"
     plain = re.sub(r"[^a-z0-9]+", "-", address).strip("-")

@@ -126,7 +126,7 @@ def announcement(banner: dict[str, Any]) -> str:
 
 
 def read_status(status: dict[str, Any]) -> dict[str, Any]:
-    """Return the shown part of a status reply; defaults replace values of a wrong type."""
+    """Return the part of a status reply that the launcher shows; invalid values become defaults."""
     instances = {
         _text(entry.get("id"), 64): (
             _text(entry.get("title"), 120),
@@ -154,7 +154,7 @@ def read_status(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_hunter(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the shown part of the player's data; defaults replace values of a wrong type."""
+    """Return the player's data that the launcher shows; invalid values become defaults."""
     hunts = [
         {"title": _text(entry.get("title"), 128), "at": _whole(entry, "at")}
         for entry in _objects(data.get("hunts"))[:MOST_HUNTS]

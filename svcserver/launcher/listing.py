@@ -95,8 +95,8 @@ class Listing:
 def read_listing(text: bytes) -> Listing:
     """Parse the list in a reply, or raise BadListing.
 
-    The entries of the list are parsed one by one, because a hostile list, parsed at once, could
-    take thirty times as much memory as its text.
+    Each entry is parsed separately: parsing a hostile list as a whole could take thirty times as
+    much memory as its text.
     """
     opening = _FILES.search(text, 0, LONGEST_REST)
     if opening is None:

@@ -68,7 +68,7 @@ FILE = "links.json"
 
 @frozen
 class LinkChoice:
-    """The player's choice whether ``svc:`` links open the launcher, saved in ``state``."""
+    """The player's choice of whether ``svc:`` links open the launcher, saved in ``state``."""
 
     state: Path
 
@@ -226,8 +226,8 @@ def _run_alone(
 def _give_way(program: OwnProgram | None) -> None:
     """Let the next start try this version again, if it has not yet started successfully.
 
-    A new version counts as failed if its first start ends without a page or a prompt. So this
-    function is called if the launcher ends early for a harmless reason, such as ``--help``.
+    A new version counts as failed if its first start ends before its page or its prompt opens. So
+    this function is called if the launcher ends early for a harmless reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -317,8 +317,8 @@ def relay_port(text: str, say: Callable[[str], None]) -> int:
 def _remove(places: Places, program: WindowsProgram | None) -> int:
     """Undo what the launcher has added to the system; return the exit status.
 
-    A running launcher is ended first. On Windows, the program's copy and the player's choice
-    whether links open the launcher are deleted. On other systems, this choice is set to "no".
+    A running launcher is ended first. The player's choice about ``svc:`` links is deleted on
+    Windows, and set to "no" on other systems.
     """
     state = Path(places.state)
     links, choice = scheme_of(sys.platform, places), LinkChoice(state)
@@ -465,7 +465,7 @@ class LauncherProgram:
         return f"http://127.0.0.1:{self.server.port}/#{self.page.sessions.new_token()}"
 
     def start(self) -> None:
-        """Open the page or the terminal, then any invite that the command line gives."""
+        """Open the page or the terminal; if the command line has an invite, show its host."""
         self.launcher.setServiceParent(self.parts)
         self.server.setServiceParent(self.parts)
         console = console_here() if self.options.no_browser else None
@@ -586,7 +586,7 @@ def _not_confirmed(why: Failure) -> None:
 
 
 def _not_registered(why: Failure) -> None:
-    """Log that the launcher is not registered with the system, for links or in the Start menu.
+    """Log that the launcher could not be registered with the system.
 
     Players can still start the launcher and paste an invite.
     """

@@ -108,7 +108,7 @@ def _is_metagame(program: str) -> bool:
 
 @define(eq=False, slots=False)
 class Membership:
-    """The player's membership of one host; it does the work that the state machine starts."""
+    """The player's membership of one host; implements the ``Actions`` of the state machine."""
 
     around: LauncherServices
     record: HostRecord
@@ -292,7 +292,7 @@ class Membership:
         self.inputs.whole(True)
 
     def _keep_program(self, files: GameFiles) -> None:
-        """Save which program starts the game, in case the host later offers no files."""
+        """Save the path of the program that starts the game."""
         if files.program != self.record.program:
             self.change(program=files.program)
 
@@ -404,7 +404,7 @@ class Membership:
         return chosen(self.record.runner, self.command, program, self.around.runner)
 
     def start_values(self, server: str, chat: str) -> StartValues:
-        """Return the values of the command's placeholders for a server and a chat address."""
+        """Return the values for the placeholders in the command that starts the game."""
         program = self.record.program or USUAL_PROGRAM
         return StartValues(str(self.folder), server, chat, program)
 
@@ -506,8 +506,8 @@ class Membership:
     def poll(self) -> None:
         """Poll the host's status and news.
 
-        If the host showed a wrong certificate, a call does nothing until about
-        ``WRONG_CERTIFICATE_S`` have passed since the last poll.
+        After the host has shown a wrong certificate, polls are about ``WRONG_CERTIFICATE_S``
+        seconds apart; calls in between do nothing.
         """
         waited_s = self.around.clock.seconds() - self._refreshed_at
         if not self.news.wrong_certificate or waited_s > WRONG_CERTIFICATE_S - EARLY_S:

@@ -216,7 +216,7 @@ class WindowsProgram:
         return [path for path in (*parts, *inner) if path.is_file()]
 
     def _runs_from(self, folder: Path) -> bool:
-        """Return whether this folder's program runs: if it does, Windows refuses to rename it."""
+        """Return whether the program in ``folder`` is running."""
         program = folder / WINDOW
         try:
             program.rename(program)
@@ -239,7 +239,7 @@ class WindowsProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        If that version was never started, it counts as failed until it calls ``confirm``.
+        This call marks a new version as failed, until that version calls ``confirm``.
         """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
@@ -254,7 +254,7 @@ class WindowsProgram:
         return [str(self._starter(self.name))]
 
     def opening(self) -> list[str]:
-        """Return the command that links and the Start menu run; it opens no console."""
+        """Return the command that a link or the Start menu runs; the command opens no console."""
         return [str(self._starter(WINDOW))]
 
     def _starter(self, name: str) -> Path:
@@ -373,7 +373,7 @@ def remove_later(folder: Path) -> None:
 
 @frozen
 class PackedProgram:
-    """The launcher as a single file for any Python; on Linux, the user gets a copy."""
+    """The launcher as a single ``.pyz`` file, which any Python can run."""
 
     file: Path
     version: str
@@ -434,7 +434,7 @@ class PackedProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        If that version was never started, it counts as failed until it calls ``confirm``.
+        This call marks a new version as failed, until that version calls ``confirm``.
         """
         if self.is_trial:
             return []
@@ -495,7 +495,7 @@ class PackedProgram:
 
 
 def file_version(file: Path) -> str:
-    """Return the version of a packed launcher; "" if the file is missing or damaged."""
+    """Return the version of a launcher's ``.pyz`` file; "" if the file is missing or damaged."""
     try:
         with zipfile.ZipFile(file) as packed:
             matches = [_METADATA.fullmatch(name) for name in packed.namelist()]
@@ -505,21 +505,21 @@ def file_version(file: Path) -> str:
 
 
 def fixed_file(started: Path) -> Path:
-    """Return the file that the player starts; this process runs from the file ``started``.
+    """Return the launcher's permanent file; ``started`` is the file that this process runs.
 
-    The two differ only until a new version has started successfully.
+    The two differ only during the first start of a new version.
     """
     name = started.name
     return started.with_name(f"{name.removesuffix(TRIED_FILE)}.pyz") if is_trial(name) else started
 
 
 def is_trial(name: str) -> bool:
-    """Return whether this names a new packed launcher that has not yet started successfully."""
+    """Return whether a file with this name is a new launcher that has not yet run successfully."""
     return name.endswith(TRIED_FILE)
 
 
 def unpacked_folder(file: Path, module: Path) -> Path | None:
-    """Return the folder into which the packed launcher ``file`` was unpacked, or None.
+    """Return the folder into which the launcher's ``.pyz`` file was unpacked, or None.
 
     ``module`` is the path of a module in this folder.
     """
@@ -529,7 +529,7 @@ def unpacked_folder(file: Path, module: Path) -> Path | None:
 
 
 def packed_program(places: Places, version: str, *, copied: bool = True) -> PackedProgram | None:
-    """Return the packed launcher that runs, or None if the launcher was started in another way.
+    """Return this launcher's program if it is a ``.pyz`` file, else None.
 
     ``copied`` says whether the file is to be copied into the user's own folder. On Windows, the
     file is never copied.
@@ -549,7 +549,7 @@ def packed_program(places: Places, version: str, *, copied: bool = True) -> Pack
 
 
 def windows_program(places: Places, version: str) -> WindowsProgram | None:
-    """Return the running Windows program, or None if the launcher was started in another way."""
+    """Return this launcher's program if it is a Windows executable, else None."""
     program = Path(sys.executable)
     if places.program is None or places.menu is None:
         return None

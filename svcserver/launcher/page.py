@@ -2,9 +2,8 @@
 
 The page's requests need a session, except those for static files and for a new session.
 
-The page never gets a key from the launcher. If a player wants to use the key on another PC, the
-launcher writes a key file. If a player chooses such a file here, the page sends the file's bytes to
-the launcher.
+The page never gets a key from the launcher. To move a key to another PC, the launcher writes a key
+file. On the other PC, the player chooses this file, and the page sends it to the launcher there.
 """
 
 from collections.abc import Callable, Iterator

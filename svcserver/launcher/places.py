@@ -52,7 +52,7 @@ _DOWNLOADS = re.compile(r'^XDG_DOWNLOAD_DIR="(\$HOME/|/)((?:[^"\\]|\\.)*)"', re.
 
 
 def downloads_of(home: str, user_dirs: str) -> PurePosixPath:
-    """Return the user's downloads folder on other systems than Windows.
+    """Return the user's downloads folder on a system other than Windows.
 
     ``user_dirs`` is the text of ``user-dirs.dirs``, where Linux desktops save the folder's
     localised name; the text is empty if there is no such file.

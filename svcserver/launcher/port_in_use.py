@@ -35,7 +35,7 @@ def _is_ours(candidate: PortHolder) -> bool:
 
 
 def process_in(table: bytes, host: str, port: int) -> int:
-    """Find the process that listens on an address in Windows' ``table``; return its id, or 0."""
+    """Return the id of the process that ``table`` lists for this address and port, or 0."""
     addresses = (socket.inet_aton(host), bytes(4))
     for row in _ROW.iter_unpack(table[: len(table) // _ROW.size * _ROW.size]):
         _, address, number, _, _, process = row
@@ -48,7 +48,7 @@ if sys.platform == "win32":
     import ctypes
 
     def windows_process(host: str, port: int) -> int:
-        """Return the process that listens on an address; 0 if none or unknown."""
+        """Return the id of the process that listens on an address; 0 if none or unknown."""
         size = ctypes.c_ulong(0)
         table = ctypes.create_string_buffer(0)
         listeners = ctypes.WinDLL("iphlpapi").GetExtendedTcpTable

@@ -125,7 +125,7 @@ class Launcher(Service):
             raise CannotJoin(f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 
     def open_link(self, text: str) -> str:
-        """Open the invite of a link; return "", or an error text, which the page also shows."""
+        """Open an invite link; return "", or a text for the player if there is a problem."""
         try:
             self.join(text)
         except CannotJoin as error:
@@ -133,7 +133,7 @@ class Launcher(Service):
         return self.refusal
 
     def correct_code(self, member: Membership, text: str) -> str:
-        """Replace a host's invite code, or join by a complete invite; return "" or an error."""
+        """Accept a corrected invite code or a complete invite; return an error text, or ""."""
         if not text.lower().startswith(f"{invites.SCHEME}:"):
             return member.correct_code(text)
         try:
@@ -186,7 +186,7 @@ class Launcher(Service):
     def _membership(
         self, record: HostRecord, before: HostRecord | None = None, *, code: str = ""
     ) -> Membership:
-        """Return the new or updated membership of ``record``'s host, or raise CannotJoin.
+        """Create a membership in place of the earlier one of this host, or raise CannotJoin.
 
         ``code`` is the code of the invite that the player has opened.
         """

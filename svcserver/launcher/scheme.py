@@ -55,7 +55,7 @@ class Scheme(Protocol):
 
 @define
 class LinuxScheme:
-    """The registration for ``svc:`` links by a desktop file, which is also the menu entry."""
+    """The Linux registration for ``svc:`` links: a desktop file, which is also the menu entry."""
 
     programs: Path
     command: Sequence[str]
@@ -158,7 +158,7 @@ class UserRegistry:
 
 @define
 class WindowsScheme:
-    """The registration for ``svc:`` links by keys in HKEY_CURRENT_USER.
+    """The Windows registration for ``svc:`` links: keys in HKEY_CURRENT_USER.
 
     A registration by another program is kept, unless the player wants it replaced. The launcher
     saves the registered command, to recognise this registration after the program has moved.
@@ -234,7 +234,7 @@ def run_quietly(arguments: Sequence[str]) -> str:
 
 
 def user_registry() -> UserRegistry:
-    """Return the registry of this user; raises ImportError on other systems than Windows."""
+    """Return the registry of this user; raises ImportError if the system is not Windows."""
     return UserRegistry(importlib.import_module("winreg"))
 
 

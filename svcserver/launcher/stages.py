@@ -80,7 +80,7 @@ class Inputs(Protocol):
 
 
 def _move(after: Stage, do: Callable[..., None] | None = None) -> Callable[..., Any]:
-    """Return a transition that clears the texts, calls ``do`` and leads to the stage ``after``."""
+    """Return a transition to stage ``after`` that clears the displayed texts and calls ``do``."""
 
     def go(_: Inputs, host: Host, *args: Any) -> None:
         host.stage, host.trouble, host.note = after, "", ""
@@ -177,7 +177,7 @@ def member_of(host: Host) -> Inputs:
 
 
 class _NoActions:
-    """Actions that do nothing, used while ``member_of`` brings a state machine to its stage."""
+    """Actions that do nothing; only ``member_of`` uses them."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None

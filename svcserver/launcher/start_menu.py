@@ -34,7 +34,7 @@ class StartMenu:
         return self.menu / f"{windows.TITLE}.lnk"
 
     def add(self, program: Path, version: str) -> None:
-        """Add both entries for this version of ``program``; raises OSError."""
+        """Add the Start menu entry and the uninstall entry of ``program``; raises OSError."""
         line = f'"{program}" remove'
         if not self.shortcut.is_file() or self.registry.get(PROGRAMS) != line:
             self.menu.mkdir(parents=True, exist_ok=True)
@@ -50,5 +50,5 @@ class StartMenu:
             self.registry.set(PROGRAMS, name, value)
 
     def remove(self) -> None:
-        """Remove both entries; raises OSError."""
+        """Remove the Start menu entry and the uninstall entry; raises OSError."""
         do_all(lambda: unlink(self.shortcut), lambda: self.registry.delete(PROGRAMS))

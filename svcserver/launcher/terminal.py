@@ -62,7 +62,7 @@ def people(shown: dict[str, Any]) -> list[str]:
 
 
 def hunter(shown: dict[str, Any]) -> list[str]:
-    """Return lines that show the player's own data on the host."""
+    """Return lines about the player: profile, guild, mastery, hunts and characters."""
     mine = shown["hunter"]
     if not mine:
         return []

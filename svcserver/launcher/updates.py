@@ -116,7 +116,7 @@ class Updates(MultiService):
         ]
 
     async def _look(self) -> None:
-        """Find the newest version that a host offers with a valid signature.
+        """Find the newest validly signed version that a host offers.
 
         The search prefers hosts whose updates the player takes. If none of them has an offer,
         the player is asked whether to take the first offer of another host. Hosts whose updates the
@@ -157,7 +157,7 @@ class Updates(MultiService):
         ]
 
     async def _offers(self, member: Membership) -> list[LauncherOffer]:
-        """Return the launcher versions that the host offers for this PC with a valid signature."""
+        """Return the validly signed launcher versions that the host offers for this PC."""
         try:
             reply = await member.client.ask("GET", LIST)
         except NoReply:

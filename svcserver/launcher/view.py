@@ -27,7 +27,7 @@ _ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # all oth
 
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
-    """Return the page's data: all hosts, where keys are stored, and the last invite's host."""
+    """Return all data that the page shows, about the launcher and about each host."""
     hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
     return {
         "hosts": hosts,

@@ -41,7 +41,7 @@ class _SecurityAttributes(ctypes.Structure):
 
 
 def _library(name: str) -> Any:
-    """Return a library of Windows whose calls store the system's last error code."""
+    """Load a Windows library, with access to the error codes of its calls."""
     return getattr(ctypes, "WinDLL")(name, use_last_error=True)  # noqa: B009 - Windows only
 
 
