@@ -43,7 +43,7 @@ def _is_own(host: bytes, own: bytes) -> bool:
 
 
 def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool) -> Refuse | None:
-    """Return the refusal of a request, or None; ``fields`` is the result of ``of_fields``."""
+    """Return the refusal for a request, or None; ``fields`` is the refusal for its headers."""
     if not is_loopback(peer):
         return _forbidden("peer")
     if fields is not None:
@@ -79,7 +79,7 @@ LIMITS = Limits(request_s=86_400.0, upstream_idle_s=600.0, idle_s=600.0, tunnel_
 
 @define(eq=False)
 class RelayFieldNotes:
-    """One relay's cached check of header fields, for all requests with the same fields."""
+    """The cached result of ``of_fields`` for one set of header fields and one relay address."""
 
     own: bytes  # the address of the relay
     refuse: Refuse | None
@@ -94,7 +94,7 @@ class RelayLineNotes:
 
 
 def notes_of(head: RequestHead, own: bytes) -> tuple[RelayFieldNotes, RelayLineNotes]:
-    """Return the facts about a head's fields and line; facts that are not cached are computed."""
+    """Return the facts about a request's header fields and line, from the cache if possible."""
     fields, line = head.block.noted, head.line.noted
     # in a simulation the gateway stores its facts here too
     if type(fields) is not RelayFieldNotes or fields.own != own:
