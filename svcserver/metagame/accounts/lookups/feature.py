@@ -92,13 +92,13 @@ class MappedAccount(TypedDict):
 
 
 class Mappings(TypedDict):
-    """The mapped account of each requested id; ids without an account are left out."""
+    """The account of each requested id; unknown ids are left out."""
 
     accountMappings: dict[str, MappedAccount]
 
 
 class MappingReply(Mappings):
-    """The mapped accounts, both in the payload and at the top level.
+    """The account of each requested id, both in the payload and at the top level.
 
     Some clients read the payload, other clients read the top level.
     """
@@ -142,7 +142,7 @@ class PublicInfoWish:
 
 
 class LinkedAccount(TypedDict):
-    """The account at another log-in provider; ``accountId`` is the same as on this host."""
+    """The link to another log-in provider; ``accountId`` is the account's id on this host."""
 
     accountId: str | None
     accountType: str
@@ -159,7 +159,7 @@ class PublicInfo(TypedDict):
 
 
 class AccountInfo(TypedDict):
-    """The caller's id and name; the rest is constant."""
+    """The caller's id and name; all other values are constant."""
 
     accountId: str | None
     creationDate: str
@@ -240,7 +240,7 @@ def source_type(sent: MappingWish | tuple[str, ...]) -> str:
 
 
 def show_mappings(ids: list[str], known: Collection[str], source: str) -> MappingReply:
-    """Return the reply: each known account id maps to the same id.
+    """Return the reply, in which each known account id maps to itself.
 
     The type of the mapped id is FOREIGN if ``source`` is NATIVE, and NATIVE otherwise.
     """

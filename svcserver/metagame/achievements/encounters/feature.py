@@ -41,7 +41,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """The content types to return, up to 1,000; types above 7 are allowed, but have no content."""
+    """A list of at most 1,000 content types; types above 7 are allowed, but have no content."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -63,7 +63,7 @@ class MetReply(TypedDict):
 
 
 def type_in_path(text: str) -> int:
-    """Return the content type in a path; raises Malformed unless it is a number."""
+    """Return the content type as a number; raises Malformed unless ``text`` is 1 to 4 digits."""
     if not _DIGITS.match(text):
         raise Malformed("the content type must be a number")
     return int(text)
@@ -77,7 +77,7 @@ def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str
 
 @frozen
 class EncounterActs:
-    """The operations on encounters; a character has at most ``most`` (ACHIEVEMENTS_MAX)."""
+    """The operations on encounters; ``most`` is the maximum number of encounters per character."""
 
     data: AccountData
     most: int
@@ -85,7 +85,7 @@ class EncounterActs:
     async def met(
         self, me: AccountId, character_id: CharacterId, kinds: Sequence[int]
     ) -> Mapping[int, Sequence[str]]:
-        """Return the content ids of each type, oldest first.
+        """Return the ids of content that the character has encountered, by type, oldest first.
 
         Raises Malformed if the reply would be too large (``rules.check_reply``).
         """
@@ -146,7 +146,7 @@ class SqlEncounters:
     tx: sa.Connection
 
     def content_by_type(self, character_id: CharacterId) -> dict[int, list[str]]:
-        """Return the content ids of each type, oldest first."""
+        """Return the ids of content that the character has encountered, by type, oldest first."""
         content: dict[int, list[str]] = {}
         for kind, name in self.tx.execute(_CONTENT, {"character": character_id}):
             content.setdefault(kind, []).append(name)
@@ -203,7 +203,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def add(self, call: Call[Late[Encounter]], character_id: str) -> Answer:
-        """Record that the character has encountered content, for example a person.
+        """Record that the character has encountered something, for example a person.
 
         Recording the same content again changes nothing.
         """

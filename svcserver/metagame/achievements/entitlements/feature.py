@@ -73,7 +73,7 @@ def show(listed: Sequence[Entitlement]) -> EntitlementList:
 class EntitlementActs:
     """Lists, grants and revokes entitlements.
 
-    ``defaults`` is ENTITLEMENTS_DEFAULT. ``most``, the maximum per account, is ACHIEVEMENTS_MAX.
+    An account gets the entitlements ``defaults`` at first use; the maximum number is ``most``.
     """
 
     defaults: tuple[str, ...]

@@ -47,7 +47,7 @@ class InventoryRoutes:
         again=Again.NATURAL,
     )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
-        """Add and remove all sent items, or none; the reply is sent after the change is on disk."""
+        """Apply all changes in the request, or none; the reply is sent once they are on disk."""
         owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:

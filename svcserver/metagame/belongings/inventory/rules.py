@@ -64,7 +64,7 @@ class Policy:
 class InventoryHolder:
     """A character with its account and inventory size.
 
-    If the current transaction was done before, ``answer`` is the reply stored for it.
+    If the request repeats an earlier transaction, ``answer`` is the stored reply.
     """
 
     character_id: CharacterId
@@ -75,7 +75,7 @@ class InventoryHolder:
 
 @define  # not frozen, for speed: every transaction creates one
 class Note:
-    """A transaction in the item log; if it is sent again, ``answer`` is the reply.
+    """A row of the item log: a transaction, and the reply ``answer`` for repeats of the request.
 
     ``changes`` may have the key ``stacks``, with ``added``, ``taken`` and the final ``totals``. It
     may also have ``removed``, ``saved`` and ``made``, which are lists of instance ids.
@@ -103,7 +103,7 @@ class Done:
 
 @define  # not frozen, for speed: every transaction creates one
 class InventoryPlan:
-    """The rows that a transaction writes and deletes, and the new totals of the stacks in it."""
+    """The rows that a transaction writes and deletes, and the new total of each affected stack."""
 
     totals: dict[str, int] = field(factory=dict)
     stacks: list[Stacked] = field(factory=list)
@@ -117,7 +117,7 @@ class InventoryPlan:
     def report(self, deal: Transaction, policy: Policy) -> Mapping[str, int]:
         """Return the stacks' totals for the reply.
 
-        If the policy does not report removals, the reply has only the stacks that were added to.
+        If the policy does not report removals, only the stacks in ``deal.added`` are included.
         """
         if policy.report_removals:
             return self.totals

@@ -1,7 +1,7 @@
 """The tables of inventories.
 
-A row of the item log records a transaction, and also stores the reply for repeats of the
-transaction.
+The item log has a row for each transaction. The row includes the reply, which is sent again if the
+transaction is repeated.
 """
 
 from typing import Any
@@ -319,7 +319,7 @@ class SqlInventory:
 
 
 def inventory_of(tx: sa.Connection, character_id: CharacterId) -> bytes:
-    """Return the whole inventory as the JSON of the reply, with instanced items as stored."""
+    """Return a JSON object with all stacks and instanced items that the character holds."""
     rows = tx.execute(_ALL_STACKS, {"character": character_id})
     stacks = [
         {"catalogId": catalog_id, "quantity": quantity}

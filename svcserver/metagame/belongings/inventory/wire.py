@@ -42,7 +42,7 @@ Identifier = Annotated[str, text(1, 256)]
 @spelled(camel_case)
 @define  # not frozen: creating a frozen object takes twice as long
 class StackWish:
-    """A stack; unknown keys are stored, and returned unchanged."""
+    """A stack to add or remove. Unknown keys of an added stack are stored and returned."""
 
     catalog_id: Identifier
     quantity: CountOrDigits
@@ -60,7 +60,7 @@ class StackWish:
 @spelled(camel_case)
 @frozen
 class InstanceWish:
-    """An instanced item; ``itemData`` is JSON text. An item without it has version 0."""
+    """An instanced item. Without ``itemData``, ``updateVersion`` must be 0 or absent."""
 
     instance_id: Identifier
     catalog_id: Identifier
@@ -198,7 +198,7 @@ class StackedItem(TypedDict):
 
 @further_members(AS_SENT)
 class InstancedItem(TypedDict):
-    """An instanced item; ``itemData`` is JSON text. An item without it has version 0."""
+    """An instanced item; ``itemData`` is JSON text."""
 
     catalogId: str
     instanceId: str
@@ -223,7 +223,7 @@ class InventoryReply(TypedDict):
 
 
 class TransactionReply(TypedDict):
-    """The result of a transaction; stacks have their final totals."""
+    """The items that the transaction changed; each stack is sent with its new total quantity."""
 
     createdInstancedItems: list[InstancedItem]
     updatedInstancedItems: list[InstancedItem]

@@ -227,7 +227,7 @@ def _take_notes(
 
 
 def _take_characters(tx: Connection, account: Account, passport: Passport, into: Import) -> None:
-    """Add each character in the passport to one of the account's characters, as a new save.
+    """Store each character in the passport as the newest save of one of the account's characters.
 
     Older saves are kept. The account's character also receives the belongings in the passport.
     """
