@@ -63,9 +63,9 @@ class Applier:
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
-        """Open exactly these addresses, but not within ``interval_s`` seconds after the last run.
+        """Make the firewall admit exactly these addresses, after any run in progress.
 
-        With ``at_once``, wait only for a run in progress. Use this when an address is removed.
+        Unless ``at_once`` is true, runs are at least ``interval_s`` seconds apart.
         """
         self._wanted = ips
         if at_once:
@@ -145,7 +145,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """Notify the callers of ``stop`` that a run or check has ended; start the next run."""
+        """Fire the Deferreds that ``stop`` returned; unless stopped, start the next run."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

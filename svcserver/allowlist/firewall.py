@@ -47,7 +47,7 @@ class Firewall(Protocol):
 
 @frozen
 class Nftables:
-    """The nftables firewall: a table of our own, which every run replaces atomically."""
+    """The nftables firewall; every run replaces the helper's own table atomically."""
 
     programs: Programs
     nft: str
@@ -57,7 +57,7 @@ class Nftables:
         await self.programs.run([self.nft, "-f", "-"], scripts.nftables(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether our table exists."""
+        """Return whether the table that ``apply`` creates still exists."""
         look = [self.nft, "list", "table", "inet", scripts.TABLE]
         listing = await self.programs.run(look, may_fail=True)
         return bool(listing.code == 0)
@@ -77,7 +77,7 @@ class NftablesSet:
     _family: int | None = field(default=None, init=False)
 
     async def apply(self, rule: Rule) -> None:
-        """Replace the set's addresses; the first call also reads the set's IP version."""
+        """Fill the set anew with the addresses in ``rule`` that have the set's IP version."""
         if self._family is None:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
@@ -87,7 +87,7 @@ class NftablesSet:
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether the set exists and, if ``rule`` has addresses for it, is not empty.
+        """Return False if the set is missing, or empty although ``rule`` has addresses for the set.
 
         The addresses are not compared, because nft can list several of them as one range.
         """
@@ -99,7 +99,7 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script that fills the set; until ``apply`` has run, it is for an IPv4 set."""
+        """Return the script that fills the set; if the set's IP version is unknown, assume IPv4."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 
@@ -121,7 +121,7 @@ class Iptables:
             await self._jump(program, scripts.iptables_ports(rule.ports))
 
     async def holds(self, rule: Rule) -> bool:
-        """Return whether INPUT still jumps to our chain, for both IP versions."""
+        """Return whether INPUT still jumps to the helper's chain, for both IP versions."""
         ports = scripts.iptables_ports(rule.ports)
         for program, _ in self._versions():
             listing = await self.programs.run([program, "-w", "-S", "INPUT"])
@@ -156,7 +156,7 @@ class Iptables:
 
 @frozen
 class Netsh:
-    """The Windows firewall with one rule, set through PowerShell."""
+    """The Windows firewall, changed by PowerShell scripts."""
 
     programs: Programs
     powershell: str

@@ -116,7 +116,7 @@ class Helper:
         return ip, added
 
     def withdraw(self, value: Any) -> list[str]:
-        """Close the ports at once for a network; return the removed addresses. Raises InvalidIp."""
+        """Remove a network's addresses from the firewall at once; return them. Raises InvalidIp."""
         try:
             gone = self.entries.withdraw(home(value))
         except InvalidIp as why:
@@ -147,7 +147,7 @@ class Helper:
         }
 
     def _check(self) -> None:
-        """Remove expired addresses, save the state, and check that the rule still exists."""
+        """Remove expired addresses, save the state, and check that the firewall rule exists."""
         self._expire()
         if self.wall_clock() - self._saved_at >= SAVE_S:
             self._save()

@@ -24,7 +24,7 @@ _SHOWN = 60  # characters of refused input
 
 @define
 class StateFile:
-    """The file of open addresses, replaced atomically."""
+    """The file of admitted addresses, replaced atomically."""
 
     path: Path
 
@@ -75,7 +75,7 @@ def _entry(row: Any) -> OpenAddress | None:
 
 @define
 class AddressLog:
-    """The audit log of opened addresses and firewall runs, one JSON object per line."""
+    """The audit log of addresses and firewall changes, one JSON object per line."""
 
     path: Path
     wall_clock: Callable[[], float]

@@ -1,7 +1,7 @@
 """The three routes of the allowlist helper.
 
-The first check that fails decides the status: loopback peer and no cross-site request (403), path
-(404), secret (401), method (405), size of the body (413), valid JSON (400).
+The first of these faults decides the status: request from another machine or site (403), unknown
+path (404), wrong secret (401), wrong method (405), body too large (413), bad JSON (400).
 Spec: 2 §4 Allowlist helper.
 """
 

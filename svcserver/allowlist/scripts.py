@@ -1,7 +1,7 @@
 """The scripts and argument lists for each firewall program.
 
-A program's scripts differ only in addresses, port numbers and the name of the owner's nftables set,
-which ``Rule``, ``PortRange.parse`` and ``NftSet.parse`` validate.
+Only validated values are inserted into the scripts: addresses, port numbers and the name of the
+owner's nftables set.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Rule:
 
 @frozen
 class NftSet:
-    """The owner's nftables set (ALLOWLIST_NFT_SET), which is used instead of a table of our own."""
+    """The owner's nftables set (ALLOWLIST_NFT_SET), used instead of the helper's own table."""
 
     family: str
     table: str
