@@ -76,8 +76,7 @@ class TurnEnd:
 class Behind:
     """A buffer for a speaker's own chat lines, which are sent last in each reactor turn.
 
-    Later frames for the speaker's connection wait in the buffer too, so that they are not sent
-    before the line.
+    Later frames for the speaker's connection wait behind these lines.
     """
 
     turn: TurnEnd

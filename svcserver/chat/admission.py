@@ -90,7 +90,7 @@ CAUSES = ("replaced", "abuse", "size", "backlog")  # reasons after which the acc
 
 @define
 class Admission:
-    """The log-in and binding of sessions, with lockouts after failed log-ins."""
+    """The log-in of sessions, the limit of sessions per account, and lockouts after failures."""
 
     proofs: Proofs
     people: People
@@ -227,10 +227,10 @@ class Admission:
     # -- the end -----------------------------------------------------------
 
     def left(self, session: Session, over: Over) -> None:
-        """Remove the session, which has ended.
+        """Remove an ended session.
 
-        The account must wait before its next log-in if a bound session ended for a reason in
-        ``CAUSES``, or several sessions ended before they were bound.
+        The account must wait before its next log-in if a session with a resource ends for a reason
+        in ``CAUSES``, or if several sessions end before they have a resource.
         """
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):

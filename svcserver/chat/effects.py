@@ -61,7 +61,7 @@ class MakeRoom(NamedTuple):
 
 
 class SessionBound(NamedTuple):
-    """The effect that announces a bound session to all processes.
+    """The effect that announces a new session to all processes.
 
     Afterwards ``result`` is sent to the session, and the account's other sessions get a ping.
     """

@@ -79,10 +79,9 @@ class Here:
 
     The part has the sessions with numbers above ``since``, up to ``until``. In the last part,
     ``until`` is None. If ``readers`` is not empty, only the processes in ``readers`` handle the
-    part (``Board.reads_as``). ``unheard`` has pairs of a session number and a room key: the sender
-    has published the session's ``Entering`` event for the room, but not received it yet. For these
-    pairs, receivers change nothing. ``shown`` has the sessions' statuses, each with an empty
-    ``to``.
+    part (``Board.reads_as``). ``unheard`` has pairs (session number, room key) whose ``Entering``
+    event was published, but has not come back to the sender. For these pairs, receivers change
+    nothing. ``shown`` has the sessions' statuses, each with an empty ``to``.
     """
 
     worker: str
@@ -99,7 +98,7 @@ class Here:
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """Return an empty part; it tells the waiting processes that more parts follow."""
+        """Return a part without sessions, which tells the receivers to wait for the next part."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 

@@ -91,8 +91,9 @@ class Crowd(Generic[C]):
         """Return the connection to close for a new one, or None to refuse the new one.
 
         ``newcomer`` is the network of the new connection. If any connections are still logging in,
-        only those from other networks can be chosen. Otherwise a player's connection is chosen if
-        its network has at least two more players than ``newcomer`` has.
+        only those from other networks can be chosen. Otherwise the oldest connection of the
+        network with the most players is chosen, if that network has at least two players more than
+        ``newcomer``.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

@@ -68,7 +68,7 @@ class Ghosts:
         return self._those.get(worker, {}).get(number)
 
     def come(self, worker: str, seat: Seat) -> None:
-        """Add a session that another process has bound, unless the session is already known."""
+        """Add a session of the process ``worker``, unless the session is already known."""
         self._those.setdefault(worker, {}).setdefault(seat.session, Ghost(seat))
 
     def enter(self, worker: str, place: RoomPlace) -> Room | None:
@@ -85,7 +85,7 @@ class Ghosts:
         return room
 
     def drop(self, worker: str, number: int) -> None:
-        """Remove a session that has ended in its process."""
+        """Remove a session of the process ``worker``."""
         ghost = self._those.get(worker, {}).pop(number, None)
         if ghost is None:
             return
@@ -106,8 +106,8 @@ class Ghosts:
     def correct(self, news: Here) -> None:
         """Replace what is known about a process by the content of its ``Here`` event.
 
-        ``news`` has the state after all earlier events of that process. Only the room entries in
-        ``unheard`` are left out; for these, nothing changes.
+        ``news`` has the state after all earlier events of that process. Nothing changes for the
+        pairs of session and room in ``unheard``.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -170,7 +170,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add a seat as the account's newest."""
+        """Add a seat at the end of its account's list."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

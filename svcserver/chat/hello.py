@@ -3,8 +3,8 @@
 A new process publishes Hello, and the other processes announce their sessions with Here. Sessions
 of the new process wait for these announcements before they enter rooms. Spec: 2 §4 Chat, rooms.
 
-An announcement has several parts. A process publishes a part only after it has itself received the
-previous part. Each part describes the sessions at the time when the part is published.
+An announcement has several parts. A process publishes a part after the previous part has come
+back to it. Each part describes the sessions at the time when the part is published.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """The attempts to enter rooms that wait until the other processes have sent Here."""
+    """A queue for attempts to enter rooms, until the other processes' sessions are known."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
@@ -36,10 +36,7 @@ class Arriving:
     _waiting: list[tuple[EntryAction, Deferred[bool]]] = field(factory=list, init=False)
 
     def enter(self, entry: EntryAction) -> Deferred[bool]:
-        """Return the result of ``entry``, which runs once the other processes' sessions are known.
-
-        If these sessions are known already, ``entry`` runs immediately.
-        """
+        """Run ``entry`` as soon as the other processes' sessions are known; return its result."""
         if self._knows_others():
             return entry()
         happened: Deferred[bool] = Deferred()
@@ -59,7 +56,7 @@ class Arriving:
     def answered(self, news: Here) -> None:
         """Record a part of another process's answer.
 
-        An answer is complete only if it began after this process's Hello.
+        Parts that arrive before this process's own Hello do not count.
         """
         if self._greeted_at is None:
             return
@@ -74,7 +71,7 @@ class Arriving:
         self._owing.discard(worker)
 
     def check(self) -> None:
-        """Let waiting sessions enter once all other processes have answered; called each second."""
+        """Let waiting sessions enter their rooms if the other processes' sessions are known."""
         if self._knows_others():
             self.let_enter()
 
@@ -96,8 +93,7 @@ class Answers:
     """This process's answers to other processes' Hello events; one answer goes to all that wait.
 
     ``piece(since, readers)`` returns the answer's next part. The Deferred of ``publish`` fires with
-    True when this process has itself received the part, or with False if the part cannot be
-    published.
+    True when the part has come back to this process, or with False if publishing fails.
     """
 
     seconds: Callable[[], float]

@@ -49,7 +49,7 @@ class Messages:
             _log_whisper(session, effect.element, "reason=rate")
 
     def _has_block(self, session: Session) -> bool:
-        """Return whether the account blocks someone or is blocked, according to its latest data."""
+        """Return whether the session's account blocks another account or is blocked by one."""
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
@@ -164,7 +164,7 @@ def _id(element: Element) -> str | None:
 
 
 def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
-    """Log a room line, and that ``count`` of ``present`` occupants received it."""
+    """Log a room line with the numbers of receivers (``count``) and occupants (``present``)."""
     log.info(
         "message room={room} uid={uid} len={length} to={count}{blocked}",
         room=occupant.room.address,

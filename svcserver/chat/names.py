@@ -42,7 +42,7 @@ def is_domain(text: str) -> bool:
 
 
 def is_resource(text: str) -> bool:
-    """Return whether the text is a valid resource, the name of a session."""
+    """Return whether the text is a valid XMPP resource."""
     return 0 < len(text) <= MAX_RESOURCE and text.isprintable()
 
 

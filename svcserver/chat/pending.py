@@ -26,7 +26,7 @@ HEARD_S = 5.0  # after which a line that was not received back is refused
 
 @frozen
 class PendingLeave:
-    """A session's exit from a room for the reason ``why``.
+    """A session's exit from a room; ``why`` is the reason.
 
     If ``tell_leaver`` is True, the client of the session that leaves is notified, too.
     """
@@ -54,7 +54,7 @@ class Pending:
     ) -> Deferred[bool]:
         """Publish a session's line.
 
-        The Deferred fires with True when the line takes effect, or with False if it is refused.
+        The Deferred fires with True when the line is delivered, or with False if it is refused.
         """
         self._refuse(line.session)
         happened: Deferred[bool] = Deferred()
@@ -85,7 +85,7 @@ class Pending:
             self._refuse(number)
 
     def entered(self, place: RoomPlace, key: str) -> bool:
-        """Remove a session's pending room entry; return False if the entry has been refused."""
+        """Remove a pending attempt to enter a room; return False if it has been refused."""
         entry = self.entering.get((place.session, key))
         # another place means that a later entry is pending
         if entry is not None and entry[1] == place:
@@ -93,7 +93,7 @@ class Pending:
         return entry is not None
 
     def forget(self, number: int) -> None:
-        """Drop the pending room entries and the pending chat line of a session that has ended."""
+        """Drop an ended session's pending attempts to enter rooms, and refuse its pending line."""
         for at in [entry for entry in self.entering if entry[0] == number]:
             del self.entering[at]
         self._refuse(number)

@@ -42,7 +42,7 @@ class Person:
         return not self.about.muted and session.network not in self.about.muted_from
 
     def change(self, about: About) -> None:
-        """Set ``about`` after a signal; the next read from the game replaces it."""
+        """Replace ``about`` after a signal that the account's data have changed."""
         self.about = about
         self.version += 1
 
@@ -64,10 +64,7 @@ class People:
         return self._people.get(account) or self._lower.get(account.lower())
 
     def arrive(self, account: AccountId, about: About, now: float) -> Person:
-        """Return the account's ``Person``; create it with ``about`` if there is none.
-
-        If the person is already online, signals may have brought newer data than ``about``.
-        """
+        """Return the account's ``Person``; only if there is none, create it with ``about``."""
         person = self._people.get(account)
         if person is None:
             person = self._people[account] = Person(account, about, now)

@@ -48,8 +48,8 @@ class Accounts(Protocol):
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
         """Return the account's current data, or None if there is no such account.
 
-        ``networks`` are the networks of the account's sessions (``kernel.networks``), because a
-        network may be muted, too.
+        ``networks`` are the networks of the account's sessions; ``muted_from`` of the result lists
+        the muted ones.
         """
 
 
@@ -83,7 +83,7 @@ class Wire(Protocol):
         """
 
     def take_turn(self, work: Callable[[], None]) -> None:
-        """Do the work now, or in a later reactor turn if the chat's time in this one is used up."""
+        """Do the work now, or later if the chat has used up its time in this reactor turn."""
 
     def end(self, code: int | None, reason: str = "") -> None:
         """Write all frames, then close; if ``code`` is None, close without a handshake."""

@@ -113,8 +113,7 @@ class Presences:
     def restate(self, changes: list[tuple[Ghost, PresenceStatus | None]]) -> None:
         """Correct the statuses of other processes' sessions.
 
-        ``Here`` events name no recipients, so this process finds each account's friends among its
-        online accounts.
+        New statuses are shown to the friends who are online in this process.
         """
         new = {ghost.account for ghost, status in changes if status is not None}
         concerned: dict[AccountId, list[AccountId]] = {}
@@ -166,7 +165,7 @@ class Presences:
     def _statuses(self, account: AccountId, receiver: Person) -> list[tuple[str, PresenceStatus]]:
         """Return (jid, status) for each of the account's sessions with a status.
 
-        For sessions in other processes, record that the receiver has seen the status.
+        For a session in another process, record whom to notify when the session goes offline.
         """
         person = self.people.get(account)
         here = [] if person is None else _announced(person)
@@ -204,7 +203,7 @@ def _announced(person: Person) -> list[tuple[Session, PresenceStatus]]:
 
 
 def _receivers(person: Person) -> list[Session]:
-    """Return the person's sessions that receive friends' statuses: those that have a status."""
+    """Return the person's sessions with a status; only they receive friends' statuses."""
     return [session for session, _ in _announced(person)]
 
 

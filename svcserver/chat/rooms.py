@@ -53,7 +53,7 @@ class Occupant:
     _usual: tuple[str, str] | None = field(default=None, init=False)  # cached, see ``prepared``
 
     def presence(self, address: str, to: str, *codes: str, gone: bool = False) -> Element:
-        """Return this occupant's presence for a client that uses ``address`` for the room."""
+        """Return this occupant's presence stanza, with the room address that the receiver uses."""
         marks = [stanza.element(None, "status", code=code) for code in codes]
         item = stanza.element(
             None,
@@ -158,7 +158,7 @@ class Rooms:
     ) -> int:
         """Deliver a line to all occupants except ``deaf`` accounts; return the number of receivers.
 
-        In this process, the speaker is the last to receive the line.
+        The speaker receives the line after the other occupants in this process.
         """
         key = occupant.room.key
         frames: dict[str, bytes] = {}

@@ -53,7 +53,7 @@ class SessionStage(Enum):
 
 @define
 class Where:
-    """The current stage of a connection, which only ``Steps`` changes."""
+    """The current stage of a connection, changed only by ``Steps``."""
 
     stage: SessionStage = SessionStage.NEW
 
@@ -399,7 +399,7 @@ class Session:
     # -- waiting -----------------------------------------------------------
 
     def wait(self) -> None:
-        """Queue the client's messages until ``resume`` is called after the game's answer."""
+        """Queue the client's messages until ``resume`` is called."""
         self._steps.asked()
 
     def resume(self, act: Callable[[], None]) -> None:
@@ -439,7 +439,7 @@ class Session:
     # -- time --------------------------------------------------------------
 
     def probe(self) -> None:
-        """Ping the client because its account bound a newer session.
+        """Ping the client, because its account has a newer session.
 
         The client must answer within ``PROBE_S``.
         """

@@ -1,4 +1,4 @@
-"""The interface through which room and message code reaches the chat's other processes."""
+"""The interface to the chat's other processes, for rooms and messages."""
 
 from typing import Protocol
 

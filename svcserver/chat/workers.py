@@ -110,7 +110,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Record the session's seat, unless ``_on_bound`` has already done so."""
+        """Record the session unless it is already recorded; return ``is_delivered`` unchanged."""
         self._sit_alone(session)
         return is_delivered
 
@@ -162,7 +162,7 @@ class Workers:
         log_failure(published)
 
     def _leave_alone(self, number: int, key: str) -> None:
-        """Remove a session from a room in this process only; ``Here`` later informs the others."""
+        """Remove a session from a room without publishing an event."""
         leave = self._pending.leaving.pop((number, key), None)
         if leave is not None:
             self._leave_now(leave)
@@ -220,7 +220,7 @@ class Workers:
             self._answers.answer(ALL)
 
     def _miss(self) -> None:
-        """Settle this process's pending actions, because their events may have been missed.
+        """Complete or refuse this process's pending actions, because events may have been missed.
 
         Exits from rooms take effect in this process; entries and chat lines are refused.
         """
@@ -298,7 +298,7 @@ class Workers:
                 session.probe()
 
     def _sit(self, worker: str, seat: Seat) -> None:
-        """Record a session's seat; if the account has too many seats, end its oldest session."""
+        """Record a session; if its account then has too many sessions, end its oldest session."""
         if worker != self.name:
             self._ghosts.come(worker, seat)
         self._seats.take(worker, seat)
@@ -306,7 +306,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Free a session's seat; if this process holds the session, end the session."""
+        """Remove a session from its account; if this process holds the session, end it."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
