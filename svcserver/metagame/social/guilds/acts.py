@@ -288,7 +288,7 @@ class GuildActs:
     async def found(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
-        """Found a guild whose name was validated for ``leader``; return the guild with its members.
+        """Create a guild that ``leader`` leads; return the guild and its members.
 
         - Raises Forbidden if the name was not validated.
         - Raises Conflict if the name is taken, or if the leader is in a guild.

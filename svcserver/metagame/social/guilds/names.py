@@ -33,7 +33,7 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return ``text`` in lower case, with letters for the digits and signs that look like them.
+    """Return ``text`` in lower case, with look-alikes such as ``0`` replaced by letters.
 
     ``1`` can look like ``i`` or ``l``, so there can be two results.
     """
@@ -48,7 +48,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 class Words:
     """The words that guilds may not use.
 
-    ``offensive_whole`` has plain words; the other sets have the results of ``readings``.
+    The words in all sets except ``offensive_whole`` have been converted by ``readings``.
     """
 
     deny: frozenset[str]

@@ -151,7 +151,7 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
-        """Answer 204: the caller is in no guild."""
+        """Answer 204, as for a caller who is in no guild."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])

@@ -1,4 +1,4 @@
-"""The tables of guilds, members and invites, and the board entries of guild founders.
+"""The tables of guilds, members and invites, and the names validated for new guilds.
 
 Names that differ only in letter case count as equal. Spec: 1 §4 Guilds, Create.
 """
@@ -276,7 +276,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites, and declined ones once the guild may invite the player again."""
+        """Delete expired invites; a declined one expires when the player may be invited again."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
@@ -359,7 +359,7 @@ class Founders:
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
     def is_active(self, account_id: AccountId) -> bool:
-        """Return whether the player was active within 60 s, or had a name validated recently."""
+        """Return whether the player was recently seen, or recently validated a guild name."""
         was_seen = self.transaction.get(ACTIVE, account_id) is not None
         return was_seen or bool(self._fresh(account_id))
 
@@ -368,7 +368,7 @@ class Founders:
         self.transaction.put(ACTIVE, account_id, self.transaction.now)
 
     def clear(self, account_id: AccountId) -> None:
-        """Forget the names validated for the player, who has founded a guild."""
+        """Forget the guild names that were validated for the player."""
         self.transaction.drop(CHECKED, account_id)
 
     def _fresh(self, account_id: AccountId) -> tuple[CheckedName, ...]:

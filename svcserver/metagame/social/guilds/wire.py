@@ -53,7 +53,7 @@ class GuildShown(TypedDict):
 
 
 class GuildReply(GuildShown):
-    """A guild; clients need it both in ``payload`` and at the top level."""
+    """A guild, in ``payload`` and again at the top level; clients need both."""
 
     code: str
     message: str
@@ -82,7 +82,7 @@ class GuildInvitesShown(TypedDict):
 
 
 class GuildInvites(GuildInvitesShown):
-    """The open invites; clients need them both in ``payload`` and at the top level."""
+    """The open invites, in ``payload`` and again at the top level; clients need both."""
 
     code: str
     message: str
@@ -115,7 +115,7 @@ class DisbandReply(TypedDict):
 
 
 def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
-    """Return the reply with a guild, both in ``payload`` and at the top level."""
+    """Return the reply with a guild, in ``payload`` and again at the top level."""
     shown: GuildShown = {
         "id": guild.id,
         "name": guild.name,
@@ -130,7 +130,7 @@ def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
 
 
 def show_invites(invites: Iterable[tuple[GuildInvitation, Guild]]) -> GuildInvites:
-    """Return the reply with invites, both in ``payload`` and at the top level."""
+    """Return the reply with invites, in ``payload`` and again at the top level."""
     shown: GuildInvitesShown = {
         "invites": [show_invite(invite, guild) for invite, guild in invites]
     }
