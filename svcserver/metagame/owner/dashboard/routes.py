@@ -287,7 +287,7 @@ def _whole(call: Call, name: str) -> int:
 
 @frozen
 class HostHistoryRoutes:
-    """The route of the host's history, which svc-stack measures."""
+    """The route that returns the host's load and the services' availability over time."""
 
     routes: ClassVar[Routes] = Routes(worded, access=Access.ADMIN_KEY)
     overview: Overview
@@ -342,11 +342,11 @@ class LiveRoutes:
     async def events(self, call: Call) -> Answer:
         """Stream a page's data as server-sent events.
 
-        The request needs ``Accept: text/event-stream``. For a page with a list, the stream sends
-        only a value that changes whenever the list may have changed. ``Account`` is the name or id
-        of the account on the page account. ``Server`` is the game server on the page console, for
-        owners only; the stream sends the output that follows the cursor ``After``. If an account
-        opens a ninth stream, its oldest stream ends with an event called full.
+        The request needs ``Accept: text/event-stream``. For a page with a list, an event only
+        means that the list may have changed. For the account page, ``Account`` is a name or id.
+        For the console page (owners only), ``Server`` is a game server; the stream sends the output
+        of that server after the cursor ``After``. If an account opens a ninth stream, its oldest
+        stream ends with an event called full.
         """
         _check_stream(call)
         page, who, server, cursor = (

@@ -17,7 +17,7 @@ LONGEST = 2_000  # characters of a line
 
 @define
 class LogTail:
-    """The last log lines, each also written to ``out``; line 1 is the first since the start.
+    """The last log lines; each line is also written to ``out``.
 
     The services never log secrets. As a second protection, ``after`` replaces text that looks like
     a secret.
@@ -37,7 +37,7 @@ class LogTail:
         return None if self.out is None else self.out.flush()
 
     def after(self, number: int) -> list[str]:
-        """Return the stored lines after line ``number``, oldest first."""
+        """Return the stored lines after line ``number``, counted from 1 since the start."""
         new = min(max(0, self.count - number), len(self._lines))
         return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
 

@@ -62,7 +62,7 @@ class HistoryRange(StrEnum):
 class HistoryColumn(TypedDict):
     """The values of a load figure or of a service's availability.
 
-    A value is null if nothing was measured in its span.
+    Each value covers one span of time, and is null if nothing was measured in that span.
     """
 
     name: str

@@ -131,7 +131,7 @@ class OnlinePlayers:
     matches: LiveMatches
 
     async def all(self) -> list[tuple[Beat, Sent | None]]:
-        """Return each player's last heartbeat and hunt (if any), sorted by account id."""
+        """Return each player's last heartbeat and current hunt (or None), sorted by account id."""
         _, players = await self.looked()
         return players
 

@@ -138,7 +138,7 @@ class PersonWork:
         return act
 
     def delete(self) -> Act[Removed]:
-        """Return the action that deletes the account and returns the last copy of its data."""
+        """Return the action that exports the account's data and then deletes the account."""
 
         def act(tx: Connection, trace: Trace) -> Removed:
             account = self._owned(tx, trace)

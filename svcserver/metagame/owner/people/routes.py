@@ -57,7 +57,7 @@ class PeopleRoutes:
         query={"Account": Needed(str)},
     )
     async def person(self, call: Call) -> Answer:
-        """Show the account with the name or id ``?Account=``."""
+        """Show an account; ``Account`` is its name or id."""
         await self.reads.take_of(call)
         details = await self.acts.person(call.request.argument("Account") or "")
         return Answer(200, wire.show_person(details, await self.acts.where()), NO_STORE)
@@ -112,7 +112,7 @@ class HandlingRoutes:
 
     @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteWish, reply=wire.Deleted)
     async def delete(self, call: Call[wire.DeleteWish]) -> Answer:
-        """Delete an account; if ``Export`` is true, the reply has the only copy of its data."""
+        """Delete an account; if ``Export`` is true, the reply has the account's data."""
         gone = await self._do(call, "delete", PersonWork.delete)
         export = gone.export if call.body.export else None
         reply: wire.Deleted = {"Username": gone.account.username, "Export": export}

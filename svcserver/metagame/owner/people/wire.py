@@ -90,7 +90,7 @@ class NewKey(TypedDict):
 
 
 class Merged(TypedDict):
-    """The account that gave its notes, the account that got them, and their number."""
+    """The result of a merge: ``Moved`` notes went from account ``Username`` to account ``To``."""
 
     Username: str
     To: str
@@ -113,7 +113,7 @@ def read_text(argument: str | None) -> str:
 
 
 def read_order(text: str | None) -> rules.SortOrder:
-    """Return the sort order from the query (by name if absent); raises Malformed."""
+    """Return the sort order that ``text`` names, by default NAME; raises Malformed."""
     try:
         return rules.SortOrder(text or rules.SortOrder.NAME)
     except ValueError:
@@ -121,7 +121,7 @@ def read_order(text: str | None) -> rules.SortOrder:
 
 
 def read_filter(text: str | None) -> rules.AccountFilter:
-    """Return the accounts to list from the query (all if absent); raises Malformed."""
+    """Return the account filter that ``text`` names, by default ALL; raises Malformed."""
     try:
         return rules.AccountFilter(text or rules.AccountFilter.ALL)
     except ValueError:
