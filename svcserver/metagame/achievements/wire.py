@@ -1,4 +1,4 @@
-"""The JSON form of entitlements and durations, for players' and owners' routes. Spec: 1 §4."""
+"""The JSON form of entitlements and durations, in all routes. Spec: 1 §4 Progression."""
 
 from typing import Annotated, TypedDict
 

@@ -1,4 +1,4 @@
-"""Dashboard keys and second factors, and the accounts that were deleted."""
+"""Dashboard keys and second factors, and the ids of deleted accounts."""
 
 import sqlalchemy as sa
 from alembic import op

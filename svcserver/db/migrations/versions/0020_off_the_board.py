@@ -1,6 +1,6 @@
-"""Data that grant access, moved from live state to the database.
+"""Data about access, moved from live state to the database.
 
-These are dashboard sessions, the registration mode, and the attempts to enter second-factor codes.
+These are dashboard sessions, the registration mode, and the number of second-factor codes tried.
 """
 
 import sqlalchemy as sa

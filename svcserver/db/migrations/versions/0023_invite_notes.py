@@ -1,4 +1,4 @@
-"""Notes, makers and expiry of invite codes, and the accounts that used them."""
+"""Notes, creators and expiry times of invite codes, and the accounts that used the codes."""
 
 import sqlalchemy as sa
 from alembic import op

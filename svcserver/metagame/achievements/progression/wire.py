@@ -1,6 +1,6 @@
 """Request and reply shapes of progression, and the fixed replies of stub progression.
 
-Spec: 1 §4.
+Spec: 1 §4 Progression.
 """
 
 import math

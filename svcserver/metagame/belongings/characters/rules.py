@@ -21,7 +21,7 @@ SAVED_BY_GAME_SERVER = "save:gameserver"
 
 @frozen
 class Head:
-    """A character without its document; a save needs only this part."""
+    """A character without its document."""
 
     id: CharacterId
     account_id: AccountId
@@ -47,8 +47,8 @@ def next_version(current: int, highest: Callable[[int], int]) -> int:
 
     Usually, this is ``current`` + 1. A client that saves at the same time uses the same version, so
     the client's save is refused as a conflict. If ``current`` + 1 would reach MAX_VERSION, the
-    result is ``highest(MAX_VERSION // 2)`` + 1, so that clients can save again. ``highest`` returns
-    the highest stored version below its argument.
+    result is a much lower version, so that clients can save again. ``highest(limit)`` returns the
+    highest stored version below ``limit``.
     """
     if current + 1 < MAX_VERSION:
         return current + 1
