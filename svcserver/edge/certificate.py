@@ -55,10 +55,10 @@ def make_pair(
     issuer: Pair | None = None,
     usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
 ) -> Pair:
-    """Make a pair (P-256, SHA-256) for these host names and addresses.
+    """Make a certificate (P-256, SHA-256) and its key for these host names and addresses.
 
     The certificate is valid from one day ago, because a player's clock may be slow. Each host
-    is a subject alternative name. ``issuer`` signs the certificate; without it, the pair is
+    is a subject alternative name. ``issuer`` signs the certificate; without it, the certificate is
     self-signed. ``usage`` is the only extended key usage.
     """
     if not hosts:

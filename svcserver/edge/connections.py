@@ -17,7 +17,7 @@ EVICTED_AT_ONCE = 16  # minimum number of candidates that one search finds
 
 
 class ChannelFactory(Connections[EdgeChannel]):
-    """The factory of client connections that follow ``policy``; ``secure`` means TLS is used."""
+    """The factory of client connections; ``secure`` is true if they use TLS."""
 
     def __init__(self, clock: IReactorTime, policy: ProxyPolicy, *, secure: bool) -> None:
         super().__init__(clock)
@@ -45,7 +45,7 @@ class ChannelFactory(Connections[EdgeChannel]):
         ``beside(peer)`` returns how many connections the peer's network has. Idle connections are
         sorted by these values, and the first connection is aborted:
 
-        - state: between two requests, then during a request whose client is slow
+        - state: connections without a request first, then connections with a slow client
         - number of connections of the client's network: the highest number first
         - idle time: the longest time first
         """

@@ -65,9 +65,9 @@ _WORDS = {
 class Invite:
     """The contents of an invite.
 
-    Only public mode has fingerprints. Only private mode has ``share``: a link for access to the
-    host's machine through the overlay network. ``next_fingerprint`` belongs to the certificate that
-    will replace the current one.
+    Only the invite of a public host has fingerprints. Only the invite of a private host may have
+    ``share``: a link for access to the host's machine through the overlay network.
+    ``next_fingerprint`` belongs to the certificate that will replace the current one.
     """
 
     host: str

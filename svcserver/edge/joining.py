@@ -1,4 +1,4 @@
-"""The join string of a host, and the sentences that an owner sends with it."""
+"""The join string of a host, and the sentences that explain it to a friend."""
 
 import re
 from ipaddress import ip_address
@@ -50,7 +50,7 @@ def join_string(folder: Path, code: str) -> str | None:
 
 
 def letter(folder: Path, text: str) -> list[str]:
-    """Return the three sentences that an owner sends to a friend with the join string ``text``."""
+    """Return three sentences that tell a friend how to join; ``text`` is the join string."""
     invite = decode(text)
     sums = {name: launcher_checksum(folder, name) for name in offered(folder)}
     return sentences(invite, launcher_address(folder, invite), sums)

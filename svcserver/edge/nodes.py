@@ -117,10 +117,10 @@ class FleetFolder:
     def issue(
         self, node: str, address: str, host: str, port: int, engine_address: str = ""
     ) -> bytes:
-        """Return the file for a node's agent, and accept the node's new certificate from now on.
+        """Issue a certificate for a node, and return the credential file for the node's agent.
 
-        An older certificate of the node is revoked. Players reach the node at ``address``. The
-        agent connects from ``engine_address`` to the metagame at ``host:port``. Raises BadFleet.
+        The node's older certificate is revoked. Players reach the node at ``address``. The agent
+        connects from ``engine_address`` to the metagame at ``host:port``. Raises BadFleet.
         """
         if not _NODE.match(node):
             raise BadFleet(
@@ -147,7 +147,7 @@ class FleetFolder:
         return json.dump(credential)
 
     def prepare(self) -> tuple[Pair, Pair]:
-        """Return the authority's pair and the listener's pair; the first call makes both pairs."""
+        """Return ``authority()`` and ``server()``; make the certificates that do not exist."""
         authority = self._pair("ca", lambda: make_authority("svcserver fleet"))
         return authority, self._pair("host", lambda: make_pair(["svc-metagame"]))
 
@@ -184,7 +184,7 @@ class FleetFolder:
         return self._nodes
 
     def authority(self) -> Pair:
-        """Return the authority that signs the nodes' certificates; raises BadFleet."""
+        """Return the certificate and key that sign the nodes' certificates; raises BadFleet."""
         return self._read("ca")
 
     def server(self) -> Pair:

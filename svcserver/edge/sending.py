@@ -1,4 +1,4 @@
-"""The text that an owner sends to a friend with an invite, and the words for a fingerprint."""
+"""The text that explains an invite to a friend, and fingerprints written as words."""
 
 from collections.abc import Mapping
 
@@ -16,12 +16,12 @@ def fingerprint_words(fingerprint: str) -> str:
 
 
 def certificate_words(fingerprint: str, upcoming: str) -> str:
-    """Return the words for the fingerprints of the current and, if any, the next certificate."""
+    """Return both fingerprints as words (see ``fingerprint_words``); ``upcoming`` may be empty."""
     return " ".join(fingerprint_words(value) for value in (fingerprint, upcoming) if value)
 
 
 def host_words(invite: Invite) -> str:
-    """Return the words for the fingerprints of the host's certificates; "" for a private host."""
+    """Return the fingerprints in the invite as words, or "" if the host is private."""
     if not invite.public:
         return ""
     return certificate_words(invite.fingerprint, invite.next_fingerprint)

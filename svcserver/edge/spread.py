@@ -34,7 +34,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One of the processes of a Spread; it is skipped until ``out_until`` (clock seconds)."""
+    """One of the processes of a Spread; until ``out_until``, the other processes come first."""
 
     pool: Pool
     number: int
@@ -52,7 +52,7 @@ def members_of(pools: Sequence[Pool]) -> list[SpreadMember]:
 
 @define(eq=False)
 class Spread:
-    """An ``Upstream`` of several processes; ``near`` prefers one process for each token."""
+    """An ``Upstream`` that distributes requests among several processes."""
 
     clock: IReactorTime
     members: list[SpreadMember]
@@ -85,7 +85,7 @@ class Spread:
     def take_near(
         self, key: int, *, fresh: bool
     ) -> UpstreamConnection | Deferred[UpstreamConnection]:
-        """Return a connection to the preferred process for ``key`` or, on failure, to another."""
+        """Return a connection to the first process that accepts one, in an order set by ``key``."""
         order = sorted(self.members, key=lambda member: hash((key, member.number)))
         return self._first(self._prefer_lighter(order), fresh)
 
@@ -132,7 +132,7 @@ class Spread:
 
 @frozen(eq=False)
 class Near:
-    """The upstream for one player; ``key`` determines the preferred process of ``spread``."""
+    """The upstream for one player; ``key`` determines which process is tried first."""
 
     spread: Spread
     key: int

@@ -134,7 +134,7 @@ class Pool:
     def wait(
         self, error: Unreachable, size: int, since: float | None = None, peer: str = ""
     ) -> Deferred[None]:
-        """Wait as in ``verdicts.Upstream.wait``; fail immediately if requests may not wait."""
+        """Call ``parking.wait``; if there is no ``parking``, fail with ``error`` immediately."""
         return fail(error) if self.parking is None else self.parking.wait(error, size, since, peer)
 
     def drop_idle(self) -> None:

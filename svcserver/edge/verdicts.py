@@ -34,7 +34,7 @@ class ProxyPage:
 
 @frozen
 class Refuse:
-    """The decision not to forward, but to answer with ``page`` or else ``{"error": code}``."""
+    """The decision not to forward a request; ``body()`` is the body of the answer."""
 
     status: int
     code: str

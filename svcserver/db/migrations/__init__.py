@@ -150,7 +150,7 @@ def _make_private(file: str) -> None:
 
 
 def _look_through(tx: Connection) -> None:
-    """Raise BadDatabase if the file is damaged; a file above ``LOOKED_THROUGH`` is not checked."""
+    """Raise BadDatabase if the file is damaged; skip files over ``LOOKED_THROUGH`` bytes."""
     pages, size = (tx.exec_driver_sql(f"PRAGMA {pragma}").scalar_one() for pragma in _EXTENT)
     if pages * size > LOOKED_THROUGH:
         return
