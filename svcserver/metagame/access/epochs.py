@@ -33,7 +33,7 @@ class Epochs:
     """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
     A process that learns a new epoch refuses every token that it has already signed for the
-    account. This includes tokens whose ``iat`` is later because a slow clock set the epoch.
+    account, even if the epoch is too early because another process has a slow clock.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -63,7 +63,7 @@ class Epochs:
         self._signed[account_id] = max(issued_at, self._signed.get(account_id, 0))
 
     def on_moved(self, moved: EpochMoved) -> None:
-        """Store the epoch that an event from this or another process contains."""
+        """Store the epoch in ``moved``."""
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
@@ -87,8 +87,8 @@ class Epochs:
     def load(self, epochs: Mapping[AccountId, int], learned: int) -> None:
         """Store the epochs that were read from the database; keep local epochs that are later.
 
-        ``learned`` is the value that ``self.learned`` had before the database was read. If it is
-        still the same, the epochs of accounts that are missing from ``epochs`` are dropped.
+        ``learned`` is the value that ``self.learned`` had before the database was read. If
+        ``self.learned`` has not changed since, accounts that are not in ``epochs`` are dropped.
         """
         current = learned == self.learned
         for account_id, not_before in epochs.items():
@@ -112,7 +112,7 @@ class Epochs:
         }
 
     def correcting(self, account_id: AccountId, not_before: int) -> None:
-        """Record that this process starts to write an epoch from ``behind`` to the database."""
+        """Record that this process begins to write its local epoch to the database."""
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:

@@ -180,9 +180,9 @@ class Gate:
         return Answer(404)
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Refuse a large request with invalid credentials before its body is read.
+        """Check the credentials of a large request before its body is read.
 
-        Returns None if the body may be read.
+        Returns the refusal, or None if the body may be read.
         """
         if length is not None and length <= UNPROVEN_BODY:
             return None
@@ -239,7 +239,7 @@ class Gate:
         return Attempt(request_id[:32], number, account, row.name, seconds)
 
     def _check_development(self, request: HttpRequest) -> None:
-        """Raise Forbidden for a proxied request to a server without log-in."""
+        """Raise Forbidden if AUTH_MODE=NONE and the request came through a proxy."""
         if self._development and request.proxied:
             raise Forbidden("a server with AUTH_MODE=NONE accepts no proxied requests")
 

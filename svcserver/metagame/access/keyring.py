@@ -30,7 +30,7 @@ class Holder(Protocol):
 
 @frozen
 class StaffKey:
-    """An account, and restrictions of the key by which the account was found.
+    """The account to which a key belongs, and the key's restrictions.
 
     If ``plays_only`` is true, the account has another key for the dashboard, so this key opens no
     staff route. If ``second_factor`` is true, the holder of the key must also send a code of the

@@ -26,7 +26,7 @@ MAX_FURTHER = 8  # a token without ``kid`` is checked against each key
 
 
 class BadKey(ValueError):
-    """The error for a string that is not a PEM RSA key in base64."""
+    """The error for a text that is not an RSA key in base64-encoded PEM."""
 
 
 class CannotSign(Exception):
@@ -35,7 +35,7 @@ class CannotSign(Exception):
 
 @frozen
 class Keys:
-    """The signing key, and the public keys for verification by key id (``kid``)."""
+    """The key that signs tokens, and a dict from key id (``kid``) to public key."""
 
     private: RSAPrivateKey | None = field(default=None, repr=False)
     kid: str = ""
@@ -50,10 +50,7 @@ class Keys:
 
     @classmethod
     def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
-        """Read PEM keys in base64.
-
-        If a key is unusable, an error is logged. The service starts, but log-ins fail.
-        """
+        """Read keys from base64-encoded PEM; log an error for each unusable key."""
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")
         known = {} if own is None else {key_id(own): own}
@@ -99,7 +96,7 @@ def key_id(key: RSAPublicKey) -> str:
 
 @lru_cache(maxsize=1)
 def load_private(text: str) -> RSAPrivateKey:
-    """Return the RSA private key from PEM in base64, checked by OpenSSL; raises BadKey."""
+    """Return the RSA private key from base64-encoded PEM, checked by OpenSSL; raises BadKey."""
     key = _loaded(lambda pem: load_pem_private_key(pem, password=None), text)
     if not isinstance(key, RSAPrivateKey):
         raise BadKey("not an RSA key")
@@ -107,7 +104,7 @@ def load_private(text: str) -> RSAPrivateKey:
 
 
 def load_public(text: str) -> RSAPublicKey:
-    """Return the RSA public key from PEM in base64; raises BadKey."""
+    """Return the RSA public key from base64-encoded PEM; raises BadKey."""
     key = _loaded(load_pem_public_key, text)
     if not isinstance(key, RSAPublicKey):
         raise BadKey("not an RSA key")

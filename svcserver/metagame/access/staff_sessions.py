@@ -154,15 +154,14 @@ class StaffSessions:
         return self._valid(row) if used else None
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Store the new ``ways``, so that a new key or second factor does not end the session."""
+        """Store the new ``ways``; without this, a changed key or second factor ends the session."""
         values = {"ticket": ticket.key, "holder": account_id, "now": ways}
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 
     async def find(self, ticket: Ticket) -> StaffSession | None:
         """Return the session, or None if it has ended.
 
-        The gate also compares ``ways`` (see StaffSession) with the current hash. Sessions are not
-        cached, because the gate reads the account for each dashboard request anyway.
+        The caller must also check that the account's ``ways`` (see StaffSession) have not changed.
         """
         key = {"ticket": ticket.key}
         row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())

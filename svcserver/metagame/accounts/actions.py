@@ -26,10 +26,7 @@ class TargetKind(StrEnum):
 
 @frozen
 class Action:
-    """A staff action: what it does, the kind of its target, and what its audit row contains.
-
-    ``before`` and ``after`` describe the contents of the row's columns of the same names.
-    """
+    """A staff action: what it does, the kind of its target, and what its audit row contains."""
 
     says: str
     target: TargetKind = TargetKind.ACCOUNT

@@ -33,7 +33,7 @@ class ActingPair:
 
 @frozen
 class Behalf:
-    """Finds the sender and the target of a request; audits staff who act for another sender."""
+    """Runs management requests, and audits those that staff send for another account."""
 
     directory: Directory
     audit: Audit

@@ -72,7 +72,7 @@ def known(tx: sa.Connection, account_id: AccountId) -> None:
 
 @frozen
 class EventEntry(Generic[T]):
-    """The event log's facts about a write; ``show`` makes the reply from the write's result."""
+    """The data about a write for the event log; ``show(result)`` returns the reply."""
 
     account_id: AccountId
     caller: str

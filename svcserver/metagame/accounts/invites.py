@@ -210,7 +210,7 @@ def put(invite: InviteCode) -> Act[None]:
 
 
 def put_all(invites: Sequence[InviteCode]) -> Act[None]:
-    """Return an audited action that adds codes with the same uses, note and expiry."""
+    """Return an audited action that adds codes; all must have equal uses, note and expiry."""
 
     def act(tx: Connection, trace: Trace) -> None:
         accounts, first = SqlAccounts(tx), invites[0]

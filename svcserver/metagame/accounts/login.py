@@ -1,4 +1,4 @@
-"""Log-in and related routes for the client's online library. Spec: 1 §4 Login."""
+"""Log-in and related routes that the game client calls. Spec: 1 §4 Login."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -67,7 +67,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """The reply to a request to verify a token; it always says that the token is active."""
+    """The account of a token; ``active`` is true even if the token is invalid."""
 
     active: bool
     scope: str
@@ -160,7 +160,7 @@ class LoginActs:
     async def log_in(self, key: str, network: str = "") -> tuple[str, AccountId]:
         """Return a token and its account; raises Malformed for an unknown key or a banned account.
 
-        ``network`` is the caller's network (see ``kernel.networks``), or empty for this machine.
+        ``network`` is the caller's network, or empty if the caller is on this machine.
         """
         if self.by_id:
             login = (self.tokens.sign(key), key) if await self._may_enter(key) else None
@@ -291,7 +291,7 @@ class LoginRoutes:
 
     @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
     async def queue(self, call: Call[QueueWish]) -> Answer:
-        """Let the caller through the log-in queue at once; ``email`` must be the account's id."""
+        """Let the caller pass the log-in queue; the client sends the account id as ``email``."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:
             raise Malformed("email is not the caller's account id")
@@ -311,7 +311,7 @@ class LoginRoutes:
 
 
 def login(parts: Parts, on_login: Callable[[AccountId, str], object] | None) -> Iterator[Feature]:
-    """Yield the log-in routes; each log-in calls ``on_login`` with its account and network."""
+    """Yield the log-in routes; each log-in calls ``on_login(account_id, network)``."""
     acts = LoginActs(
         parts.directory,
         parts.tokens,

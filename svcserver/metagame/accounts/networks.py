@@ -1,4 +1,4 @@
-"""The networks from which accounts log in, and the networks under a ban or a mute.
+"""The networks from which accounts log in, and the networks that are banned or muted.
 
 A network is an IPv4 address, or the /64 of an IPv6 address. The newest networks of each account are
 stored for a month.
@@ -52,7 +52,7 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks under a ban, or the networks under a mute.
+    """The networks to which sanctions of one ``kind`` apply: bans or mutes.
 
     Every method takes the open transaction; times are in epoch seconds.
     """
@@ -134,9 +134,9 @@ class SqlNetworks:
     tx: sa.Connection
 
     def note(self, account_id: AccountId, network: str, now: float) -> None:
-        """Record a log-in from the network, and delete older networks of the account.
+        """Record a log-in from the network, and delete old networks of the account.
 
-        Up to ``MOST`` networks, the newest, are kept for a month after their last log-in.
+        Networks beyond the newest ``MOST``, or without a log-in for a month, are deleted.
         """
         _NOTE.put(self.tx, [{"account_id": account_id, "network": network, "at": int(now)}])
         for number, row in enumerate(self.tx.execute(_OF, {"holder": account_id}).all()):

@@ -23,8 +23,8 @@ def entry(
 ) -> EventEntry[T]:
     """Return the event-log entry of a write for the account ``named``.
 
-    ``show`` makes the reply from the write's result. If staff may use the route, ``action`` is the
-    action's name in the audit log.
+    ``show(result)`` returns the reply. If staff may use the route, ``action`` is the action's name
+    in the audit log.
     """
     return EventEntry(
         acting.writes(call, named),
@@ -57,12 +57,12 @@ def reason_of(call: Call) -> str:
 
 
 def nothing(done: None) -> Mapping[str, Json]:
-    """Return an empty reply; use this as ``show`` for writes without a result."""
+    """Return the empty reply of a write without a result."""
     return EMPTY_OBJECT
 
 
 def as_stored(reply: bytes) -> bytes:
-    """Return ``reply``; use this as ``show`` for writes that return the encoded reply."""
+    """Return the reply of a write whose result is already the encoded reply."""
     return reply
 
 

@@ -49,13 +49,13 @@ class Registration:
         return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Store another mode with a new mark; return the mark, which ``begin`` needs."""
+        """Store another mode; return the mark with which ``begin`` puts the mode in force."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark
 
     async def begin(self, mark: str) -> None:
-        """Make the stored mode take effect until the metagame (all its workers) stops."""
+        """Put the mode that ``keep`` stored with ``mark`` in force until the metagame stops."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
 
     def end(self, tx: Connection) -> None:

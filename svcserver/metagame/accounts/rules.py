@@ -37,8 +37,8 @@ class ServerFault(Refusal):
 class Account:
     """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. Only look-ups for
-    log-ins and for staff read ``banned_until`` (epoch seconds); after other look-ups it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` (epoch
+    seconds) is set only by look-ups for log-ins and staff requests; otherwise it is 0.
     """
 
     id: AccountId
@@ -246,7 +246,7 @@ def invite_state(accounts: StoredAccounts, code: str, at: float) -> InviteState:
 
 
 def _usable_code(accounts: StoredAccounts, code: str | None, at: float) -> str:
-    """Return the stored form of a code that can be used; raises Unauthenticated."""
+    """Return the code as stored; raises Unauthenticated if the code cannot be used."""
     invite = _find_invite(accounts, code)
     if invite is None or not invite.is_usable(at):
         raise _invite_invalid()

@@ -98,9 +98,6 @@ def _move(account_id: AccountId, stored: int, ours: int, tx: Connection) -> bool
 
 
 def session_watch(sessions: Sessions, clock: IReactorTime) -> Every:
-    """Return the service that calls ``refresh`` every ``EVERY_S`` seconds.
-
-    If ``refresh`` fails, the epochs that were read before stay in use.
-    """
+    """Return the service that calls ``refresh`` every ``EVERY_S`` seconds."""
     what = "the check for ended sessions"
     return Every(clock, EVERY_S, sessions.refresh, what, at_once=True)

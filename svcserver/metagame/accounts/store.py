@@ -301,7 +301,7 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Change the epoch from ``before`` to ``after``; return False if it is not ``before``."""
+        """Set the epoch to ``after`` if it still is ``before``; return whether it was changed."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 

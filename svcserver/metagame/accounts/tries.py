@@ -26,7 +26,7 @@ OURS = "the metagame"  # the actor of the row that counts attempts
 
 @define(eq=False)
 class RefusedTries:
-    """Records refused attempts up to a limit, and once a minute the number of the others."""
+    """Records refused attempts up to a rate limit; above the limit, only their number."""
 
     audit: Audit
     board: Board

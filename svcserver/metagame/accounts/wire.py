@@ -24,9 +24,10 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 
 @frozen
 class BehalfWish:
-    """The name of the target account; an admin may act for the account in ``From``.
+    """A friend request or an invite to the account with the name ``Username``.
 
-    ``From`` is an account id or name. ``Reason`` is stored in the audit log.
+    An admin may send it for another account, whose id or name is ``From``. ``Reason`` is stored in
+    the audit log.
     """
 
     username: TextWithNul = field(metadata=sent_as("Username"))
