@@ -23,8 +23,7 @@ HOUR_S, MINUTE_S = 3600.0, 60.0
 def housekeeping(ledger: Ledger, clock: IReactorTime, wall_clock: Callable[[], float]) -> Every:
     """Return the service that deletes old purchases and old rows of the inventories' item log.
 
-    The service runs at start-up and every hour. The rows of the item log include the replies for
-    repeated requests, so these replies are deleted too.
+    The service runs at start-up and every hour.
     """
 
     def work(tx: Connection) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""Cooldowns: when an account last started each rare activity. Spec: 1 §4 Progression."""
+"""Cooldowns, which record when an account last started a rare activity. Spec: 1 §4 Progression."""

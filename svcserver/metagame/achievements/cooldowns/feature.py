@@ -77,7 +77,7 @@ def cooldown_in_path(text: str) -> str:
 
 @frozen
 class CooldownActs:
-    """Reads and starts cooldowns; an account has at most ``most`` (ACHIEVEMENTS_MAX).
+    """Reads and starts cooldowns; ``most`` is the maximum number for each account.
 
     Bodies are parsed within the transaction, so that the event log also records malformed bodies.
     """

@@ -67,7 +67,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """The season progress to save; ``next_level_xp`` is the XP gained within the current level."""
+    """The season progress to save; ``next_level_xp`` is the XP gained since the last level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -101,7 +101,7 @@ class UnlockProgress(TypedDict):
 
 
 class EscalationSeason(TypedDict):
-    """An account's season progress; ``next_level_xp`` is the XP gained within the current level."""
+    """An account's season progress; ``next_level_xp`` is the XP gained since the last level."""
 
     escalation_level: int
     next_level_xp: int
@@ -292,7 +292,7 @@ class EscalationStubRoutes:
         reply=Envelope[EscalationSeason],
     )
     async def read(self, call: Call, season: str, user_id: str) -> Answer:
-        """Return the highest level, for every account and every season."""
+        """Return the same reply for every account and season: the highest level."""
         return enveloped(STUB)
 
 

@@ -1,4 +1,4 @@
-"""The rules of an escalation save, in the order of the checks. Spec: 1 §4 Escalation."""
+"""The rules for saving an account's progress in a season. Spec: 1 §4 Escalation."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class HuntPassActs:
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
-        """Make a configured track the account's hunt pass."""
+        """Store and return the track that the account chose as its hunt pass."""
 
         def work(tx: Connection, notes: list[str]) -> str:
             chosen = rules.configured(self.tracks.paths, late.read().progression_id)
@@ -261,7 +261,7 @@ class ManagementActs:
         )
 
     async def seed(self, entry: EventEntry[Seeding], late: Late[Mode]) -> Seeding:
-        """Set all tracks to their maximum; in the mode ``fresh``, reset tracks and objectives."""
+        """Set all tracks to their maximum or, in mode ``fresh``, reset tracks and objectives."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:
@@ -298,7 +298,7 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def revoke(self, entry: EventEntry[Revoking], late: Late[str]) -> Revoking:
-        """Revoke an entitlement; return whether it was in force, and the remaining entitlements."""
+        """Revoke an entitlement; the result contains the entitlements that remain."""
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Revoking:

@@ -27,7 +27,7 @@ LISTS = ("free_rewards", "premium_rewards")
 class Tracks:
     """The configured tracks; ``active`` is the id of the default hunt pass.
 
-    ``wire`` is the payload of ``GET /progression/config``, with the tracks in the same order.
+    ``wire`` is the payload of ``GET /progression/config``.
     """
 
     paths: Mapping[str, Path]

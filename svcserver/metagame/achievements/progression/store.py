@@ -151,12 +151,12 @@ class SqlProgress:
         return bytes(row.reply)
 
     def remember(self, account_id: AccountId, body_hash: str, reply: bytes, at: int) -> None:
-        """Store this grant as the account's last write to its tracks."""
+        """Store the hash and the reply of a grant, so that ``repeated`` can return the reply."""
         row = {"account_id": account_id, "body_hash": body_hash, "reply": reply, "at": at}
         _PUT_LAST.put(self.tx, [row])
 
     def forget(self, account_id: AccountId) -> None:
-        """Delete the stored grant, because the account's tracks have been written again since."""
+        """Delete the stored grant, so that ``repeated`` returns None."""
         self.tx.execute(_DROP_LAST, {"account": account_id})
 
     def hunt_pass(self, account_id: AccountId) -> str | None:

@@ -83,7 +83,7 @@ Amount = Annotated[int, As(read_amount, {"type": ["number", "string"]})]
 
 @frozen
 class TrackGrant:
-    """A track and the XP to add; ``progress`` is limited to PROGRESSION_GRANT_CAP."""
+    """The XP (``progress``) to add to a track; at most PROGRESSION_GRANT_CAP is added."""
 
     progression_id: Name
     progress: Amount
@@ -190,7 +190,7 @@ class TrackReport(TrackRecord):
 
 
 class ObjectiveRecord(TypedDict):
-    """An objective as the client reads it; ``progress`` is the objective's total value."""
+    """An objective as the client reads it; ``progress`` is the value reached so far."""
 
     phx_account_id: str
     objective_id: str
