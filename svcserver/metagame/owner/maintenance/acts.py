@@ -60,7 +60,7 @@ class Maintenance:
     async def switch(
         self, by: str, order: DrainOrder | None, reason: str = ""
     ) -> MaintenanceStatus:
-        """Switch the mode on, or off if ``order`` is None.
+        """Switch maintenance mode on, or off if ``order`` is None.
 
         Raises Conflict if no svc-stack can carry out the order, or if svc-stack is already
         stopping or restarting the server.
@@ -176,8 +176,7 @@ class Maintenance:
     def look(self) -> Deferred[None]:
         """Stop or restart the server as ordered, if it has been empty for ``EMPTY_S``.
 
-        New hunts are refused until svc-stack has stopped the server. When the metagame starts
-        again, it switches maintenance mode off.
+        Maintenance mode stays on until the metagame has started again.
         """
         return Deferred.fromCoroutine(self._look())
 
@@ -231,7 +230,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End maintenance mode when svc-stack has stopped or restarted the server, or is late."""
+        """End maintenance mode once svc-stack has acted or ``ACTING_S`` seconds have passed."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:
@@ -245,9 +244,9 @@ class Maintenance:
             log.info("maintenance mode, which {by} began, is over", by=acting.by)
 
     async def become(self, drain: Drain, then: Drain | None) -> bool:
-        """If the stored mode is ``drain``, replace it by ``then`` (None: off).
+        """Change the mode from ``drain`` to ``then``; return False if another mode is stored.
 
-        Returns whether the mode was replaced.
+        If ``then`` is None, maintenance mode is switched off.
         """
 
         def work(tx: Connection) -> bool:

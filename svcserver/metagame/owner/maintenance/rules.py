@@ -1,4 +1,4 @@
-"""The data classes of maintenance mode: an order and the current state."""
+"""The data classes of maintenance mode: a request for it, and its current state."""
 
 from attrs import frozen
 

@@ -32,7 +32,7 @@ class DrainWish:
     reason: Reason = ""
 
     def order(self) -> DrainOrder | None:
-        """Return the order, or None if the mode is to be switched off; raises Malformed."""
+        """Return the requested mode, or None to switch maintenance mode off; raises Malformed."""
         if not self.on:
             return None
         try:
@@ -51,7 +51,7 @@ class DrainEntry(TypedDict):
     """The staff member who began maintenance mode, the start time, and the next step.
 
     ``then`` says what happens when the server is empty: ``stop``, ``restart``, or ``""`` if nothing
-    happens. Once svc-stack has been ordered to do so, the value is ``stopping`` or ``restarting``.
+    happens. While the server stops or restarts, the value is ``stopping`` or ``restarting``.
     """
 
     by: str
@@ -114,8 +114,8 @@ class MachineEntry(TypedDict):
     is ``connected`` or ``away``; it is empty on the host's own machine, which needs no agent.
     ``clockSeconds`` (null if unknown) is the time by which the machine's clock is ahead of the
     host's. ``hasImage`` (null if unknown) says whether the machine has the game servers' image.
-    ``gamePorts`` says whether a datagram from another machine has reached a game port:
-    ``reachable``, ``not reachable``, or else ``not tried`` or ``unknown``, followed by the reason.
+    ``gamePorts`` is ``reachable`` if a datagram from another machine has reached a game port, else
+    ``not reachable``. If no test was possible, it is ``not tried`` or ``unknown`` with the reason.
     """
 
     id: str

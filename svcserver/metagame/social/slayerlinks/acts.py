@@ -135,7 +135,7 @@ def available(
 
 @frozen
 class SlayerLinkActs:
-    """The operations on slayer links, with the quota of new invites."""
+    """The operations on slayer links; new invites are rate-limited."""
 
     data: AccountData
     board: Board

@@ -147,9 +147,9 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 class InviteAnswer:
     """An answer to an invite.
 
-    An id in ``ids`` names the invite. If no invite has such an id, the answer is for the newest
-    invite between the caller and ``account_id``. ``slot`` is the slot that the accepting account
-    wants to use.
+    The answer is for the invite whose id is in ``ids`` or, if there is none, for the newest invite
+    between the caller and ``account_id``. ``slot`` is the slot that the accepting account wants to
+    use.
     """
 
     action: InviteAction | None

@@ -179,7 +179,7 @@ class SqlSlayerLinks:
 def cancel_between(tx: sa.Connection, first: AccountId, second: AccountId) -> None:
     """Cancel the pending invites between two accounts, after one unfriended or blocked the other.
 
-    Running links do not end.
+    An existing link between the accounts does not end.
     """
     tx.execute(_CANCEL_BETWEEN, {"one": first, "other": second})
 

@@ -20,12 +20,12 @@ _slot_of = reader(Lenient[Slot])
 
 
 def read_slot(sent: Json, _: object) -> int | None:
-    """Return the slot: None for null or an empty string, and NO_SLOT for an invalid value."""
+    """Return the slot, None for null or an empty string, and NO_SLOT for an invalid value."""
     return None if sent in (None, "") else _slot_of(sent) or rules.NO_SLOT
 
 
 def read_whom(sent: Json, _: object) -> AccountId | None:
-    """Return the account id: None for null or "", and NOBODY for anything but a string."""
+    """Return the account id, None for null or an empty string, and NOBODY for any other type."""
     if sent in (None, ""):
         return None
     return sent if isinstance(sent, str) else rules.NOBODY
