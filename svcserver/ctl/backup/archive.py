@@ -216,7 +216,7 @@ class ArchiveReader:
         self._left = 0  # unread bytes of the current entry, with its padding
 
     def entries(self) -> Iterator[tuple[str, int]]:
-        """Yield each entry's name and size; call ``pieces`` to read it. Raises DamagedBackup."""
+        """Yield the name and size of each entry; raises DamagedBackup."""
         records: dict[str, str] = {}
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
@@ -238,7 +238,7 @@ class ArchiveReader:
         self._end()
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """Yield the bytes of the current entry; raises EOFError if the file ends too early."""
+        """Yield the bytes of the entry that ``entries`` yielded last; raises EOFError."""
         while size:
             piece = self._exactly(min(size, CHUNK))
             size -= len(piece)

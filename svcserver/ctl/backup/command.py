@@ -56,7 +56,7 @@ def put(data: Path, state: Backups) -> None:
 
 @contextmanager
 def run(data: Path, moment: float) -> Iterator[None]:
-    """Mark a backup as running during the ``with`` block; raises BackupRunning.
+    """Mark a backup as running during the ``with`` block; raises BackupRunning if one runs already.
 
     The mark remains after a crash or an unexpected error.
     """
@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    A variable in ``environ`` takes precedence over ``stack.env``. Without ``environ``, the same
-    variables take precedence as in the running svc-stack. If this command's environment has such a
-    variable, that value is used.
+    Variables in ``environ`` override ``stack.env``. If ``environ`` is None, the variables that
+    override ``stack.env`` in the running svc-stack are used. For each of these variables, a value
+    in this command's environment takes precedence over svc-stack's value.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:
@@ -427,8 +427,8 @@ def _there(file: Path) -> None:
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     """Return the decryption keys for a backup.
 
-    The keys come from the host's settings and ``identity``, which takes precedence. If there are
-    neither, an encrypted file needs a passphrase, from BACKUP_PASSPHRASE or from the user.
+    The keys come from the host's settings; ``identity`` overrides their private key. Without
+    settings and ``identity``, the passphrase comes from BACKUP_PASSPHRASE or from the user.
     """
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock

@@ -240,7 +240,7 @@ def _files(wanted: Wanted, *, with_secrets: bool) -> Iterator[tuple[str, Path | 
 
 
 def _everywhere(wanted: Wanted) -> Iterator[tuple[Path, Path]]:
-    """Yield (folder, file) for all files in the settings folder and a separate data folder."""
+    """Yield (folder, file) for files in the settings folder and, if separate, the data folder."""
     skipped = {_game(wanted), wanted.target.resolve()}
     yield from ((wanted.folder, path) for path in _walk(wanted.folder, skipped))
     if wanted.data.resolve() != wanted.folder.resolve():

@@ -46,7 +46,7 @@ THE_GAMES = re.compile(
 
 @define(eq=False, kw_only=True)
 class Restored(ThrowAway):
-    """The host that an unpacked backup describes, restored into a scratch folder."""
+    """A temporary host that is restored from an unpacked backup."""
 
     contents: Contents
     parts: Path = field()

@@ -61,7 +61,7 @@ def opened(source: Path, lock: BackupLock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Raise DamagedBackup if the restored database differs from the counts in the backup."""
+    """Raise DamagedBackup if the restored row counts or characters differ from the backup's."""
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:

@@ -105,9 +105,9 @@ class BackupLock:
     def _opened(self, closed: bytes) -> bytes:
         """Return the contents of a file that was encrypted with a passphrase.
 
-        Raises CannotSeal or the library's DecryptError. If the library estimates that the work
-        takes too long, the decryption is tried again: on a busy machine, the estimate is
-        unreliable.
+        Raises CannotSeal or the library's DecryptError. On a busy machine, the library may refuse
+        a file, because it overestimates the time for the decryption. So this method tries
+        repeatedly.
         """
         age = _age()
         for _ in range(TRIES):
@@ -131,7 +131,7 @@ class BackupLock:
 
 
 def is_closed(path: Path) -> bool:
-    """Return whether the file is encrypted by age; raises OSError."""
+    """Return whether the file is encrypted, in the format ``age``; raises OSError."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
