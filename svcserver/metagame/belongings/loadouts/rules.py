@@ -62,7 +62,7 @@ def activated(before: Loadout, index: str) -> Loadout:
 
 
 def element(index: str, slots: int) -> str:
-    """Return the element name for an index from a path; raises Malformed for a locked slot."""
+    """Return the name of the element ``index``; raises Malformed if the slot is not unlocked."""
     if index == PERSISTENT:
         return PERSISTENT
     number = whole_in(index, MAX_DIGITS)

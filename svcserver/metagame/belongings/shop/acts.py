@@ -34,7 +34,7 @@ log = Logger()
 
 
 class Entitlements(Protocol):
-    """The store's interface to entitlements (``achievements/entitlements``), in one transaction."""
+    """The methods of ``achievements/entitlements`` that the store calls."""
 
     def active(self, account_id: AccountId, now: float) -> set[str]:
         """Return the names of the entitlements in force at ``now`` (epoch seconds)."""
@@ -72,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """Return the offers with a tag; raises Malformed if ``tags`` is not a single tag."""
+        """Return the offers that have the tag; raises Malformed if ``tags`` is not a single tag."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])
@@ -81,7 +81,7 @@ class ShopActs:
         return await self.remaining(me, offers) if offers else []
 
     async def offer(self, me: AccountId, sku: str) -> tuple[Offer, int]:
-        """Return one offer, which may have any tag; raises Missing."""
+        """Return an offer, and how many purchases of it the account has left; raises Missing."""
         offer = self.catalogue.offers.get(sku)
         if offer is None:
             raise Missing("no such offer")

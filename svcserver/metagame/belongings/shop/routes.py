@@ -64,7 +64,7 @@ class ShopRoutes:
         "GET", "/product/skus/public", reply=list[OfferReply], query={"requiredTags": Needed(str)}
     )
     async def listing(self, call: Call) -> Answer:
-        """Return the offers with a tag, for example ``webstore`` for the front page."""
+        """Return the offers that have the tag ``requiredTags``."""
         offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
         return Answer(200, [show(*offer) for offer in offers])
 

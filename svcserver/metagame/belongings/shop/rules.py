@@ -29,7 +29,7 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """The store's own 403; its reply has a body, unlike a 403 of the access control."""
+    """The refusal (403) of a purchase token that is not the caller's; its reply has a body."""
 
 
 @frozen
@@ -49,8 +49,8 @@ class Purchase:
 def remaining(offer: Offer, held: set[str], entitled: set[str]) -> int:
     """Return how many purchases of the offer are left, 0 or 1.
 
-    For a repeatable offer, the number is always 1. For other offers, it is 0 if the character has
-    all items, and all entitlements are in force.
+    For a repeatable offer, the number is always 1. For other offers, it is 0 if the player already
+    has all items and all entitlements of the offer.
     """
     owned = held.issuperset(offer.catalog_ids) and entitled.issuperset(offer.entitlements)
     return 0 if owned and not offer.repeatable else 1

@@ -48,7 +48,7 @@ class OfferReply(TypedDict):
 
 
 class TokenReply(TypedDict):
-    """The only copy of a purchase token."""
+    """A new purchase token; the server cannot show the token again."""
 
     purchaseToken: str
 
