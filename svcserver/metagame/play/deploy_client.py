@@ -246,7 +246,7 @@ class DeployClient:
         return []
 
     def _ticket(self, method: str, path: str) -> dict[str, dict[bytes, bytes]]:
-        """Return the header fields that sign a request to an owner's route."""
+        """Return the header fields that sign a request, so that the deploy server accepts it."""
         fields = machine_headers(self.secret.reveal(), ACTOR, method, path, epoch())
         return {"headers": {name.encode(): value.encode() for name, value in fields.items()}}
 

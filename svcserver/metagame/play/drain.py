@@ -15,7 +15,7 @@ ONLY = ""  # the key of the only entry
 
 
 class Then(StrEnum):
-    """The action to take as soon as the condition ``Until`` is met."""
+    """The action that follows when the condition (``Until``) is met."""
 
     NOTHING = ""
     STOP = "stop"
@@ -29,7 +29,7 @@ TOLD = {Then.STOP: Then.STOPPING, Then.RESTART: Then.RESTARTING}
 
 
 class Until(StrEnum):
-    """The condition for taking the action ``Then``.
+    """The condition that must be met before the action (``Then``) follows.
 
     NO_HUNT: no hunt is running. NOBODY: no hunt is running, and no player is online.
     """
@@ -58,5 +58,5 @@ DRAIN = Kind("drain", Drain)
 
 
 def is_draining(transaction: BoardTransaction) -> bool:
-    """Return whether maintenance mode pauses new hunts."""
+    """Return whether maintenance mode is on; while it is on, no new hunts begin."""
     return transaction.get(DRAIN, ONLY) is not None

@@ -148,7 +148,7 @@ class StoredMatches(Protocol):
 
     @property
     def draining(self) -> bool:
-        """Return whether maintenance mode pauses new hunts."""
+        """Return whether maintenance mode is on; while it is on, no new hunts begin."""
 
     def new_id(self) -> str: ...
 

@@ -113,7 +113,7 @@ class MatchmakingActs:
     def _standing(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, MatchState, bool]:
-        """Return the player's entry, its state, and whether the player now gets a new address."""
+        """Return the player's entry, its state, and whether the player is sent to a server now."""
         with self.matches.rules_on(transaction) as rules:
             entry = rules.entry(player)
             if entry is None:

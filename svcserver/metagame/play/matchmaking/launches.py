@@ -1,9 +1,8 @@
 """The limit on game servers that one player or party may start. Spec: 1 §4 Matchmaking.
 
 A hunt or a tutorial takes a UDP port until its game server ends, at most a minute after the last
-player has left. For up to an hour, a running game server is charged to at least one account. An
-account to which a game server is charged cannot start another. So N accounts have at most N game
-servers.
+player has left. While a game server runs, but for at most an hour, it is charged to at least one
+account. This account cannot start another game server. So N accounts have at most N game servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
 player who asks for the city or the dojo has left the hunt. The launch is then charged only to the
@@ -30,13 +29,13 @@ FORGET_S = 3600.0
 
 @define
 class LaunchLimits:
-    """The launches of each account and party; there is no limit if ``cooldown_s`` is 0."""
+    """The limit on the launches of each account and party; none if ``cooldown_s`` is 0."""
 
     stored: StoredMatches
     cooldown_s: float = 0.0
 
     def begun(self, match: Match) -> None:
-        """Charge a launch to its party, and to each player to whom no other launch is charged."""
+        """Record a launch, so that it counts towards the limits of its party and its players."""
         if not match.takes_a_port or not self.cooldown_s:
             return
         match.counts_for = {
@@ -72,8 +71,7 @@ class LaunchLimits:
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
         """Return a dict from each player to the launch that blocks the match.
 
-        It is empty if the match may start: no launch blocks its party, and there is a player whom
-        no launch blocks.
+        If the party and at least one player may launch a game server, the dict is empty.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}
@@ -96,7 +94,7 @@ class LaunchLimits:
         return self._newest(live)
 
     def _newest(self, live: list[Match]) -> Match | None:
-        """Return the newest launch in ``live``, or None if a further launch may start now."""
+        """Return the newest launch in ``live`` if it blocks a further launch, else None."""
         if not live:
             return None
         newest = live[-1]

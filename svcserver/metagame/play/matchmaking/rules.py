@@ -246,9 +246,9 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks this match, its players return to the earlier hunt. Players who
-        have left that hunt wait until the hunt's game server has ended. In a party, all have left
-        when the leader has left, and not before.
+        If an earlier launch blocks this match, the match's players return to the earlier hunt.
+        Players who have left the earlier hunt wait until its game server has ended. The members of
+        a party return or wait together with their leader.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -274,7 +274,7 @@ class Matchmaker:
         self.launches.ready(match, server)
 
     def refused(self, match: Match) -> None:
-        """Keep the match waiting for capacity; for five minutes, each poll may retry its launch."""
+        """Keep the match waiting for capacity; its launch is retried for five minutes."""
         self._wait(match)
 
     def _wait(self, match: Match) -> None:
@@ -309,7 +309,7 @@ class Matchmaker:
     def last_sent(self, player: AccountId) -> Sent | None:
         """Return the game server to which the player was sent last.
 
-        Returns None if that was over an hour ago, unless the player has an entry in a match.
+        After an hour, the result is None, unless the player is still in a match.
         """
         sent = self.stored.sent(player)
         if sent is None or self.stored.now - sent.at < FORGET_S:

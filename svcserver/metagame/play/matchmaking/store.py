@@ -227,7 +227,7 @@ class LiveMatches:
         stored.save()
 
     def transact(self, work: Callable[[Matchmaker], T]) -> Deferred[T]:
-        """Run ``work`` with the matchmaking rules in a board transaction."""
+        """Call ``work(matchmaker)`` in a board transaction, and return its result."""
 
         def job(transaction: BoardTransaction) -> T:
             with self.rules_on(transaction) as matchmaker:

@@ -33,13 +33,13 @@ class CandidateWish:
 @spelled(camel_case)
 @frozen
 class AliveWish:
-    """The ids of players; the reply repeats them."""
+    """A list of player ids, which the reply contains unchanged."""
 
     player_ids: Lenient[tuple[AsSent, ...]] = ()
 
 
 class JoinReply(TypedDict):
-    """A search for a game server, also called a candidate; the status is always MATCHING."""
+    """A search for a game server: ``candidateId`` is its id, ``status`` is always MATCHING."""
 
     candidateId: str
     gameMode: str
@@ -87,7 +87,7 @@ class Regions(TypedDict):
 
 
 class RegionsReply(TypedDict):
-    """The only region, in an envelope whose code is a number."""
+    """The only region; ``code`` is always the number 200."""
 
     code: int
     message: str

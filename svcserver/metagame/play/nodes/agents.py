@@ -57,7 +57,7 @@ class OrderEntry(TypedDict):
 
 
 class TrialEntry(TypedDict):
-    """A port test: the agent sends the text ``sent``, and must get ``awaited`` on ``port``."""
+    """A port test: ``sent`` is the text to send to ``host``, ``awaited`` the text to receive."""
 
     port: int
     host: str
