@@ -228,8 +228,8 @@ ONLY = ""  # the key of the only entry
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
     """Connect ``hear`` to a signal, so that each process calls ``hear`` once per announcement.
 
-    For each announcement, every process sends the signal. The first process that handles the
-    signal publishes the announcement to all processes; later processes publish nothing.
+    Each announcement triggers the signal in every process. Only the first process passes the
+    announcement on; then every process calls ``hear``.
     """
     if not board.shared:
         signal.connect(hear)

@@ -33,9 +33,8 @@ def lead_fleet(
 def fleet_door(game: Metagame, fleet: FleetFolder, *observers: Observer) -> FrontDoor:
     """Return the HTTP entry point for the nodes' agents and game servers.
 
-    The entry point has the routes of ``Metagame.front_door`` that game servers use, so
-    ``front_door`` must be called first. The function also makes the metagame send orders to the
-    agents, which open and close game ports.
+    Call ``Metagame.front_door`` first: it creates routes that this entry point also serves. This
+    function also makes the metagame order the agents to open and close game ports.
     """
     orders = NodeOrders(game.board, game.clock, fleet)
     game.open_node = orders.open

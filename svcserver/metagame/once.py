@@ -94,7 +94,7 @@ class StoredResult(Generic[T]):
 
 
 def results(name: str, shape: Any) -> Kind[StoredResult[Any]]:
-    """Return the kind of board entry for stored results; each is a ``shape`` or None."""
+    """Return the kind of board entry that stores results of the type ``shape``, or None."""
     return Kind(name, StoredResult[shape | None], lives_s=KEPT_S, most=MOST_ON_BOARD)
 
 

@@ -1,6 +1,6 @@
-"""The shapes of error replies; the ``refuse`` argument of a route chooses the shape.
+"""The shapes of error replies.
 
-``kernel/refusals.py`` defines the exceptions, and ``replies.py`` makes these bodies from them.
+A route's ``refuse`` function turns an exception into a reply that has one of these shapes.
 """
 
 from typing import TypedDict

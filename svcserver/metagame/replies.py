@@ -16,13 +16,13 @@ BAD_JSON = Answer(400, {"error": "bad_request", "message": "the body is not JSON
 
 @worded_as(CodedRefusal)
 def coded(status: int, refusal: Refusal) -> Answer:
-    """Return the error body ``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
+    """Return a reply with the body ``{code: '<status>', message}``. Spec: 1 §7 Store refusals."""
     return Answer(status, {"code": str(status), "message": refusal.message})
 
 
 @worded_as(WordedRefusal, bare_too=(401, 403, 429))
 def worded(status: int, refusal: Refusal) -> Answer:
-    """Return the error body ``{error: <code>, message}`` of nine management routes. Spec: 2 §7.
+    """Return a reply with the body ``{error: <code>, message}``. Spec: 2 §7.
 
     The body is empty for an error without a code, such as wrong credentials.
     """

@@ -119,7 +119,7 @@ class Routes(web.WebRoutes[Row]):
     make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the method as a route; only GET and HEAD may omit ``again`` (see Again)."""
+        """Register the method as a route; ``again`` is required, except for GET and HEAD."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)
