@@ -1,4 +1,4 @@
-"""The machine's load, and the history of load and services that the dashboard shows."""
+"""The machine's current load, and the host's history, which the dashboard shows."""
 
 import math
 from collections import deque
@@ -81,8 +81,7 @@ class HistoryWriter:
     def note(self, sample: MachineSample, services: tuple[ServiceState, ...]) -> None:
         """Add the results of a check; raises OSError.
 
-        If the check is the first of a new span of ``STEP_S`` seconds, write the previous span
-        first.
+        The first check after a span of ``STEP_S`` seconds writes the averages of that span.
         """
         at = math.floor(sample.at / STEP_S) * STEP_S
         if at != self._at:

@@ -41,7 +41,7 @@ class Alert:
 
     @property
     def title(self) -> str:
-        """The title: ``gateway is down``, or ``gateway is down: over`` after its end."""
+        """The title, such as ``gateway is down``; ``: over`` is added when the fault has ended."""
         title = f"{self.subject} {TITLES[self.what]}"
         return f"{title}: over" if self.over else title
 

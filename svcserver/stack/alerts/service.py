@@ -34,7 +34,7 @@ def alerting(
     each check, so that these names are up to date. ``poll_s`` is the interval for polling metrics,
     in seconds. Set ``reports_crashes`` if the caller reports starts and crashes; otherwise the
     poller detects them. ``backs_up`` says whether the host should have backups. ``environment`` has
-    the environment variables that override settings of ``stack.env``; a secret has the value None.
+    the environment variables that override ``stack.env``; secrets are replaced by None.
     """
     sender = AlertSender(reactor, config, data)
     names = tuple(component.name for component in components)

@@ -101,8 +101,8 @@ def _lines(path: Path) -> Mapping[str, str] | None:
 class HostWatch:
     """The checks of a host; ``ready`` returns the names of the components that answer requests.
 
-    ``environment`` has the environment variables that override settings of ``stack.env``; a secret
-    has the value None.
+    ``environment`` has the environment variables that override ``stack.env``. The value of a secret
+    is replaced by None.
     """
 
     folder: Path
