@@ -367,7 +367,7 @@ class UnreadAnswers:
     _small: dict[WebChannel, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: WebChannel, size: int) -> None:
-        """Count ``size`` unread bytes of ``reader``; above the limit, cut other connections."""
+        """Set the unread bytes of ``reader``; above the limit ``most``, cut other connections."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
         self.total += size

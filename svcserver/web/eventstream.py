@@ -37,7 +37,7 @@ Look = Callable[[], Awaitable[bytes | None]]
 
 @define(eq=False)
 class SharedLook:
-    """A ``Look`` that reads the line to send once for many streams, instead of once for each.
+    """A ``Look`` that many streams share, so that ``look`` is not called for each stream.
 
     ``look`` is called at most once per ``every_s`` seconds, and only while a stream asks for the
     line.
@@ -52,11 +52,11 @@ class SharedLook:
     _began: float = field(default=float("-inf"), init=False)  # when the current read began
 
     def forget(self) -> None:
-        """Make the next call read anew, so that a page opened after a change shows the change."""
+        """Discard the stored line, so that the next call reads a new line."""
         self._read_at = float("-inf")
 
     async def __call__(self) -> bytes | None:
-        """Return the line to send; if this call is cancelled, other streams still get the line."""
+        """Return the current line; calls at the same time wait for the same read."""
         if 0 <= self.now() - self._read_at < self.every_s:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
@@ -210,7 +210,7 @@ class EventStreams:
     def answer(self, read_line: Look, reader: Reader) -> Answer:
         """Return an answer that streams the lines of ``read_line``.
 
-        Raises Unavailable if the reader is no owner and ``MOST`` streams of such readers are open.
+        Raises Unavailable if a reader who is not an owner would exceed the limit ``MOST``.
         """
         own = [stream for stream in self._open if stream.reader.id == reader.id]
         others = sum(not stream.reader.owner for stream in self._open)

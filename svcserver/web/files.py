@@ -160,7 +160,7 @@ class _Kernel:
 @implementer(IPushProducer)
 @define(eq=False)
 class _Producer:
-    """A sender that reads and writes as fast as the transport accepts data."""
+    """A sender that reads the next piece of the file when the transport accepts more data."""
 
     transfer: Transfer
     _paused: bool = field(default=True, init=False)

@@ -1,7 +1,7 @@
 """The router of a service (``FrontDoor``), the only place where an exception becomes a status.
 
 A request is checked in this order: route, declared size, credential, JSON syntax, shape of the
-body, rules of the feature. A route can answer 404 if its path names certain accounts.
+body, rules of the feature.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class WebGate(Protocol[R]):
         """Return a refusal that can be given before the body is read, or None to continue."""
 
     def address(self, request: HttpRequest) -> str:
-        """Return the client's address if a trusted proxy sent it, else ""."""
+        """Return the client's address as a trusted proxy reports it, or "" without such a proxy."""
 
 
 @define(eq=False)  # not frozen: one is created for every request
@@ -136,9 +136,9 @@ class FrontDoor:
     site, and uses a Klein app. Both run the same endpoints.
 
     ``traces`` puts the Python traceback on error pages (development only); ``max_json`` limits a
-    body, in bytes. ``on_refusal(row, request, caller, error)`` is called before a route whose
-    ``tells`` is True sends a refusal. ``call`` is the class of the handlers' argument. ``nobody``
-    is the caller of a request before authentication.
+    body, in bytes. Before a refusal is sent, ``on_refusal(row, request, caller, error)`` is called
+    if the route's ``tells`` is True. ``call`` is the class of the handlers' argument. ``nobody`` is
+    the caller of a request before authentication.
     """
 
     gate: WebGate[Any]
@@ -157,7 +157,7 @@ class FrontDoor:
     def mount(
         self, *features: Feature, serves: Callable[[Any], bool] = lambda row: True
     ) -> FrontDoor:
-        """Bind those routes of the features that are switched on and that ``serves`` accepts.
+        """Bind the features' routes, but not those switched off or rejected by ``serves``.
 
         Each endpoint is created at the first request for its route.
         """

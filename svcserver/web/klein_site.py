@@ -34,7 +34,7 @@ Route = tuple[str, str]
 def klein_app(
     handler: HttpHandler, routes: Iterable[Route], *, proxy_headers: tuple[bytes, ...] = ()
 ) -> Klein:
-    """Return an app with these routes that gives the same answers as ``handler``.
+    """Return a Klein app that has these routes and passes each request to ``handler``.
 
     ``proxy_headers`` are headers that mark a request as forwarded, in addition to the usual proxy
     headers. The site reads the whole body before it calls the app, so only the site can limit the
@@ -125,7 +125,7 @@ async def _write(answer: Answer, request: Any) -> None:
 
 @define(eq=False)
 class _StreamOut:
-    """The writer of a ``Stream``: a twisted.web request and its transport."""
+    """The ``out`` argument of ``Stream.begin``, for a twisted.web request."""
 
     request: Any
     stream: Stream

@@ -69,5 +69,5 @@ class LocalGate:
 
 
 def is_direct(request: HttpRequest) -> bool:
-    """Return whether a request comes from loopback, without a proxy or another site's page."""
+    """Return whether a request is from loopback, not proxied, and not from another site's page."""
     return is_loopback(request.peer) and request.direct

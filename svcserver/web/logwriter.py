@@ -80,7 +80,7 @@ class Backlog:
         return batch
 
     def failed(self, batch: Batch) -> None:
-        """Count a batch as dropped because it could not be written, e.g. to a full disk."""
+        """Count the lines of ``batch`` as dropped, because they could not be written."""
         self._unsaid += batch.dropped
         self._lose(batch.data)
 

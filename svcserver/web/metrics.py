@@ -46,8 +46,8 @@ class CountingRequests:
 class CountingHandler:
     """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    A 429 answer is counted under the label ``limit``. The duration of a request is recorded under
-    the first prefix in ``paths`` that fits. The duration ends when the head of the answer is ready.
+    A 429 answer is counted under the label ``limit``. A request's duration, up to the head of the
+    answer, is recorded under the first entry of ``paths`` with which the request's path begins.
     """
 
     handler: HttpHandler

@@ -73,7 +73,7 @@ class MetricsPage(Resource):
 def _accepted(accept: str) -> str:
     """Return the OpenMetrics type if the client accepts it, else "" for the older text format.
 
-    The library itself would fail on a version that is not a number.
+    Versions in ``accept`` are ignored: prometheus_client fails if one is not a number.
     """
     kinds = (kind.partition(";")[0].strip().lower() for kind in accept.split(","))
     return OPENMETRICS if OPENMETRICS in kinds else ""

@@ -165,7 +165,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """True if the client must send a body, because ``{}`` does not fit the shape."""
+    """Return whether the shape requires a body; a missing body counts as ``{}``."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -201,7 +201,7 @@ def tags(rows: Iterable[WebRow]) -> list[Schema]:
 
 
 def plain(text: str) -> str:
-    """Return a docstring as Markdown for readers of the document, without "Spec" pointers."""
+    """Return a docstring as Markdown, without "Spec" pointers."""
     lines = (line.partition("Spec: ")[0].rstrip() for line in cleandoc(text).splitlines())
     return "\n".join(lines).replace("``", "`").strip()
 
@@ -284,7 +284,7 @@ def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Sche
 
 
 def has_page(row: WebRow) -> bool:
-    """True if the route can answer bad JSON, or a path that is not UTF-8, with an HTML page."""
+    """Return whether bad JSON, or a path that is not UTF-8, can get an HTML page as the reply."""
     return row.bad_json is None or bool(row.parameters)
 
 

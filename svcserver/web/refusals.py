@@ -1,8 +1,8 @@
 """The wordings of refusals, for the OpenAPI document.
 
 The exceptions themselves are in ``kernel/refusals.py``. A route's ``refuse`` function turns an
-exception into an answer, and this module records the shape of these answers. For single statuses,
-a route's field ``refusals`` can give another shape.
+exception into an answer, and this module records the shape of these answers. A route's field
+``refusals`` overrides the shape for the statuses that it lists.
 
     @worded_as(NoteRefusal, bare_too=(401, 403))
     def refuse(status: int, refusal: Refusal) -> Answer: ...
@@ -22,8 +22,7 @@ from svcserver.web.routes import Refuse, bare
 class Wording:
     """The shape of a feature's refusals.
 
-    ``bare_too`` tells the authors of clients which statuses may also come with an empty body; a 503
-    always may.
+    ``bare_too`` lists the statuses, besides 503, whose answers may also have an empty body.
     """
 
     name: str
@@ -38,7 +37,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Record the shape of a ``refuse`` function's answers; ``name`` defaults to the class name."""
+    """Declare the shape of a ``refuse`` function's answers, and the name of this shape."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)

@@ -6,8 +6,8 @@
         @routes.row("PUT", "/greeting", access="member", body=GreetingRequest, reply=Greeting)
         async def save(self, call: Call[GreetingRequest]) -> Answer: ...
 
-The front door (``web.front``) binds the routes; the gate reads the access label and other marks.
-The row also determines how log lines are redacted and what the OpenAPI document says.
+The front door (``web.front``) binds the routes. A row also determines which callers are admitted,
+how log lines are redacted, and what the OpenAPI document says.
 """
 
 import re
@@ -108,12 +108,12 @@ class WebRow:
 
     @property
     def hides(self) -> bool:
-        """True if the route answers 404 when its path names certain accounts."""
+        """True if ``WebGate.exists`` must be called for each request to the route."""
         return False
 
     @property
     def tells(self) -> bool:
-        """True if each request that the route refuses is reported (``FrontDoor.on_refusal``)."""
+        """True if ``FrontDoor.on_refusal`` is called when the route refuses a request."""
         return False
 
     @property
@@ -180,7 +180,7 @@ class Page(str):
 
 @frozen
 class Media:
-    """The reply type of a route that does not answer with JSON; it lists the content types."""
+    """The reply type of a route that answers with the content types ``kinds`` instead of JSON."""
 
     kinds: tuple[str, ...]
 
@@ -204,7 +204,7 @@ class Feature(Protocol):
 
 
 def bare(status: int, refusal: Refusal) -> Answer:
-    """Return the most common refusal: a status and an empty body."""
+    """Return a refusal that has an empty body."""
     return Answer(status)
 
 

@@ -116,9 +116,9 @@ class Listening(Service):
     for example ``content``, or else ``name``. ``shared`` is a second port, on which several
     processes listen; the operating system gives each connection to one of them.
 
-    A stop first closes the connections that have carried no request. A proxy notices this
-    (``Sentinel``), opens no new connection, and closes its old connections. The port is closed
-    after ``NOTICE_S``. Requests on old connections are answered until ``HAND_OVER_S`` have passed.
+    A stop first closes the connections that have carried no request. When the gateway loses such a
+    connection, it opens no new connection, and closes its old connections. The port is closed after
+    ``NOTICE_S``. Requests on old connections are answered until ``HAND_OVER_S`` have passed.
     Running requests have ``DRAIN_S`` to finish; then the remaining connections are cut.
     """
 

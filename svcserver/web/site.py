@@ -39,7 +39,7 @@ class HttpHandler(Protocol):
 
 
 class HttpFactory(Connections[WebChannel]):
-    """The factory of connections whose requests ``front`` answers.
+    """A factory of connections; ``front`` answers the requests on them.
 
     ``proxy_headers`` are further headers that mark a request as forwarded. ``websockets`` makes the
     protocol of a WebSocket connection. Only programs on this machine can open such a connection.
