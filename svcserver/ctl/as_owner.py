@@ -59,7 +59,7 @@ def post_json(base: str, path: str, headers: dict[str, str], body: Any, what: st
 
 
 def _refusal(status: int, body: bytes) -> str:
-    """Return the reason that the reply states, or "" if none; for a 401, return what to do."""
+    """Return the reason in an error reply, or "" without one; for a 401, return a fixed message."""
     if status == 401:
         return UNPROVEN
     try:
@@ -200,10 +200,10 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    The members of the route's ``body`` become the command's parameters. ``arguments`` maps each
-    member that becomes an argument to its name in the help. All other members become options,
-    except those in ``fixed``, which have fixed values. The decorated function turns the reply into
-    output lines, and its docstring is the command's help.
+    The members of the route's ``body`` become the command's parameters. Members that are keys of
+    ``arguments`` become arguments; the values are their names in the help. Members in ``fixed``
+    have fixed values. All other members become options. The decorated function turns the reply
+    into output lines, and its docstring is the command's help.
     """
 
     route: str

@@ -46,10 +46,11 @@ class Begun:
 
 
 def read(folder: Path) -> Begun | None:
-    """Return the marker of an unfinished command; remove the marker of a finished command.
+    """Return the marker of an unfinished command, or None.
 
-    A command counts as finished if ``metagame.env`` exists, or if the folder has no other file than
-    the marker. Raises Failed if the marker cannot be read.
+    If ``metagame.env`` exists, the command has finished. If the folder contains only the marker,
+    there is nothing to finish. In both cases, the marker is removed. Raises Failed if the marker
+    cannot be read.
     """
     try:
         note = Begun(**json.read((folder / NOTE).read_bytes()))

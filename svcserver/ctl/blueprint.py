@@ -113,7 +113,7 @@ class Secrets:
 
 @frozen
 class Scale:
-    """The number of metagames, their shared database and their shared Valkey or Redis server."""
+    """The number of metagame processes, and the URLs of the database and of Valkey or Redis."""
 
     workers: int = 1
     database: str = field(default="", repr=False)  # DATABASE_URL; empty: a file in the folder

@@ -1,4 +1,4 @@
-"""The command ``svcctl bundle``: one file with all diagnostics of a host, without secrets.
+"""The command ``svcctl bundle``, which writes a host's diagnostics to one file, without secrets.
 
 A setting is shown if a component knows the setting's name, and if the setting cannot hold a secret.
 In addition, the host's secrets are masked in every text.

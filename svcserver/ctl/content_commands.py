@@ -1,4 +1,4 @@
-"""The command ``svcctl content``: the game files and the launcher that players download."""
+"""The command ``svcctl content``, which manages the game files and the launcher for download."""
 
 import sys
 from collections.abc import Iterator

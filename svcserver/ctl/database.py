@@ -84,7 +84,7 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def missing(file: Path) -> tuple[str, str]:
-    """Return the error message for a missing database file, with its fix."""
+    """Return two texts about a missing database file: the error message, and how to fix it."""
     if file.is_symlink():
         return (
             f"there is no database {file}: it is a link to {os.readlink(file)}, "
@@ -118,7 +118,7 @@ def existing_file(file: Path) -> Path:
 
 
 def obstacle(file: Path) -> tuple[str, str] | None:
-    """Return why this user cannot use an SQLite database, with the fix; None if nothing is wrong.
+    """Return why this user cannot use an SQLite database, and how to fix that; None if all is well.
 
     SQLite's own messages are too vague: "unable to open database file", or "disk I/O error".
     """
@@ -142,7 +142,7 @@ def obstacle(file: Path) -> tuple[str, str] | None:
 
 
 def _not_ours(path: Path, folder: Path) -> tuple[str, str]:
-    """Return why this user cannot both read and write the file, with the fix."""
+    """Return two texts about missing access to ``path``: the error message, and how to fix it."""
     status, home = path.stat(), folder.stat()
     what = f"{user_name(os.geteuid())} may not read and write {path} of {user_name(status.st_uid)}"
     if status.st_uid not in (os.geteuid(), home.st_uid):

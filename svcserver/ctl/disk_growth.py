@@ -40,8 +40,8 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 class Filling:
     """The size in bytes of one kind of data, and its growth.
 
-    The growth has two parts: ``a_day`` bytes a day without a limit, and ``soon_a_day`` bytes a day
-    until this part reaches ``soon`` bytes.
+    ``a_day`` is the unlimited growth in bytes a day. ``soon_a_day`` is additional growth in bytes a
+    day, which stops after ``soon`` bytes.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Filling:
     soon: float = 0.0
 
     def gains(self, days: float) -> float:
-        """Return the growth in ``days`` days, in bytes."""
+        """Return by how many bytes the data will grow in the next ``days`` days."""
         return self.a_day * days + min(self.soon_a_day * days, max(0.0, self.soon))
 
 
@@ -69,7 +69,7 @@ class Filled:
         return self.disk.free - RESERVE
 
     def gains(self, days: float) -> float:
-        """Return the growth of all data on the disk in ``days`` days, in bytes."""
+        """Return by how many bytes all data on the disk will grow in the next ``days`` days."""
         return sum(filling.gains(days) for filling in self.fillings)
 
     @property

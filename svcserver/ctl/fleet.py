@@ -1,4 +1,4 @@
-"""The commands ``svcctl fleet``: the machines of a Docker Swarm that run game servers.
+"""The commands ``svcctl fleet``, which manage a Docker Swarm of machines for game servers.
 
 These commands run ``docker``, which must reach the Docker engine that the deploy server uses.
 """
@@ -362,10 +362,9 @@ def _workers(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
 
 
 def helper_settings(host: Host) -> dict[str, str]:
-    """Return the settings of the allowlist helpers on a fleet's machines; empty without helpers.
+    """Return the settings of the allowlist helper on each of a fleet's machines.
 
-    The machines have helpers if the host's own helper changes the firewall. The default interval
-    between changes is shorter than on the host.
+    The result is empty if the host's own helper does not change the firewall.
     """
     if host.folder is None or not (host.folder / "allowlist.env").is_file():
         return {}
@@ -388,8 +387,8 @@ def helper_settings(host: Host) -> dict[str, str]:
 def unguarded(host: Host, docker: Docker) -> set[str]:
     """Return the ids of machines whose allowlist helper does not match ``helper_settings``.
 
-    If an agent has its own ``ALLOWLIST_SECRET``, the owner runs the helper, and the machine is
-    left out.
+    Machines whose agent has its own ``ALLOWLIST_SECRET`` are left out, because the owner runs the
+    helper there.
     """
     expected, services = helper_settings(host), _containers(docker)
 
@@ -471,11 +470,11 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
 
 
 def update_agent(host: Host, docker: Docker, machine: FleetMachine, image: str) -> None:
-    """Update the allowlist settings and, unless empty, ``image`` of a machine's agent and helper.
+    """Update the allowlist settings and the image of a machine's agent and helper.
 
-    Options that the owner has added to a service are kept, and a service that needs no change does
-    not restart. The agent is updated before the helper. If an updated service does not run, it is
-    rolled back, and Failed is raised.
+    If ``image`` is empty, both use the agent's current image. Options that the owner has added to
+    a service are kept, and a service that needs no change does not restart. The agent is updated
+    before the helper. If an updated service does not run, it is rolled back, and Failed is raised.
     """
     name, helper_name = f"{AGENT}{machine.id}", f"{HELPER}{machine.id}"
     containers = _containers(docker)

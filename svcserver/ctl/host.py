@@ -83,7 +83,7 @@ class Host:
         return self.path(names[0]), self.path(names[1])
 
     def need_folder(self, settings: str = "") -> Path:
-        """Return the host's folder; raises Failed if none of its files matches ``settings``."""
+        """Return the host's folder; raises Failed if no file matches the glob ``settings``."""
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):

@@ -92,8 +92,8 @@ def create_host(
 ) -> CreatedHost:
     """Write a ready-to-run host into ``folder``; on failure, remove its files and raise Failed.
 
-    If an earlier command was interrupted, all steps are repeated with the new options, but the
-    owner key is kept. If they fail again, no file is removed. ``host`` is the address or name that
+    After an interrupted run, the next run repeats all steps with its own options, but keeps the
+    owner key. If such a repeated run fails, all files stay. ``host`` is the address or name that
     players connect to. A ``private`` host has no gateway. ``data`` is a separate folder for the
     database, the game files and everything the services write. ``shared`` permits the use of a
     database in which another host has its accounts. ``name`` is the host's name for players.
@@ -215,11 +215,11 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
 
 
 def whole_path(folder: Path) -> Path:
-    """Return a host's absolute folder; raises Failed if settings cannot contain the path.
+    """Return a host's absolute folder; raises Failed if a settings file cannot hold the path.
 
-    Symbolic links are kept, because a link may later point elsewhere. A path with ``..`` is
-    resolved, because a path like ``a/../b`` stops working when ``a`` is removed. Settings cannot
-    contain line breaks or trailing blanks.
+    Such a path ends in a blank or has an unprintable character. Symbolic links are kept, because a
+    link may later point elsewhere. A path with ``..`` is resolved, because a path like ``a/../b``
+    stops working when ``a`` is removed.
     """
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
@@ -301,7 +301,7 @@ def write_launcher_note(launcher: Path, folder: Path) -> None:
 
 
 def write_units(at: Path, folder: Path, data: Path, components: Iterable[str]) -> None:
-    """Write the systemd units of the host at ``folder`` into the folder ``at``."""
+    """Write systemd units below ``at``, for the host whose settings are in ``folder``."""
     run_by, python = at / UNITS, Path(sys.executable)
     run_by.mkdir(exist_ok=True)
     place = units.UnitPaths(folder, python.with_name("twistd"), python.resolve(), data)

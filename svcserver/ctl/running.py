@@ -147,7 +147,7 @@ def _systemctl(unit: str) -> None:
 def _user(host: Host, url: URL) -> DatabaseUser | None:
     """Return a process that runs the host or uses its database; None if there is no such process.
 
-    The stack in the host's folder takes precedence over other programs.
+    If ``svc-stack`` runs the host, it is returned, even if other processes use the database.
     """
     stack = rolling.read_state(host.folder or Path())
     if stack is not None:

@@ -1,4 +1,4 @@
-"""The commands ``svcctl status`` and ``svcctl figures``: players, game servers and health."""
+"""The commands ``svcctl status`` and ``svcctl figures``, which show players, servers and health."""
 
 from contextlib import suppress
 from datetime import UTC, datetime

@@ -261,7 +261,7 @@ def _word(path: Path) -> str:
 
 
 def _argument(path: Path) -> str:
-    """Return a path as one word of a command line, in which ``$`` must be escaped."""
+    """Return a path as one word of a unit file's command line, with each ``$`` escaped."""
     return _word(path).replace("$", "$$")
 
 

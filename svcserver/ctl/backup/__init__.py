@@ -1,1 +1,1 @@
-"""The command ``svcctl backup``: backups of the whole host, each tested by a restore."""
+"""The command ``svcctl backup``, which makes backups of the whole host, and tests them."""
