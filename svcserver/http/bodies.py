@@ -118,7 +118,7 @@ NO_BODY = CountedBody(0)  # one shared object, because it has no state
 def body_of(length: int | None) -> Body:
     """Return a body reader for ``length``.
 
-    None means a chunked body, and -1 a body that ends with the connection.
+    None means a chunked body; -1 means a body that ends when the connection closes.
     """
     if length is None:
         return Chunked()

@@ -61,8 +61,8 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 def names_this_machine(host: bytes) -> bool:
     """Return whether a Host field can only mean this machine.
 
-    An IP address is accepted: a stranger can make a name lead to this machine, but not an address.
-    The accepted names are localhost, this machine's host name, and its aliases in /etc/hosts.
+    This prevents DNS rebinding, which needs a name; so every IP address is accepted. The
+    accepted names are localhost, this machine's host name, and its aliases in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

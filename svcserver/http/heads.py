@@ -233,7 +233,7 @@ def _unusual(raw: bytes, passed_on: bool) -> RequestHead:
 
 
 def _require_agreement(agrees: bool) -> None:
-    """Raise Fault if ``agrees`` is false: then llhttp has parsed the head differently."""
+    """Raise Fault if ``agrees`` is false, which means that llhttp disagrees with this module."""
     if not agrees:
         raise Fault("second opinion")
 

@@ -6,7 +6,7 @@ MAX_DIGITS = 16
 
 
 def whole_in(text: str, digits: int) -> int | None:
-    """Return ``text`` as a number; None unless it is ASCII digits, at most ``digits`` of them.
+    """Return ``text`` as a number, or None if it is not 1 to ``digits`` ASCII digits.
 
     Longer text is not parsed, because ``int`` is slow or raises an error for very long text.
     """

@@ -55,7 +55,7 @@ def cell(text: str) -> str:
 
 
 def visible(text: str, longest: int = LINE) -> str:
-    """Escape like ``shown``, but keep escapes that are in the text already.
+    """Return ``text`` as the function ``shown`` does, but keep existing escapes as they are.
 
     So a second call with the result changes nothing.
     """

@@ -39,7 +39,7 @@ def is_safe(path: str) -> bool:
 
 
 def _place(path: str) -> bytes:
-    """Return the sort key of a path: the path in lower case, but never longer than the path."""
+    """Return a sort key: the path in lower case, except letters whose lower case is longer."""
     lower = path.lower().replace("/", "\0")
     for upper in _LONGER_IN_LOWER_CASE:
         lower = lower.replace(upper.lower(), upper)
@@ -49,8 +49,7 @@ def _place(path: str) -> bytes:
 def same_place(paths: Iterable[str]) -> str:
     """Return a path, in lower case, that is used twice: by two files, or by a file and a folder.
 
-    Returns "" if there is no such path. The sort puts a file next to the content of a folder
-    with the same name.
+    Returns "" if there is no such path.
     """
     # a set of all folders could take gigabytes
     places = sorted(_place(path) for path in paths)

@@ -62,8 +62,8 @@ class Incident:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. ``files`` and ``most_files`` are
-    the open files, and their limit, of the service that is closest to its limit.
+    Sizes are in bytes, and None means that a figure is unknown. The service that is closest to its
+    limit of open files has ``files`` open files; its limit is ``most_files``.
     """
 
     at: float

@@ -46,7 +46,7 @@ class LaunchRequest:
 
     @property
     def behemoth(self) -> str:
-        """The behemoth that follows the ``=`` after the arguments' second ``?``; may be empty."""
+        """The behemoth in arguments of the form ``MAP?...?NAME=BEHEMOTH``; may be empty."""
         return self.game_args.split("?")[2].partition("=")[2]
 
 

@@ -1,12 +1,12 @@
 """Tickets of the machine, which authenticate ``svcctl`` and ``svc-stack`` to the metagame.
 
-People authenticate with a second factor; the host's programs use tickets instead. A ticket is an
-HMAC with a key derived from the host's signing key. A program that can read the signing key can
-act as any player even without tickets. A ticket permits one request (method and target) for two
-minutes. The metagame accepts a ticket only in a request that comes from the same machine. Tickets
-are not stored. An example:
+People authenticate with a second factor; the host's programs use tickets instead. A ticket has
+three parts, separated by colons: the epoch seconds, the actor, and an HMAC-SHA256 of both and the
+request. The HMAC's key is derived from the host's signing key. A program that can read the signing
+key can act as any player even without tickets. A ticket permits one request (method and target)
+for two minutes, and only from the same machine. Tickets are not stored. An example:
 
-    1790000000:svcctl%3Aada:3f2c...    epoch seconds, actor, HMAC-SHA256 of time, actor and request
+    1790000000:svcctl%3Aada:3f2c...
 """
 
 import hmac

@@ -30,7 +30,7 @@ class PortHolder:
 
     @property
     def program(self) -> str:
-        """The name of our service that the process runs, or else the name of the program."""
+        """The ``svc-`` name in the command line; without one, the program's name."""
         names = [PureWindowsPath(word).name for word in self.words]  # Wine: Windows paths
         service = next((name for name in names if name.startswith("svc-")), "")
         return service or names[0]

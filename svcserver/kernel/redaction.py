@@ -1,10 +1,9 @@
 """Redaction: removes secrets from an untrusted client's text before the text is logged.
 
 Text is truncated before it is searched. A search takes time linear in the length of the truncated
-text, as ``tests/contract/test_patterns.py`` checks. For this, a pattern matches only whole runs of
-characters: a match begins at the run's start (lookbehind) and extends to its end (possessive
-quantifier). Groups have no possessive quantifier, because Python before 3.11.5 (in Debian 12)
-matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
+text, as ``tests/contract/test_patterns.py`` checks. Lookbehinds and possessive quantifiers keep the
+patterns from searching the same characters repeatedly. Groups have no possessive quantifier,
+because Python before 3.11.5 (in Debian 12) matches such groups wrongly. Spec: 2 §5 Gateway, "Log".
 """
 
 import re
@@ -103,7 +102,7 @@ def _wary(text: str) -> str:
 def _without_path_secret(path: str) -> str:
     """Remove the secret (such as an invite code) from a path that contains one.
 
-    Invite codes have no fixed format, because an owner may choose them.
+    A secret is recognised by the path before it, because an owner may choose any invite code.
     """
     plain = unquote(path, encoding="latin-1") if "%" in path else path
     match = _SECRET_PATH.search(plain)

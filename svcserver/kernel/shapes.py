@@ -75,7 +75,7 @@ def spelled(how: Callable[[str], str]) -> Callable[[type[T]], type[T]]:
 
 
 def sent_as(key: str = "", *, message: str = "", code: str = "") -> dict[str, str]:
-    """Return a field's metadata: its JSON key, and a refusal's message and code for a bad value."""
+    """Return a field's metadata: its JSON key, and the error message and code for a bad value."""
     values = {KEY: key, MESSAGE: message, CODE: code}
     return {name: value for name, value in values.items() if value}
 
@@ -122,10 +122,10 @@ class Mark:
     """An argument of ``Annotated`` that changes how a value is read or documented."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
-        """Return the reader (a function) for values of the annotated type.
+        """Return a function that reads values of the annotated type.
 
-        ``kind`` is the type without annotations, and ``read`` is its reader. If a type has several
-        annotations, each gets the reader that the previous annotation returned.
+        ``kind`` is the type without annotations, and ``read`` reads its values. If a type has
+        several annotations, the result of each call is ``read`` in the next call.
         """
         return read
 
@@ -135,7 +135,7 @@ class Mark:
 
 
 class Documented(Mark):
-    """An annotation that adds the dict ``more`` to the schema, but does not change the reader."""
+    """An annotation that adds the dict ``more`` to the JSON schema, and changes nothing else."""
 
     def __init__(self, more: Schema) -> None:
         self.more = more
@@ -155,7 +155,7 @@ class Shown(Mark):
 
 
 class As(Mark):
-    """An annotation with its own schema and its own reader ``read``, which raises Unfit."""
+    """An annotation with its own schema and its own function ``read``, which raises Unfit."""
 
     def __init__(self, read: Read, documented: Schema) -> None:
         self.read, self.documented = read, documented
@@ -263,7 +263,7 @@ class LenientMark(Mark):
 
     @staticmethod
     def otherwise(read: Read, default: Any) -> Read:
-        """Return a reader like ``read`` that replaces an unfit value with ``default``."""
+        """Return a function like ``read`` that replaces an invalid value with ``default``."""
         if read is _any_text:
             return _text_or(default)
 
@@ -277,7 +277,7 @@ class LenientMark(Mark):
 
 
 class Or(Mark):
-    """An annotation: ``value`` replaces an unfit value, so that a feature's own rule refuses it."""
+    """An annotation that replaces an invalid value with ``value``."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -287,7 +287,7 @@ class Or(Mark):
 
 
 class SkippingMark(Mark):
-    """The annotation of a ``Skipping`` list, whose unfit entries are left out."""
+    """The annotation of a ``Skipping`` list: invalid entries are left out."""
 
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         read_entry = hook(get_args(kind)[0])
@@ -345,7 +345,7 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """The annotation of ``Itself``, a member that gets the whole JSON object."""
+    """The annotation of ``Itself``: the value of such a field is the whole JSON object."""
 
 
 class Opaque(Mark):

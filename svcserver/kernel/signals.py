@@ -63,7 +63,7 @@ class Unfriended:
 
 @frozen
 class FriendAccepted:
-    """The account ``accepted_by`` has accepted a friend request of the account ``asked``.
+    """A friend request from the account ``asked`` was accepted by the account ``accepted_by``.
 
     ``created`` is the ISO time of the friendship.
     """

@@ -1,4 +1,4 @@
-"""Requests of the metagame to the stack that runs it, in a file in the host's folder.
+"""The file in which the metagame asks ``svc-stack`` to stop or restart the host's services.
 
 The stack checks for the file every two seconds, and deletes the file before it carries out the
 request.
@@ -31,7 +31,7 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 
 def take(folder: Path, now: float) -> str | None:
-    """Delete the metagame's request and return it; None if it is missing, old or invalid."""
+    """Return the metagame's request if it is valid and recent, else None; delete the file."""
     request = look(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a request that stays would be carried out repeatedly
@@ -39,7 +39,7 @@ def take(folder: Path, now: float) -> str | None:
 
 
 def look(folder: Path, now: float) -> str | None:
-    """Return the metagame's request, but keep the file; None if it is missing, old or invalid."""
+    """Return the metagame's request if it is valid and recent, else None; keep the file."""
     try:
         with (folder / WISH_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))
