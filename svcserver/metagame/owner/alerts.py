@@ -319,7 +319,7 @@ class AlertActs:
         return self._read()[0]
 
     def show(self) -> AlertsReply:
-        """Return the channels, the channels whose files cannot be used, and the incidents."""
+        """Return the usable channels, the channels with unusable files, and the incidents."""
         state = host_state.stored(self.folder)
         return show(*self._read(), () if state is None else state.incidents)
 

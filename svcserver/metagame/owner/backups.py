@@ -1,4 +1,4 @@
-"""The dashboard's routes about backups, for the owner only, and not through a proxy."""
+"""The dashboard's backup routes, for the owner only; requests through a proxy are refused."""
 
 import os
 import shlex
@@ -51,7 +51,7 @@ class BackupWish:
 class ScheduleWish:
     """The local time of the nightly backup (or off), and how many backups are kept.
 
-    ``Mark`` is the value that came as ``mark`` with the schedule. If the schedule has changed since
+    ``Mark`` comes from the schedule that the client has read. If the schedule has changed since
     then, the request is refused.
     """
 
@@ -97,7 +97,7 @@ class BackupRunReply(TypedDict):
 
 
 class ScheduleSources(TypedDict):
-    """The source of each value: default, file, or environment (svc-stack's environment)."""
+    """The source of each value: the default, the file, or svc-stack's environment."""
 
     at: str
     days: str
@@ -183,7 +183,7 @@ class BackupActs:
         return backups.read(self.folder) or Backups(since=self.started_at)
 
     def show(self) -> BackupsReply:
-        """Return the stored backups, the run in progress and the schedule."""
+        """Return the stored backups, the schedule, and the backup in progress, if any."""
         state, now = self.state(), self.wall_clock()
         settings, fault = None, None
         try:
@@ -409,7 +409,7 @@ class BackupRoutes:
 
     @routes.row("GET", "/svc/api/DashboardBackups", reply=BackupsReply, quiet=True)
     async def listed(self, call: Call) -> Answer:
-        """List the stored backups with the schedule and the run in progress."""
+        """Return the stored backups, the schedule, and the backup in progress, if any."""
         return Answer(200, self.acts.show(), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardBackup", body=BackupWish, reply=BackupsReply)

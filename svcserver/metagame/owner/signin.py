@@ -151,7 +151,7 @@ class SignInActs:
             raise
 
     async def staff(self, name: str) -> Account:
-        """Return the staff account with this name, or the oldest owner for ""; raises Missing."""
+        """Return the staff account with this name; "" means the oldest owner. Raises Missing."""
 
         def work(tx: Connection) -> Account | None:
             accounts = SqlAccounts(tx)

@@ -88,7 +88,7 @@ class Schedule(TypedDict):
 
 
 class HuntPassLimits(TypedDict):
-    """The factors that determine the experience from a hunt, and the maximum experience."""
+    """The factors and the upper limit of the experience that a hunt gives."""
 
     DifficultyBias: float
     GlobalMultiplier: float
@@ -96,14 +96,14 @@ class HuntPassLimits(TypedDict):
 
 
 class HuntPass(TypedDict):
-    """The experience that a hunt adds to the hunt pass; ``EventConfigs`` is always empty."""
+    """The experience that a hunt adds to the hunt pass."""
 
     EventConfigs: list[Empty]
     GlobalConfig: HuntPassLimits
 
 
 class Creator(TypedDict):
-    """The content creator whom the player supports; the reply always says that there is none."""
+    """The content creator whom the player has chosen to support: always none."""
 
     expirationDate: Moment
     slug: str
@@ -253,7 +253,7 @@ class FixedReplyRoutes:
 
     @routes.row("GET", "/creator", access=Access.TOKEN, reply=Creator)
     async def creator(self, call: Call) -> Answer:
-        """Report that the player supports no content creator."""
+        """Report that the player has chosen no content creator to support."""
         return Answer(200, CREATOR)
 
     @routes.row(

@@ -1,4 +1,4 @@
-"""The data shapes shared by several of the owner's features and ``svcctl``."""
+"""The data shapes shared by ``svcctl`` and several of the owner's features."""
 
 from typing import Annotated, TypedDict
 

@@ -56,7 +56,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
 
 
 class ReconcileReply(TypedDict):
-    """The balance in the main currency; after this reply, the client reads its inventory again."""
+    """The main currency's balance; ``refreshInventory`` makes the client reload the inventory."""
 
     balances: dict[str, int]
     refreshInventory: bool
@@ -82,7 +82,7 @@ class CurrencyActs:
         return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
-        """Return a dict from each of the main currency's two keys to the balance."""
+        """Return the account's balance in the main currency, under both keys of that currency."""
         return self.currencies.reconciled(
             *await self.ledger.read(lambda tx: self.read_balance(tx, me))
         )
@@ -144,7 +144,7 @@ class CurrencyRoutes:
 
     @routes.row("POST", "/reconcile", reply=ReconcileReply, again=Again.NATURAL)
     async def reconcile(self, call: Call) -> Answer:
-        """Return the balance for each of the main currency's two keys. The body is ignored."""
+        """Return the main currency's balance under both of its keys. The body is ignored."""
         return Answer(
             200, {"balances": await self.acts.reconciled(call.player), "refreshInventory": True}
         )

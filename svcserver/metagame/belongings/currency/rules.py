@@ -1,4 +1,4 @@
-"""The rules of balances; if an account has no stack of a currency, its balance is fixed.
+"""The rules by which an account's balances are computed.
 
 Spec: 1 §2 Currency table, §4 balance, reconcile.
 """
@@ -12,11 +12,11 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 
 @frozen
 class Currencies:
-    """The currency keys in order, each with its fixed value.
+    """The currencies; each has two keys.
 
-    The fixed value is the balance of an account without a stack of the currency.
-    Each currency has two keys: ``spellings`` maps its catalogue id to these keys. ``notes`` are the
-    two keys of the main currency.
+    ``plain`` maps every key, in the order of the reply, to the balance of an account without a
+    stack of the currency. ``spellings`` maps each currency's catalogue id to the two keys.
+    ``notes`` are the two keys of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -27,8 +27,8 @@ class Currencies:
         """Return the balance for every currency key.
 
         Each balance is the quantity of the currency's stack. Without a stack, the balance is
-        ``notes`` for the main currency, and the fixed value for every other currency. The keys are
-        always the same, in the same order; stacks of other items are ignored.
+        ``notes`` for the main currency, and the value in ``plain`` for every other currency. The
+        keys are always the same, in the same order; stacks of other items are ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:
@@ -39,6 +39,6 @@ class Currencies:
         return currencies
 
     def reconciled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
-        """Return a dict from each of the main currency's two keys to the balance."""
+        """Return the balance in the main currency, under both keys of that currency."""
         currencies = self.filled(notes, stacks)
         return {key: currencies[key] for key in sorted(self.notes, reverse=True)}

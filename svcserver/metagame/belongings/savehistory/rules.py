@@ -57,7 +57,7 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     - the newest ``keep`` saves
     - the last save of each hour, for the last ``hourly`` hours including the current hour
     - the last save of each UTC day, for the last ``daily`` days including today
-    - the newest ``MOST_REPEATABLE`` of the saves whose requests the gateway may still repeat
+    - saves whose request the gateway may send again, but only the newest ``MOST_REPEATABLE``
     """
     if retention.keep is None:
         return []

@@ -50,7 +50,7 @@ class FiguresOverTime(TypedDict):
 
 
 def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
-    """Return the figures as lists; an unfinished span's rate covers only the elapsed time."""
+    """Return each figure as a list with one value for each time span."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
     return {
@@ -167,7 +167,7 @@ class SqlFigures:
     tx: sa.Connection
 
     def add(self, gathered: Sequence[rules.StoredSpan]) -> None:
-        """Add this process's figures to the stored spans, which are shared by all processes."""
+        """Combine this process's figures with those in the table, which all processes share."""
         _ADD.put(self.tx, [_row(stored) for stored in gathered])
 
     def forget_old(self, now: int) -> None:
@@ -214,7 +214,7 @@ def _kept(row: sa.Row[Any]) -> rules.StoredSpan:
 
 @frozen
 class FigureRoutes:
-    """The route of the figures over time."""
+    """The route that returns the load figures of a period."""
 
     routes: ClassVar[Routes] = Routes(worded)
     figures: Figures

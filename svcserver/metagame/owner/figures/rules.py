@@ -28,7 +28,7 @@ class Range(StrEnum):
 
     @property
     def step_s(self) -> int:
-        """Return the seconds that one shown value covers."""
+        """Return the length, in seconds, of the spans into which the period is divided."""
         return {"hour": MINUTE_S, "day": MINUTE_S, "week": HOUR_S, "weeks": DAY_S}[self.value]
 
 
@@ -95,7 +95,7 @@ class Gathering:
     def taken(self) -> list[StoredSpan]:
         """Remove and return the collected figures, as table rows.
 
-        Each collected minute gives a row for each span length in ``KEPT_S``.
+        For each minute, there is one row for each span length in ``KEPT_S``.
         """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
