@@ -71,7 +71,7 @@ class ChatClient:
 
     @property
     def nick(self) -> str:
-        """Return the nickname in the format that the game builds."""
+        """Return the nickname in the game client's format."""
         return f"{self.name}:{self.account}:{self.resource}"
 
     def room_address(self, room: str) -> str:
@@ -162,7 +162,7 @@ class ChatClient:
         self.ended()
 
     def send(self, node: Element) -> None:
-        """Send a stanza; raises ``self.error`` if the session has ended."""
+        """Send a stanza; raises the exception that ``error`` creates if the session has ended."""
         if not self.alive or self.transport is None:
             raise self.error(f"the server closed {self.name}'s connection")
         self.transport.send(stanza.serialize(node))

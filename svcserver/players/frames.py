@@ -1,4 +1,4 @@
-"""WebSocket frames as a client sends them, without random masks.
+"""A client's WebSocket frames with a mask of zeros, which leaves the message unchanged.
 
 Such frames take little CPU time, and equal messages give equal bytes.
 

@@ -46,7 +46,7 @@ class ChatSocket(WebSocketClientProtocol):
 async def connect(reactor: Any, client: ChatClient, port: int, host: str = "127.0.0.1") -> None:
     """Connect the chat client, which is notified when the WebSocket opens.
 
-    Raises ``client.error`` if the connection fails.
+    If the connection fails, raises the exception that ``client.error`` creates.
     """
     factory = WebSocketClientFactory(f"ws://{host}:{port}//", protocols=["xmpp"], reactor=reactor)
     factory.protocol = ChatSocket

@@ -37,7 +37,7 @@ def is_due(now: datetime, at: time, tried: datetime | None) -> bool:
 
 @define(eq=False, slots=False)
 class Nightly(Service):
-    """The service that starts due and requested backups, and records their crashes."""
+    """The service that starts backups at the scheduled time and on request."""
 
     reactor: Any
     folder: Path  # the folder of the host's settings

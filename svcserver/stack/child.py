@@ -3,9 +3,8 @@
 On Linux, the kernel ends this process when the stack ends. So no child keeps its ports, even after
 a SIGKILL of the stack.
 
-With ``--prepared``, this process imports the service and reads its settings, which is most of the
-work of a start. Then it prints a line and waits for a byte on standard input. Meanwhile the
-previous process still serves.
+With ``--prepared``, this process imports the service and reads its settings. Then it prints a line
+and waits for a byte on standard input. Meanwhile the previous process still serves.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """Starts, restarts and stops the components; each starts when the previous one is ready.
 
-While one component starts, the later components already import their services and read their
-settings, which is most of the work of a start.
+While one component starts, the processes of the later components are prepared, so that they start
+faster.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class Child(LinesAndEnd):
 
 @define(eq=False)
 class PreparedChildren:
-    """The processes that wait to be started, at most one for each component.
+    """The standby processes, at most one for each component.
 
-    ``spawn`` starts a component's waiting process (``Component.waiting_command``) or raises
+    ``spawn`` starts a component's standby process (``Component.waiting_command``) or raises
     OSError.
     """
 
@@ -114,7 +114,7 @@ class PreparedChildren:
     _waiting: dict[str, Child] = field(factory=dict, init=False)
 
     async def prepare(self, component: Component, *, print_errors: bool = False) -> bool:
-        """Start a process that prepares the component for ``take``; return whether it is prepared.
+        """Start a component's standby process; return whether it is prepared for ``take``.
 
         A process that fails is killed; if ``print_errors`` is true, its output is printed.
         """
@@ -134,12 +134,12 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Start the component in its waiting process; return the process, or None if none waits."""
+        """Run the component in its standby process; return the process, or None without one."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 
     def drop(self, name: str) -> None:
-        """Kill a component's waiting process, if there is one."""
+        """Kill a component's standby process, if there is one."""
         child = self._waiting.pop(name, None)
         if child is not None:
             child.kill()

@@ -57,7 +57,7 @@ class Component:
 
     @property
     def waiting_command(self) -> list[str]:
-        """The command line of a process that waits to be started (``stack/child.py``)."""
+        """The command line of a standby process, which prepares the component and then waits."""
         return self._command(PREPARED)
 
     def _command(self, *first: str) -> list[str]:

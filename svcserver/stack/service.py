@@ -78,7 +78,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again when the process exits, with the version installed then."""
+    """Run this command line again when the process exits, in the version installed by then."""
     atexit.register(_restart)
 
 
@@ -114,7 +114,7 @@ def overridden(environ: Mapping[str, str], *shapes: type[Any]) -> dict[str, str 
 
 
 class HostOptions(usage.Options):
-    """The command line of a program that runs or watches a host, given by the host's folder."""
+    """The command-line options of a program that runs or watches a host."""
 
     name: ClassVar[str]
     keep_rights: ClassVar[bool]
@@ -150,7 +150,7 @@ class HostOptions(usage.Options):
 
 
 class Options(HostOptions):
-    """The command line: the host's folder, and an option to run the relay, too."""
+    """The command-line options of ``svc-stack``."""
 
     name, keep_rights = NAME, True
     beside_stack = (

@@ -20,7 +20,7 @@ log = Logger()
 
 
 class Options(HostOptions):
-    """The command line: the host's folder."""
+    """The command-line options of ``svc-watch``."""
 
     name, keep_rights = "svc-watch", False
     beside_stack = "svc-stack runs this host and sends its alerts"

@@ -50,7 +50,7 @@ def check(count: int, variables: Mapping[str, str]) -> None:
 
 
 def spread(single: Sequence[Component], count: int, first: int) -> list[Component]:
-    """Return the components with ``count`` metagame workers and a gateway that uses all of them."""
+    """Return the components, with the metagame replaced by ``count`` workers behind the gateway."""
     if count == 1:
         return list(single)
     [metagame] = [component for component in single if component.name == METAGAME]
