@@ -60,7 +60,7 @@ class HelperClient:
 
     @property
     def works(self) -> bool | None:
-        """True if the helper answers, changes the firewall and can admit more; None if unknown."""
+        """True if the helper can admit another address, False if it cannot; None if unknown."""
         return False if self.is_full else self._answers
 
     async def send(self, act: str, address: str) -> bool:
@@ -116,8 +116,7 @@ class HostLink:
 
     ``contact_at`` is the time of the last contact with the host's machine. A refused connection and
     an error of the server (5xx) count as contact: the machine is reachable, and only the metagame
-    or its database is down. A reply that reports this node as lost does not count as contact: the
-    swarm then replaces this node's game servers, so the agent must stop them.
+    or its database is down. A reply that reports this node as lost does not count as contact.
     """
 
     http: Any
@@ -157,7 +156,7 @@ class HostLink:
                 await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
-        """Read the helper's state; if an order to close a network has failed, repeat the order.
+        """Read the helper's list; repeat the failed requests to remove networks from this list.
 
         The first call also notes the addresses that the helper admits; ``refresh`` reports them.
         """
@@ -244,7 +243,7 @@ class HostLink:
         return await self._allow(self.helper, address, deadline)
 
     async def _allow(self, helper: HelperClient, address: str, deadline: float) -> bool:
-        """Open an address; if the helper's list is full, close networks, the oldest order first."""
+        """Make the helper admit an address; if the helper's list is full, remove old networks."""
         network = network_of(address)
         if network in self._closing and not await self._close(helper, network):
             return False  # the older order to close the network must be carried out first
@@ -275,7 +274,7 @@ class HostLink:
         return is_closed
 
     async def refresh(self) -> None:
-        """Report the open addresses again; the helper closes addresses that are not reported."""
+        """Report the players' addresses to the helper again, so that the helper keeps them."""
         await self.read_helper()
         now = self.clock.seconds()
         for address, since in list(self._open.items()):

@@ -120,8 +120,8 @@ def host_client(reactor: Any, credential: Credential) -> HTTPClient:
 class LostHost:
     """The guard that stops the node's game servers when the node counts as lost.
 
-    The node counts as lost when the host has been unreachable for ``LOST_S``, or has reported for
-    ``LOST_S`` that the swarm has lost the node.
+    The node counts as lost after ``LOST_S`` seconds in which the host was unreachable or reported
+    that the swarm has lost the node.
     """
 
     clock: Any
@@ -205,7 +205,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
 
 @define(eq=False)
 class Changes:
-    """The sender that reports started and ended game servers to the host, one report at a time."""
+    """The reporter that tells the host when a game server has started or ended."""
 
     clock: Any
     link: HostLink
