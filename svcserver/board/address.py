@@ -1,4 +1,4 @@
-"""The address of the live-state engine from LIVE_URL, and the certificate authorities for TLS."""
+"""Parses LIVE_URL, the address of the live-state engine, and reads certificates for TLS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMES = {"valkey": False, "redis": False, "valkeys": True, "rediss": True}  # 
 
 @frozen
 class EngineAddress:
-    """The live-state engine's address from LIVE_URL; its repr hides the credentials."""
+    """The parsed LIVE_URL, the live-state engine's address; ``repr`` hides the credentials."""
 
     host: str
     port: int

@@ -39,7 +39,7 @@ class BoardTransaction(ABC):
         self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """Return a random UUID; a repeated run of the work gets the same ids again."""
+        """Return a random UUID; if ``work`` runs again, it gets the same ids in the same order."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1
@@ -65,7 +65,7 @@ class BoardTransaction(ABC):
         """Return every entry of a kind, least recently written first.
 
         Raises TypeError unless the kind has ``listed=True``.
-        The transaction is not repeated if another process changes the list meanwhile.
+        Another process may change the list before this transaction is committed.
         """
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Board(Protocol):
     def forget_at_start(self, *keys: Key) -> None:
         """Delete these entries, unless another running process has already made this call.
 
-        Call this before the service starts. The entries are deleted before any transaction.
+        Call this before the service starts.
         """
 
     def when_missed(self, look: Callable[[], None]) -> None:

@@ -164,7 +164,7 @@ class LiveUrl:
         """Return the board and the services that it needs.
 
         ``wall_clock`` is the memory board's clock. ``folder`` is the directory for the memory
-        board's snapshot. ``secret`` is this host's secret, which signs entries on an engine.
+        board's snapshot. ``secret`` is this host's secret; entries in an engine are signed with it.
         """
         if self.in_memory:
             board = MemoryBoard(wall_clock)

@@ -1,4 +1,4 @@
-"""The kinds of board entries, each with the type of its values and its limits."""
+"""The kinds of board entries."""
 
 from collections.abc import Set
 from functools import cache
@@ -58,7 +58,7 @@ class Kind(Generic[T]):
             raise TypeError(f"entries called {self.name} cannot be listed")
 
     def clash(self) -> ValueError:
-        """Return the error for two kinds with the same name."""
+        """Return the error to raise if another kind of board entries has the same name."""
         return ValueError(f"two kinds of entries are called {self.name}")
 
     def encode(self, value: T) -> bytes:

@@ -35,7 +35,7 @@ Table = OrderedDict[str, StoredValue]  # in order of expiry
 
 
 class Tables(dict[Kind[Any], Table]):
-    """The tables of entries, one for each kind."""
+    """The board's entries: a table for each kind of entry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class MemoryBoard:
         return saved
 
     def restore(self, saved: dict[str, list[Any]]) -> None:
-        """Load a snapshot, which the method ``saved`` made; the board must not be in use yet."""
+        """Load a snapshot made by ``saved``; the board must not be in use yet."""
         self._tables.saved = saved
 
     def held(self, kind: Kind[Any]) -> int:

@@ -35,9 +35,9 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The latest messages in the live-state engine, and the id of its last start without data.
+    """The latest messages in the live-state engine, and the engine's life id.
 
-    This id, ``life``, is "" before the first message.
+    The life id is "" before the first message.
     """
 
     life: bytes
@@ -132,7 +132,7 @@ class NewsFeed:
         return None
 
     def _resume(self, lately: Lately | None) -> None:
-        """Deliver the missed messages, then those that arrived while the list was being read."""
+        """Deliver the messages read from the engine, then those received during the reading."""
         since = self._since(lately)
         held, self._held = self._held or [], None
         missed = since is None and self._connections > 1
@@ -157,7 +157,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return the whole list if the engine started empty and the list is complete, else []."""
+        """Return all messages if the engine started empty and still has every message, else []."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

@@ -31,7 +31,7 @@ class Quota:
 
     @classmethod
     def named(cls, name: str, limit: int, window_s: float) -> Quota:
-        """Return a quota; no other kind of board entries may have this ``name``."""
+        """Return a quota; no other quota or kind of board entries may use the same ``name``."""
         shape = tuple[float, ...]
         # not sealed: a forger could delete the count anyway, and a forged count only refuses
         # requests for a while; a count that must be safe from forgery is in the database

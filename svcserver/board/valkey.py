@@ -1,9 +1,9 @@
 """The board that stores live state on an engine that several processes share: Valkey or Redis.
 
-A transaction loads entries and runs the work. If an entry that was read has changed meanwhile, the
-transaction starts again. Otherwise it writes. Entries can change between two loads. So a
-transaction that has loaded more than once checks for changes even if it writes nothing. The
-engine's clock gives the time.
+``transact`` loads entries and runs the caller's function. If an entry that was read has changed
+meanwhile, ``transact`` starts again. Otherwise it writes the changes. Entries can change between
+two loads. So a transaction that has loaded more than once checks for changes even if it writes
+nothing. The engine's clock gives the time.
 """
 
 from collections.abc import Callable, Iterable
