@@ -4,8 +4,8 @@ On SQLite, the driver's cursor executes the statements. On PostgreSQL, they are 
 pipeline mode (``pipelined.py``).
 
 SQLAlchemy still compiles every statement. The parts that are the same in each run (the SQL text,
-the order of the parameters, the names of the columns) are cached as a plan. Statements with a long
-list, or with defaults that Python computes, have no plan; SQLAlchemy executes them.
+the order of the parameters, the names of the columns) are cached as a plan. SQLAlchemy
+itself executes statements with an empty or long ``IN`` list, or with defaults that Python computes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ExecutionPlan:
 
 @define
 class Plans:
-    """A bounded cache of plans, by statement and parameter names."""
+    """A bounded cache of execution plans."""
 
     most_listed: int = MAX_LIST
     # a plain dict, because its look-up is fast; it is cleared when it is full

@@ -67,7 +67,7 @@ def cure_of(why: BaseException | None) -> str | None:
 
 
 def is_full(why: BaseException | None) -> bool:
-    """Return whether ``why`` means that the disk is full, or has less free than DISK_RESERVE_MB."""
+    """Return whether the error ``why`` was raised because the disk is full, or almost full."""
     origin: Any = why.orig if isinstance(why, DBAPIError) else why
     return isinstance(why, LowDiskSpace) or getattr(origin, "sqlite_errorname", "") == "SQLITE_FULL"
 

@@ -22,7 +22,7 @@ Work = Callable[[Connection], T]
 
 @define(unsafe_hash=True)  # not frozen: every write makes one
 class OneAccount:
-    """The scope of work that reads and writes only one account's data.
+    """The ``scope`` for work that reads and writes only one account's data.
 
     PostgreSQL first locks the account's row, and then runs the work with READ COMMITTED isolation.
     """
@@ -32,7 +32,7 @@ class OneAccount:
 
 @frozen
 class Across:
-    """The scope of work that depends on several accounts; PostgreSQL runs it as SERIALIZABLE.
+    """The ``scope`` for work that depends on several accounts; PostgreSQL runs it as SERIALIZABLE.
 
     ``turn`` can be an account id; jobs with the same ``turn`` run one after the other.
     """

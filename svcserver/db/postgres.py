@@ -1,8 +1,8 @@
 """The ledger on PostgreSQL: a few threads, each with a connection, that run jobs in batches.
 
-Concurrent reads share a snapshot and are sent together. Concurrent writes to single accounts share
-a READ COMMITTED transaction, and this transaction locks the row of each account. Work that depends
-on several accounts runs alone, as SERIALIZABLE, and is repeated after a conflict.
+Concurrent reads share a snapshot. Concurrent writes to single accounts share a READ COMMITTED
+transaction, and this transaction locks the row of each account. Work that depends on several
+accounts runs alone, as SERIALIZABLE, and is repeated after a conflict.
 docs/contributors/transactions.md lists such work.
 """
 
@@ -34,8 +34,7 @@ class PostgresLedger(Service):
     """The Ledger on a PostgreSQL server.
 
     ``accounts`` is the column with the account ids; each write to an account locks the account's
-    row. Without such a column, every write runs as SERIALIZABLE, like work that depends on several
-    accounts.
+    row. Without such a column, every write runs as SERIALIZABLE.
     """
 
     def __init__(

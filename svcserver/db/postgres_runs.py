@@ -31,7 +31,7 @@ Results = Sequence[Any]
 
 @frozen
 class ReadRuns:
-    """The runner of reads: the jobs of a batch share a snapshot and are sent together."""
+    """The runner of reads; all jobs of a batch read the same snapshot of the database."""
 
     most: ClassVar[int] = 128
 
@@ -96,8 +96,7 @@ class AccountRuns:
     def __call__(self, pipeline: Pipeline, plans: Plans, batch: list[Job]) -> Outcomes:
         """Run the jobs and return their outcomes.
 
-        A job's outcome is LATER if the job must run alone: its account is locked or missing, or
-        another transaction conflicts with it.
+        If a job cannot run in this batch, its outcome is LATER, and it must run alone.
         """
         lock = self.lock
         if lock is None:

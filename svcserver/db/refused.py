@@ -30,7 +30,7 @@ class RefusedWrite(Exception):
 
 @shielded
 async def write_or_record(ledger: Ledger, work: Work[T], scope: Scope = ACROSS) -> T:
-    """Run ``work`` like ``ledger.write``; if ``work`` raises RefusedWrite, only record the refusal.
+    """Call ``ledger.write``; if ``work`` raises RefusedWrite, record the refusal and raise it.
 
     The record is on disk before the refusal is raised.
     """

@@ -1,4 +1,4 @@
-"""A reserve of free disk space that SQLite writes leave untouched.
+"""The reserve of free disk space, which SQLite must not use.
 
 A full disk stops saves, the log, the check of a backup, and even the shell log-in of an operator
 who wants to free space. So writes are refused before the disk is full.

@@ -106,7 +106,7 @@ class Checkpoints:
         self._thread.start()
 
     def stop(self) -> Deferred[None]:
-        """End the thread after the current part; call this after the writer has ended."""
+        """Stop the checkpoint thread; call this after the writer thread has ended."""
         self._stopping = True
         self._due.set()
         return self._stopped
@@ -114,9 +114,9 @@ class Checkpoints:
     def after_commit(self, jobs: int, writer: Any) -> None:
         """Start a part of the checkpoint if a part is due.
 
-        The writer's thread calls this method after each batch. If the earlier parts have copied a
-        long log completely, this method also copies the pages that were added meanwhile. SQLite
-        then overwrites the log from its beginning.
+        The writer's thread calls this method after each batch. If the log is long and almost
+        completely copied, this method copies the rest. SQLite then overwrites the log from its
+        beginning.
         """
         if self._schedule.committed(jobs):
             self._due.set()

@@ -1,4 +1,4 @@
-"""Single transactions for startup and for ``svcctl``, and the rules for retrying them."""
+"""Transactions for startup and for ``svcctl``, and retries after conflicts."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -57,9 +57,8 @@ def transact(engine: Engine, work: Callable[[Connection], T], wait_ms: int = WAI
 def serializable(engine: Engine, work: Callable[[Connection], T]) -> T:
     """Run ``work`` on PostgreSQL and commit; retry after a conflict with another transaction.
 
-    A violated uniqueness constraint counts as a conflict, because ``work`` finds the other
-    transaction's row in the next run and can then refuse the request. Retries after such a
-    violation have their own limit, ``MAX_DUPLICATES``.
+    A violated uniqueness constraint also counts as a conflict. Retries after such a violation
+    have their own limit, ``MAX_DUPLICATES``.
     """
     tries = Tries()
     while True:
@@ -88,7 +87,7 @@ class Tries:
         return True
 
     def counts(self, why: BaseException | None) -> bool:
-        """Count the error and return True if another transaction caused it.
+        """Return whether another transaction caused the error; if so, count the error.
 
         A retry is useful only after such an error.
         """
