@@ -28,7 +28,7 @@ LAST_S = 1.0  # after the last datagram
 
 
 class DatagramTrial(TypedDict):
-    """A test of ``port``: the agent sends ``sent`` to ``host``, and ``awaited`` must arrive."""
+    """A test of ``port``: the agent sends the nonce ``sent`` and must receive ``awaited``."""
 
     port: int
     host: str
@@ -77,11 +77,10 @@ async def exchange(
 
 @define(eq=False)
 class DatagramTrials:
-    """The tests of game ports with the agents of other machines, one at a time.
+    """The tests of game ports; in each, this machine and another machine's agent exchange nonces.
 
     ``machines`` returns the machines of the swarm. A test reserves a port, so that no game server
-    starts there meanwhile. If only one port is free, no test begins, because a hunt may need that
-    port.
+    starts there meanwhile. If only one port is free, no test begins.
     """
 
     reactor: Any

@@ -78,7 +78,7 @@ def send_ping(port: int) -> None:
 class _UnreadState:
     """A server's number of unread bytes, and the time since which the number has not fallen.
 
-    ``is_logged`` is True after a warning that the server reads nothing but has heartbeats.
+    ``is_logged`` is True if a warning about the server has been logged.
     """
 
     since: float
@@ -100,10 +100,10 @@ class FreezeDetector:
         last_heartbeats: Mapping[str, float],
         now: float,
     ) -> tuple[list[GameServer], list[GameServer]]:
-        """Return the frozen servers, and those to warn about, which still have heartbeats.
+        """Return the frozen servers, and the servers that only need a warning.
 
-        ``unread`` maps a server's id to the number of its unread bytes. ``last_heartbeats`` maps
-        the id to the time of its last heartbeat.
+        A server is not frozen while its players send heartbeats. ``unread`` maps a server's id to
+        the number of its unread bytes, and ``last_heartbeats`` to the time of its last heartbeat.
         """
         before, self._states = self._states, {}
         frozen, spared = [], []

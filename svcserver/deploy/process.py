@@ -48,8 +48,7 @@ CHILD_SETUP = str(Path(__file__).with_name("child_setup.py"))
 class Output:
     """A file with the output of a game server, at most ``MAX_OUTPUT`` bytes.
 
-    The previous file is renamed to ``.old``, so that the last output of a crashed city is
-    available after its restart.
+    When a game server starts, the previous file is renamed to ``.old``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -455,7 +454,7 @@ class AdoptedTransport:
 
 
 def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bool]) -> None:
-    """Let ``process`` watch the game server with this pid; raises OSError if it does not run."""
+    """Let ``process`` watch a running game server; raises OSError if the server has ended."""
     transport = AdoptedTransport(reactor, pid, process)
     transport.begin(is_ours)
     process.attach(transport, pid)

@@ -30,7 +30,7 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """Return the path of the ready file, and the variable that tells the child this path.
+        """Return the file that a ready server writes, and an environment variable with its path.
 
         Raises Unlaunchable if the folder does not exist.
         """
@@ -73,7 +73,7 @@ class Readiness:
 
 
 def _is_ready(proof: str, process: GameProcess, port: int) -> bool:
-    """Return whether the ready file names the port and a process of the game server."""
+    """Return whether the text ``proof`` names the port and a process of the game server."""
     pid, _, number = proof.partition(":")
     return pid.isdigit() and number == str(port) and process.has(int(pid))
 

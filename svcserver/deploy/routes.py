@@ -145,7 +145,7 @@ class MachineList(TypedDict):
 @spelled(pascal_case)
 @frozen
 class AgentCheckBody:
-    """The id of the machine whose agent begins its checks."""
+    """The id of the machine to check."""
 
     node: Annotated[str, text(1, 64)]
 
@@ -158,7 +158,7 @@ class AgentCheck(TypedDict):
 
 
 class Launches(TypedDict):
-    """The last launches that have ended; the launch that ended last comes first."""
+    """The most recently ended launches, newest first."""
 
     launches: list[ListedLaunch]
 

@@ -1,9 +1,9 @@
 """Files that record the running game servers, so that the next deploy server can adopt them.
 
-There is one small file for each server, readable only by its owner. A process matches its record
-only if it started in the recorded tick of the kernel's clock. If the machine may have been
-restarted since, the process must also have the deploy server's variable in its environment
-(``orphans.mark``). The pid alone is not enough, because another process may have the pid by now.
+There is one small file for each server, readable only by its owner. A process is adopted only if
+it has the recorded pid and start time, because another process may have the pid by now. If the
+machine may have been restarted since, the process must also have the deploy server's variable in
+its environment (``orphans.mark``).
 """
 
 import os

@@ -199,9 +199,9 @@ def front_door(
     traces: bool = False,
     secrets: Callable[[], Iterable[str]] = tuple,
 ) -> FrontDoor:
-    """Return the routes for loopback callers only; an unknown path gets an HTML 404.
+    """Return the routes, which only programs on this machine may call.
 
-    ``secrets`` returns the signing keys whose tickets permit the owner's routes.
+    The owner's routes need a ticket that is signed with a key from ``secrets``.
     """
     gate = LocalGate(secrets)
     door = FrontDoor(

@@ -1,8 +1,8 @@
 """``svc-gameserver-sim``: a stand-in for the real game server, for demos and tests.
 
 It has the command line of a game server. It binds the UDP port, answers every datagram, calls the
-metagame with its key, and writes the ready file. It ends when it is idle, or soon after all players
-have left. They join with ``svc hello NAME`` and leave with ``svc goodbye NAME``.
+metagame with its key, and writes a file when it is ready. It ends when it is idle, or soon after
+all players have left. They join with ``svc hello NAME`` and leave with ``svc goodbye NAME``.
 
     svc-gameserver-sim KEY PORT MAP BEHEMOTH MM_HUNT EXPECTED HOST:PORT [EXTRA...]
 
@@ -72,7 +72,7 @@ class CommandLine:
 
 @define
 class Guests:
-    """The players who are connected; ``now`` is in seconds."""
+    """The players who are connected to the simulated game server."""
 
     _present: set[bytes] = field(factory=set)
     _left: float | None = None  # when the last player left

@@ -1,8 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches wait in a queue, with a pause between two launches. All requests for the city share one
-launch, as do all requests for the dojo. The supervisor notices a dead server when its process exits
-or the watchdog runs, and checks a server before a player gets its address.
+launch, as do all requests for the dojo. The supervisor checks that a server runs: at intervals,
+and before a player gets the server's address.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ Adopt = Callable[[GameProcess, int, Callable[[], bool]], None]
 
 
 class Engine(Protocol):
-    """The interface of ``process.Spawner`` and ``swarm.SwarmEngine``.
+    """The interface of ``Spawner`` and ``SwarmEngine``, which start and end game servers.
 
     ``start`` begins a launch and returns the pid, or 0 if there is no pid. A failed launch raises
     OSError or NoCapacity, or is reported through ``process.end_exec``. When the game server ends,
-    the engine reports this to ``process``. When ``process.kill`` is called, the engine ends the
-    game server.
+    the engine informs the object ``process``. ``process.kill`` ends the game server.
     """
 
     def start(self, process: GameProcess, order: Order) -> int: ...
@@ -70,7 +69,7 @@ class Engine(Protocol):
 
 @frozen
 class _Started:
-    """A launch that has begun; ``proof`` is the path of its ready file."""
+    """A launch that has begun; a ready game server writes the file ``proof``."""
 
     server: GameServer
     process: GameProcess

@@ -200,7 +200,7 @@ def _is_address(text: str) -> bool:
 
 @frozen
 class Observation:
-    """The state of a game server, its machine, and how the game server ended."""
+    """A game server's state, machine, exit code and error."""
 
     state: State
     node: str = ""
@@ -278,7 +278,7 @@ class SwarmService:
             self.wake()
 
     def loseConnection(self) -> None:
-        """Do nothing: ``SwarmEngine`` reports the end."""
+        """Do nothing, because a service has no connection."""
 
     def fail(self, error: Exception) -> None:
         """Remove the service because of ``error``; its launch then fails with this error."""
@@ -377,7 +377,7 @@ class SwarmEngine:
         return began
 
     def stop(self) -> None:
-        """Stop the listings, and stop reading Docker's events; services keep running."""
+        """Stop watching the swarm; the services keep running."""
         self._stopped = True
         if self._following is not None:
             self._following.cancel()
@@ -427,7 +427,7 @@ class SwarmEngine:
         self.wake()
 
     def _is_room_for_others(self, launch: Launch) -> bool:
-        """Return whether all free room is needed for matches that have waited longer."""
+        """Return whether matches that have waited longer than ``launch`` need all the free room."""
         begin, trusted = self.clock.seconds() - WAITS_S, self._needs_trust(launch)
         self._waiting = {
             match: entry for match, entry in self._waiting.items() if entry.refused_at > begin
@@ -667,7 +667,7 @@ class SwarmEngine:
         return int(self.cpus * RESERVED_CORES * 1e9)
 
     async def drain(self, machine: str, on: bool) -> None:
-        """Start no more hunts on a machine, and drain the machine after its last hunt.
+        """Start no more hunts on a machine; after its last hunt, move its city and dojo elsewhere.
 
         If ``on`` is False, undo this. Raises Missing or Unavailable.
         """
@@ -686,7 +686,7 @@ class SwarmEngine:
         self.wake()
 
     async def _drain(self, nodes: Iterable[Any], hunting: Collection[str]) -> None:
-        """Drain paused machines after their last hunt, so that their city and dojo move away."""
+        """Move the city and the dojo away from paused machines whose last hunt has ended."""
         for node in nodes:
             spec = node["Spec"]
             leaving = DRAIN in (spec.get("Labels") or {}) and spec.get("Availability") == "pause"

@@ -58,7 +58,7 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: P
 
 
 def place_on(supervisor: Supervisor, engine: SwarmEngine) -> None:
-    """Let the engine run the supervisor's game servers, and choose their machines."""
+    """Make the supervisor use ``engine``, which starts game servers and chooses their machines."""
 
     def leave() -> None:
         engine.stop()
