@@ -97,7 +97,7 @@ class AllowlistFeed:
                 self._want(key, now)
 
     def _is_full(self, url: str, near: str) -> bool:
-        """Return whether the helper or the network has too many unfinished reports."""
+        """Return whether too many reports to a helper are unfinished, in total or for a network."""
         return self._unfinished[url] >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
 
     def _want(self, key: tuple[str, str], now: float) -> None:
@@ -120,11 +120,7 @@ class AllowlistFeed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Forget that an address was reported, so that the next sign-in from it reports it at once.
-
-        When the metagame refuses a request, it withdraws the sender's address from the allowlist
-        helpers.
-        """
+        """Forget earlier reports of an address, so that its next sign-in is reported at once."""
         network = network_of(address)
         for url in self.urls:
             reported = self._told.get((url, network))

@@ -96,7 +96,7 @@ def _with(raw: bytes, names: Collection[str]) -> bytes:
 
 @define(eq=False, slots=False)
 class LauncherCheck(Service):
-    """The regular check that updates the page's links to the content server's launcher files.
+    """The service that keeps the join page's links to the launcher files up to date.
 
     If the content server does not answer, for example during a restart, the page stays unchanged.
     """

@@ -66,7 +66,7 @@ class NetworkBuckets:
         return 0.0
 
     def owe(self, peer: str, now: float, count: int) -> None:
-        """Subtract the ``count`` tokens that the address took at another gateway."""
+        """Take ``count`` tokens from the address's buckets: another gateway has given them out."""
         for network, shares in networks_of(peer):
             self._buckets[shares].owe(network, now, count)
 
@@ -125,7 +125,7 @@ class ConnectionCounts:
                 del self._open[network]
 
     def beside(self, peer: str) -> int:
-        """Return the number of connections from the largest network that contains the address."""
+        """Return the number of connections from an IPv4 address, or from an IPv6 /48 network."""
         return self._open[networks_of(peer)[-1][0]]
 
     def __len__(self) -> int:

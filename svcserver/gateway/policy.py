@@ -44,7 +44,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The names of the token buckets for requests, as they appear in log lines."""
+    """The token buckets for requests; the log shows these names."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -56,7 +56,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """The names of the upstreams for requests, as they appear in log lines."""
+    """The gateway's upstreams; the log shows these names."""
 
     METAGAME = "metagame"
     CONTENT = "content"
@@ -160,7 +160,7 @@ def is_under(path: str, root: str) -> bool:
 
 
 def earns_ports(ruling: Decision, method: bytes, authorization: Sequence[bytes]) -> bool:
-    """Return whether a 2xx answer to this request opens the UDP game ports to its sender."""
+    """Return whether a 2xx answer to this request opens the UDP game ports for the client."""
     if method != b"POST" or ruling.route is not Route.METAGAME:
         return False
     if ruling.path == TOKEN:

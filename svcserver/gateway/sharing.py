@@ -35,7 +35,7 @@ class Spent:
 
 @define(eq=False, slots=False)
 class Sharing(Service):
-    """The service that publishes our token counts and subtracts those of other gateways."""
+    """The service that exchanges token counts with the other gateways."""
 
     clock: Any
     board: Board

@@ -240,7 +240,7 @@ _WORDS = {Route.METAGAME: "metagame", Route.CONTENT: "content server", Route.WS:
 
 
 def _ending(pool: Pool) -> Callable[[], None]:
-    """Return the sentinel's ``on_lost`` function for an upstream with only one process."""
+    """Return the function to call when an upstream's only process has ended."""
 
     def lost() -> None:
         pool.drop_idle()
