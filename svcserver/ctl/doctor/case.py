@@ -57,7 +57,7 @@ class Finding:
 
     @classmethod
     def note(cls, component: str, what: str, cure: str, *, stops_play: bool = False) -> Finding:
-        """Return a NOTE; if ``stops_play`` is true, nobody can play until it is fixed."""
+        """Return a NOTE; set ``stops_play`` if nobody can play until the problem is fixed."""
         return cls(component, what, cure, Level.NOTE, stops_play)
 
 

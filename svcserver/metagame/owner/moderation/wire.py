@@ -24,10 +24,10 @@ MAX_DIGITS = 18
 @spelled(pascal_case)
 @frozen
 class SanctionWish:
-    """The account's name or id; ``For`` is a duration like ``7d``, or empty for no end.
+    """A ban or mute; ``Account`` is the name or id of the account.
 
-    If ``Addresses`` is true, the sanction also covers the addresses of the account's recent
-    log-ins.
+    ``For`` is a duration like ``7d``; if it is empty, the sanction has no end. If ``Addresses`` is
+    true, the sanction also covers the addresses of the account's recent log-ins.
     """
 
     account: Who
@@ -37,7 +37,7 @@ class SanctionWish:
     addresses: bool = False
 
     def order(self) -> SanctionOrder:
-        """Return the order for the rules; raises Malformed for an invalid duration."""
+        """Return this request as a SanctionOrder; raises Malformed for an invalid duration."""
         return sanction_order(self.reason, self.note, self.for_, addresses=self.addresses)
 
 
@@ -102,7 +102,7 @@ def read_query(
 ) -> AuditQuery:
     """Return the audit-log query; raises Malformed.
 
-    ``since`` is a duration like ``7d``, and ``until`` is the id of a row.
+    ``since`` is a duration like ``7d``; ``until`` is ``next`` from the previous page.
     """
     span = seconds_of(since) if since else None
     if since and span is None:
@@ -150,7 +150,7 @@ def show_running(
 
 
 def show_rows(rows: Sequence[dict[str, Any]]) -> AuditReply:
-    """Return the reply with the first PAGE of ``rows``; if there are more, another page follows."""
+    """Return the reply with the first PAGE rows; ``next`` is None if there are no more rows."""
     more = len(rows) > PAGE
     return {
         "rows": [shown(row) for row in rows[:PAGE]],

@@ -53,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None if the section's file cannot be read. ``restart`` is true if the file has
-    changed since its service started, but the host does not know which settings have changed.
+    ``rows`` is None if the section's file cannot be read. ``restart`` is true if the host knows
+    that the file has changed since the service started, but not which settings.
     """
 
     about: SettingSection
@@ -126,7 +126,7 @@ class SettingsCatalogue:
             }
 
     async def rows(self) -> list[ShownSection]:
-        """Return each section with its file and rows; components without a file are left out."""
+        """Return the sections to show on the page."""
         mode = await self.live.registration.mode()
         state = host_state.read(self.data, self.live.audit.wall_clock()) or HostState(0.0)
         return [*self._rows(mode, state)]

@@ -160,7 +160,7 @@ class SqlFriends:
 
 @frozen
 class Blocks:
-    """The blocks between accounts, for callers that have no open database transaction."""
+    """A reader of the blocks between accounts; each call opens its own database transaction."""
 
     ledger: Ledger
 

@@ -109,7 +109,7 @@ class PartyActs:
         *,
         attempt: Attempt = ONLY,
     ) -> None:
-        """Decline invites to the caller; ``texts`` holds ids of parties or senders of invites.
+        """Decline invites to the caller; each of ``texts`` is the id of a party or of a sender.
 
         If there are no such invites, withdraw the caller's own invites to ``recipient``.
         """

@@ -78,7 +78,7 @@ class PartyRoutes:
         reply=wire.PartyReply,
     )
     async def accept(self, call: Call, invite_id: str) -> Answer:
-        """Accept a party invite and show the party.
+        """Accept a party invite; the reply shows the party.
 
         ``invite_id`` is the id of the party or of the sender.
         """

@@ -59,7 +59,7 @@ class PartyCandidate:
 
 @frozen
 class PartyState:
-    """A party, and the hunt that it waits for or was sent to; a party of one has none."""
+    """A party, and the hunt, if any, that the party waits for or was sent to."""
 
     party: Party
     candidate: PartyCandidate | None

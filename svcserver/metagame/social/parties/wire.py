@@ -40,8 +40,8 @@ class PartyInviteWish:
 class PartyInviteEnd:
     """The invite to decline or to withdraw.
 
-    To decline a received invite, ``sendingPlayerId`` or ``partyId`` is the id of its sender or its
-    party. To withdraw a sent invite, ``recipientPlayerId`` is the id of its recipient.
+    To decline a received invite, give its ``sendingPlayerId`` or ``partyId``. To withdraw a sent
+    invite, give its ``recipientPlayerId``.
     """
 
     sending_player_id: Lenient[str | None] = None
