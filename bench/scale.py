@@ -240,8 +240,8 @@ def compared(
     table.against(f"{name}, four processes", several, unit, ratio, "one process", least)
     line_us = median(four, "engine_us")
     table.add(f"{name}, four processes: the engine, a line", line_us, "us", less=True)
-    if lost := sum(run.missing for run in (*alone, *four)):
-        table.add(f"{name}: lost deliveries", lost, less=True, good=False)
+    if missing := sum(run.missing for run in (*alone, *four)):
+        table.add(f"{name}: lost deliveries", missing, less=True, good=False)
 
 
 # -- what a crowd needs -------------------------------------------------------------

@@ -22,7 +22,7 @@ HELPER_FAILS = "unknown: its allowlist helper does not work"
 class DrainWish:
     """A request to switch maintenance mode on or off.
 
-    ``Then`` is the next step: ``stop``, ``restart``, or empty for none. ``Until`` is the condition
+    ``Then`` is the next step: "stop", "restart", or "" for none. ``Until`` is the condition
     for that step: no hunt is running, or nobody is online.
     """
 
@@ -50,8 +50,8 @@ class DrainWish:
 class DrainEntry(TypedDict):
     """The staff member who began maintenance mode, the start time, and the next step.
 
-    ``then`` says what happens when the server is empty: ``stop``, ``restart``, or ``""`` if nothing
-    happens. While the server stops or restarts, the value is ``stopping`` or ``restarting``.
+    ``then`` says what happens when the server is empty: "stop", "restart", or "" if nothing
+    happens. While the server stops or restarts, the value is "stopping" or "restarting".
     """
 
     by: str
@@ -111,11 +111,11 @@ class MachineEntry(TypedDict):
     """A machine that runs game servers; ``state`` is ready, draining, drained, down or unknown.
 
     ``room`` is the number of hunts for which the machine has free memory and CPU cores. ``agent``
-    is ``connected`` or ``away``; it is empty on the host's own machine, which needs no agent.
+    is "connected" or "away"; it is empty on the host's own machine, which needs no agent.
     ``clockSeconds`` (null if unknown) is the time by which the machine's clock is ahead of the
     host's. ``hasImage`` (null if unknown) says whether the machine has the game servers' image.
-    ``gamePorts`` is ``reachable`` if a datagram from another machine has reached a game port, else
-    ``not reachable``. If no test was possible, it is ``not tried`` or ``unknown`` with the reason.
+    ``gamePorts`` is "reachable" if a datagram from another machine has reached a game port, else
+    "not reachable". If no test was possible, it is "not tried" or "unknown" with the reason.
     """
 
     id: str

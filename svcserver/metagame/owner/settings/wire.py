@@ -23,8 +23,8 @@ class SettingWish:
 class SettingEntry(TypedDict):
     """A setting; ``value`` is null if the setting is secret, or if its default applies.
 
-    ``source`` is ``default``, ``file``, ``environment``, ``page`` (an owner changed the setting at
-    run time) or ``command`` (an owner ran svcctl registration). A ``live`` setting may be changed
+    ``source`` is "default", "file", "environment", "page" (an owner changed the setting at
+    run time) or "command" (an owner ran svcctl registration). A ``live`` setting may be changed
     at run time. If ``options`` is not empty, the new value must be one of these options.
     ``restart`` means that the file has a new value, which takes effect after a restart.
     """
