@@ -36,7 +36,7 @@ class NodeChecks:
             try:
                 await self._check()
             except Exception as error:  # the host does not answer, or has an earlier version
-                log.debug("no check: {why}", why=repr(error))
+                log.debug("the checks that the host requests failed: {why}", why=repr(error))
                 await deferLater(self.reactor, AGAIN_S)
             else:
                 await deferLater(self.reactor, EVERY_S)

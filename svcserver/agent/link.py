@@ -73,7 +73,7 @@ class HelperClient:
             )
         except Exception as error:  # refused, cut off or timed out
             status = error.status if isinstance(error, HelperRefused) else 0
-            why = "it is full" if status == FULL else repr(error)
+            why = "it has no room for more addresses" if status == FULL else repr(error)
             log.warn("the allowlist helper failed: {why}", why=why)
         if act == "allow":
             self.is_full = status == FULL
@@ -291,5 +291,6 @@ class HostLink:
             await self._post("/svc/node/changed", {})
         except Exception as error:
             log.debug(
-                "the change of a container was not reported to the host: {why}", why=repr(error)
+                "the host was not informed that a game server started or ended: {why}",
+                why=repr(error),
             )

@@ -138,8 +138,8 @@ class LostHost:
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
             log.error(
-                "for {s} s this machine could not reach the host, or the swarm could not reach "
-                "this machine: the game servers here are stopped",
+                "the game servers on this machine are stopped, because for {s} s the host did "
+                "not answer, or reported that the swarm had lost this machine",
                 s=int(LOST_S),
             )
         elif was_lost and not self.is_lost:
@@ -184,7 +184,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
             reactor,
             HELPER_LOOK_S,
             lambda: Deferred.fromCoroutine(link.read_helper()),
-            "the look at the allowlist helper",
+            "the check of the allowlist helper",
         ),
         Every(
             reactor,

@@ -49,7 +49,8 @@ class Kind(Generic[T]):
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:
             raise TypeError(
-                f"entries called {self.name} cannot both be listed and live longer after a read"
+                f"entries called {self.name} cannot have both listed and kept_by_reading: "
+                "the list does not record reads"
             )
 
     def check_listed(self) -> None:

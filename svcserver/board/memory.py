@@ -189,7 +189,7 @@ class MemoryBoard:
     def _drop_oldest(self, kind: Kind[Any], table: Table, now: float) -> None:
         table.popitem(last=False)
         if self._full.due(kind.name, now):
-            text = "the board holds the maximum of {most} {kind} entries: dropping the oldest"
+            text = "live state has too many {kind} entries (limit {most}): dropping the oldest"
             log.warn(text, most=kind.most, kind=kind.name)
 
     def _sweep(self, now: float) -> None:

@@ -45,7 +45,7 @@ def at_once(deferred: Deferred[T]) -> T:
     deferred.addCallbacks(results.append, results.append)
     if not results:
         raise RuntimeError(
-            "the transaction is still pending; at_once() works only with a memory board"
+            "the transaction is still pending; at_once() works only with live state in this process"
         )
     result = results[0]
     if isinstance(result, Failure):

@@ -58,7 +58,7 @@ class ChatService(Service):
     def __attrs_post_init__(self) -> None:
         self.factory = ChatFactory(self.server, self.reactor)
         self._ticking = Every(
-            self.reactor, TICK_S, lambda: self.server.tick(), "a round of the chat's timers"
+            self.reactor, TICK_S, lambda: self.server.tick(), "the chat's check of timeouts"
         )
 
     def startService(self) -> None:

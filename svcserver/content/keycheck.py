@@ -132,7 +132,7 @@ class KeyCheck:
             return None
         player = _player(body) if code == 200 else None
         if player is None:
-            raise UnusableAnswer(f"status {code} without a UserId")
+            raise UnusableAnswer(f"it answered with status {code} and without a UserId")
         return player
 
     async def _get(self, key: str) -> tuple[int, bytes]:

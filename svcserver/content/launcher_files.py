@@ -124,14 +124,14 @@ def _offer(path: Path, sha256: str) -> Mapping[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, json.BadJson) as why:
-        log.warn("the signature of {file} is not read: {why}", file=path.name, why=why)
+        log.warn("the signature of {file} cannot be read: {why}", file=path.name, why=why)
         return {}
     fields = data if isinstance(data, dict) else {}
     offer = {name: text for name in OFFER if isinstance(text := fields.get(name), str)}
     if fields.get("sha256") != sha256 or len(offer) != len(OFFER):
         log.warn(
-            "the signature of {file} belongs to another file; make a new one with "
-            "svcctl content launcher",
+            "the signature of {file} is incomplete or belongs to another file; make a new one "
+            "with svcctl content launcher",
             file=path.name,
         )
         return {}

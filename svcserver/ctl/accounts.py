@@ -252,7 +252,7 @@ def join_string(host: Host, code: str) -> str | None:
     try:
         return joining.join_string(host.folder, code)
     except joining.NoJoinString as why:
-        fail(f"the code {code} is made, but there is no join string: {why}")
+        fail(f"the invite code {code} was created, but there is no join string: {why}")
 
 
 @host_command(invite, "list")

@@ -134,7 +134,10 @@ def _lines(file: str | None) -> list[str]:
     except UnicodeDecodeError:
         fail(f"{file} is not UTF-8 text. Save it as UTF-8.")
     if len(raw) > MOST_LINES:
-        fail(f"{file} has more than {MOST_LINES} bytes. Give a channel's KEY=value lines.")
+        fail(
+            f"{file} has more than {MOST_LINES} bytes. Give a smaller file that holds"
+            " only the KEY=value lines of one channel."
+        )
     return text.splitlines()
 
 
@@ -147,8 +150,9 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
         exposed.insert(0, "the URL")
     if exposed:
         warn(
-            f"{' and '.join(exposed)} was on the command line, which every user of this"
-            " machine can see and the shell keeps. Make a new one and give it with --from FILE."
+            f"the command line contained {' and '.join(exposed)}. Every user of this machine can"
+            " see it, and the shell saves it in its history. Make a new one and give it with"
+            " --from FILE."
         )
 
 

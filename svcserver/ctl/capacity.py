@@ -271,4 +271,7 @@ def _number(text: str) -> int:
         number: int = numbers(text)
         return number
     except ValueError as why:
-        fail(f"deploy.env: a value of the memory guard {why}")
+        fail(
+            "deploy.env: GAMESERVER_STARTUP_MB, GAMESERVER_HUNT_STARTUP_MB or "
+            f"GAMESERVER_MIN_FREE_MB {why}"
+        )

@@ -215,7 +215,10 @@ def _is_windows(program: Path, binary: str) -> bool:
     """Return whether the game server is a Windows program; raises Failed if the file is missing."""
     path = (program / binary).resolve()
     if not path.is_relative_to(program.resolve()) or not path.is_file():
-        fail(f"{program} has no file {binary}. Give its path in this folder with --binary.")
+        fail(
+            f"{program} has no file {binary}. With --binary, give the program's"
+            " path within this folder."
+        )
     with path.open("rb") as file:
         return file.read(2) == b"MZ"
 
@@ -881,7 +884,10 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
     if swarm["NodeID"] == machine.id:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
-        fail(f"{machine.hunts} hunts run there. Drain the machine first, or give --force.")
+        fail(
+            f"Hunts running on {machine.name}: {machine.hunts}. Drain the machine first, or give"
+            " --force."
+        )
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)
         running = _agent_tasks(docker, machine.id)

@@ -263,9 +263,9 @@ def warn_of_passwords(scale: Scale) -> None:
     ):
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
-                f"the password of --{name} was on the command line, which every user of"
-                " this machine can see and the shell keeps. Make a new one and give the URL in"
-                f" {variable}"
+                f"the password of --{name} was on the command line. Every user of this machine"
+                " can see the command line, and the shell saves it in its history. Make a new"
+                f" password and give the URL in {variable}"
             )
 
 

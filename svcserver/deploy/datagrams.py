@@ -67,7 +67,7 @@ async def exchange(
             try:
                 sender.write(sent.encode(), (address, port))
             except OSError as error:  # no route
-                log.debug("no datagram to {address}: {why}", address=address, why=error)
+                log.debug("cannot send a datagram to {address}: {why}", address=address, why=error)
         await deferLater(reactor, LAST_S)
     finally:
         for listening in sockets:

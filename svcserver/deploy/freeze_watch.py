@@ -71,7 +71,7 @@ def send_ping(port: int) -> None:
         try:
             wire.sendto(PING, (LOCALHOST, port))
         except OSError as error:  # nobody listens yet, or the socket is full, as the table shows
-            log.debug("no ping to {port}: {why}", port=port, why=error.strerror)
+            log.debug("cannot send a ping to port {port}: {why}", port=port, why=error.strerror)
 
 
 @define

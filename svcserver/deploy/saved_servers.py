@@ -93,7 +93,8 @@ class SavedServers:
                 records.append(_parse(json.parse(path.read_bytes())))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 kind = type(error).__name__
-                log.warn("{path} is damaged and was deleted: {kind}", path=str(path), kind=kind)
+                text = "{path} is damaged or cannot be read, so it is deleted: {kind}"
+                log.warn(text, path=str(path), kind=kind)
                 path.unlink(missing_ok=True)
         return records
 

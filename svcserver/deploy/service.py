@@ -176,7 +176,7 @@ def make_state_folder() -> None:
     try:
         STATE.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        text = "{path} cannot be made: {why}; a restart forgets which hunts ended"
+        text = "{path} cannot be created: {why}; a restart forgets which hunts ended"
         log.warn(text, path=str(STATE.resolve()), why=error.strerror)
 
 
@@ -328,7 +328,7 @@ class Watch(Service):
 
     def __attrs_post_init__(self) -> None:
         look = self.supervisor.watch
-        self._rounds = Every(self.clock, WATCHDOG_S, look, "the watchdog's round")
+        self._rounds = Every(self.clock, WATCHDOG_S, look, "the watchdog's check")
 
     def startService(self) -> None:
         Service.startService(self)

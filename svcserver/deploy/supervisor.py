@@ -414,8 +414,9 @@ class Supervisor:
         if inodes is None and server.id not in self._hidden:
             self._hidden[server.id] = None
             log.warn(
-                "{kind} {id} on port {port} is not watched for freezing: its processes belong to "
-                "another user. Start it as the deploy server's user.",
+                "the deploy server cannot detect whether {kind} {id} on port {port} is frozen, "
+                "because its processes belong to another user. Start it as the deploy server's "
+                "user.",
                 **server.log_fields(),
             )
         return inodes

@@ -576,7 +576,7 @@ class SwarmEngine:
             info = await self.api.call("GET", "/info")
             swarm = info.get("Swarm") or {}
             if not swarm.get("ControlAvailable"):
-                text = "this machine is not a manager of a swarm. Run docker swarm init"
+                text = "this machine is not a manager of a swarm. Run svcctl fleet init"
                 raise EngineError(0, text)
             self._node = str(swarm["NodeID"])
         nodes = await self.api.call("GET", "/nodes")
@@ -717,7 +717,8 @@ class SwarmEngine:
         try:
             server = server_from(json.parse(labels[SERVER]))
         except UNREADABLE as error:
-            log.warn("removing {name}, whose label is damaged: {why}", name=name, why=str(error))
+            text = "removing the service {name}, because its label is damaged: {why}"
+            log.warn(text, name=name, why=str(error))
             await self._try("DELETE", f"/services/{sent['ID']}")
             return
         kind = server.launch.kind
@@ -748,7 +749,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "a machine had room only after the launch failed, so the hunt may have started"
+                "the launch failed, but then a machine had room for it, so the hunt may have "
+                "started after all"
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

@@ -97,7 +97,10 @@ class Credential:
             pass
         except BadCertificate as error:
             raise BadFleet(f"the {error.what} of the node {error}") from None
-        raise BadFleet("the file of the node is damaged; issue a new one with svcctl fleet")
+        raise BadFleet(
+            "the node's file is damaged; remove the machine with svcctl fleet remove, and add it "
+            "again with svcctl fleet invite"
+        )
 
 
 @define

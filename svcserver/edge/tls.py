@@ -223,7 +223,7 @@ class _Attempt(protocol.ClientFactory):
             connection.abort()
 
     def lost(self, reason: Failure) -> None:
-        log.debug("no TLS connection: {why}", why=reason.getErrorMessage())
+        log.debug("a TLS connection failed: {why}", why=reason.getErrorMessage())
         self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
 
     def _late(self) -> None:

@@ -186,7 +186,7 @@ class Pool:
         self._connecting -= 1
         if isinstance(failure.value, Unreachable):
             failure.raiseException()
-        log.debug("no connection to an upstream: {why}", why=failure.getErrorMessage())
+        log.debug("cannot connect to an upstream: {why}", why=failure.getErrorMessage())
         raise Unreachable(self.status, self.code) from failure.value
 
 

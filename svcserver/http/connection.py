@@ -318,7 +318,7 @@ class Connections(protocol.Factory, Generic[C]):
         self.channels: dict[C, None] = {}  # in the order of their arrival
         self.stopping = False
         self.sweeps: list[Callable[[float], bool]] = []
-        self._rounds = Every(clock, SWEEP_S, self._sweep, "a round over the connections")
+        self._rounds = Every(clock, SWEEP_S, self._sweep, "the check for overdue connections")
 
     def startFactory(self) -> None:
         self.stopping = False

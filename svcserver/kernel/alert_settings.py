@@ -151,8 +151,8 @@ def mail_addresses(text: str) -> tuple[str, ...]:
 
 
 UNSIGNED = (
-    "its webhooks have no signature. Add SIGNING_SECRET= with a long random word, so that the "
-    "receiver can check them, or UNSIGNED=1 to send them without."
+    "the channel's webhooks have no signature. Add SIGNING_SECRET= with a long random word, so "
+    "that the receiver can check them, or UNSIGNED=1 to send them without a signature."
 )
 
 

@@ -106,7 +106,7 @@ class SystemKeys:
         try:
             self.backend.set_password(SERVICE, name, secret.reveal())
         except Exception as error:
-            text = "the key store refused a key, which is in a file instead: {why}"
+            text = "the key store refused a key, so the key is stored in a file: {why}"
             log.warn(text, why=type(error).__name__)
             self.spare.put(name, secret)
             self.where = IN_BOTH
@@ -123,7 +123,8 @@ class SystemKeys:
             if self.backend.get_password(SERVICE, name) is not None:
                 self.backend.delete_password(SERVICE, name)
         except Exception as error:
-            log.warn("an unused key stays in the store: {why}", why=type(error).__name__)
+            text = "an unused key cannot be deleted from the key store: {why}"
+            log.warn(text, why=type(error).__name__)
 
 
 def system_backend() -> Any:

@@ -233,7 +233,7 @@ def _give_way(program: OwnProgram | None) -> None:
         if program is not None:
             program.give_way()
     except OSError as error:
-        log.warn("the test of the new version cannot be postponed: {why}", why=error)
+        log.warn("the new version may count as failed, but it only ended early: {why}", why=error)
 
 
 def _newer_command(program: OwnProgram) -> list[str]:
@@ -582,7 +582,7 @@ def _not_confirmed(why: Failure) -> None:
 
     The next start may then return to the previous version.
     """
-    log.warn("this version is not recorded as working: {why}", why=why.getErrorMessage())
+    log.warn("it could not be recorded that this version works: {why}", why=why.getErrorMessage())
 
 
 def _not_registered(why: Failure) -> None:

@@ -153,7 +153,8 @@ class UserRegistry:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise OSError(rf"the registry key HKEY_CURRENT_USER\{key} ({error})") from error
+            text = rf"the registry key HKEY_CURRENT_USER\{key} cannot be deleted ({error})"
+            raise OSError(text) from error
 
 
 @define

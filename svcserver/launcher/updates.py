@@ -194,7 +194,8 @@ class Updates(MultiService):
             self.text = words.UPDATE_LATER.format(version=offer.version)
         except (UpdateFailed, OSError) as error:
             self._failed.add(offer.sha256)
-            log.warn("version {version} is not installed: {why}", version=offer.version, why=error)
+            text = "version {version} cannot be installed: {why}"
+            log.warn(text, version=offer.version, why=error)
             self.text = words.UPDATE_FAILED.format(version=offer.version, why=error)
         else:
             self.ready = True

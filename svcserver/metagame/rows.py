@@ -94,7 +94,9 @@ class Row(web.WebRow):
 
     def __attrs_post_init__(self) -> None:
         if self.again is None and self.method not in READS:
-            raise TypeError(f"{self.name} does not declare the effect of a second attempt (again=)")
+            raise TypeError(
+                f"{self.name} must set again=, the effect of sending the same request twice"
+            )
 
     def least(self, request: HttpRequest) -> Role:
         """Return the lowest staff role that may send this request."""

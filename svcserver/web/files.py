@@ -229,7 +229,7 @@ class Transfers:
 
 def sweeping(transfers: Transfers, reactor: Any) -> Every:
     """Return the service that aborts stalled transfers."""
-    what = "the sweep of stalled downloads"
+    what = "the check for stalled downloads"
     return Every(reactor, SWEEP_S, lambda: transfers.sweep(reactor.seconds()), what)
 
 

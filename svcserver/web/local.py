@@ -52,7 +52,7 @@ class LocalGate:
 
     def _refusal(self, row: WebRow, request: HttpRequest) -> Forbidden | None:
         if not is_direct(request):
-            return Forbidden("only direct loopback callers")
+            return Forbidden("only direct requests from this machine are allowed")
         if row.access == OWNER and not self._has_ticket(request):
             return Forbidden(NO_TICKET)
         return None

@@ -59,7 +59,9 @@ class NotingTests(HostCase):
         self.assertNotEqual(row["before"], row["after"])
         signing = self.ctl("keys", "list", "--json").data["signing"]
         self.assertEqual(row["after"], {"signing": signing})
-        self.assertIn("or use --now", self.tried("retire keys", "keys", "retire"))
+        self.assertIn(
+            "to retire it at once, use --now", self.tried("retire keys", "keys", "retire")
+        )
         self.assertEqual(self.did("retire keys", "keys", "retire", "--now")["after"]["further"], 0)
         self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
 

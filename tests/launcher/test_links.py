@@ -107,7 +107,9 @@ class SchemeTests(SynchronousTestCase):
         self.assertTrue(command.startswith('"C:\\Python\\python.exe" "'), command)
         self.assertTrue(command.endswith('svc-launcher.pyz" -- "%1"'), command)
         module.registry.set(r"Software\Classes\svc\shell\other", "", "of another program")
-        with self.assertRaisesRegex(OSError, r"svc\\shell .*; .*svc \("):
+        with self.assertRaisesRegex(
+            OSError, r"svc\\shell cannot be deleted \(.*\); .*svc cannot be deleted \("
+        ):
             scheme.remove()
         for key in (r"Software\Classes\svc\shell\open", r"Software\svc-launcher"):
             self.assertNotIn(key, module.registry.keys)

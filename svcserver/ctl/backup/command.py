@@ -407,7 +407,10 @@ def restore(
             into_place(file, wanted_of(host, identity).lock, host, out, stop=stop)
         return
     if stop:
-        fail("--stop cannot be used with --into, which needs no stop. Leave out one of them.")
+        fail(
+            "--stop cannot be used with --into: while DIR is restored, the host can keep running."
+            " Leave out one of them."
+        )
     _there(file)
     folder = whole_path(into)
     target = Host(folder)  # the default host may no longer exist

@@ -65,7 +65,7 @@ class Keys:
                 key = load_public(text)
             except BadKey:
                 log.error(
-                    "AUTH_VERIFY_KEYS_B64: key {number} is not base64 of a PEM public key;"
+                    "AUTH_VERIFY_KEYS_B64: key {number} is not base64 of a PEM RSA key;"
                     " tokens signed with it are refused",
                     number=number,
                 )
@@ -115,14 +115,14 @@ def _loaded(load: Callable[[bytes], object], text: str) -> object:
     try:
         return load(base64.b64decode(text, validate=True))
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise BadKey("not base64 of a PEM key") from None
+        raise BadKey("not base64 of a PEM RSA key") from None
 
 
 def _or_none(load: Callable[[str], K], text: str, name: str) -> K | None:
     try:
         return load(text)
     except BadKey:
-        log.error("{name} is not base64 of a PEM key; logins will fail", name=name)
+        log.error("{name} is not base64 of a PEM RSA key; log-ins will fail", name=name)
         return None
 
 

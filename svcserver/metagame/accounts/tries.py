@@ -45,7 +45,8 @@ class RefusedTries:
                 await self.audit.leave(AuditEntry(name, row), why)
                 return
         except Unavailable as away:  # the caller must still get the refusal
-            log.warn("a refused attempt by {name} is not recorded: {why}", name=name, why=str(away))
+            text = "an action by {name} was refused, but the audit log does not record it: {why}"
+            log.warn(text, name=name, why=str(away))
         self._missed += 1
 
     def miss(self) -> None:
@@ -71,5 +72,5 @@ class RefusedTries:
 
 def tries_watch(tries: RefusedTries, clock: IReactorTime) -> Every:
     """Return the service that calls ``report_missed`` every minute and when the service stops."""
-    what = "the count of refused tries"
+    what = "recording the number of refused attempts"
     return Every(clock, EVERY_S, tries.report_missed, what, at_end=True)

@@ -99,7 +99,8 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}: too many are being closed at once",
+                    "the game ports stay open for {network}, because they are already being "
+                    "closed for too many other networks",
                     network=network,
                 )
 

@@ -20,4 +20,4 @@ def check_reply(kinds: Sequence[int], content: Mapping[int, Sequence[str]], most
     """Raise Malformed if ``kinds`` has duplicates and the reply has more than ``most`` ids."""
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(content.get(kind, ())) for kind in kinds) > most:
-        raise Malformed("content_types repeats too many types")
+        raise Malformed("content_types repeats types, and the reply would be too large")

@@ -134,7 +134,7 @@ def _registry(data: dict[str, Any]) -> SeasonRegistry:
     seasons = [_season(row, len(costs)) for row in data["seasons"]]
     seasons_by_id = {season.id: season for season in seasons}
     if not costs or len(seasons_by_id) != len(seasons):
-        raise ValueError("must have level costs, and list each season exactly once")
+        raise ValueError("level_costs must not be empty, and each season must be listed only once")
     return SeasonRegistry(seasons_by_id, costs)
 
 

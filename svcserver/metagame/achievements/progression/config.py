@@ -82,7 +82,7 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     if not isinstance(value, dict):
-        raise ValueError("it must be a track or a list of tracks")
+        raise ValueError("the file must hold a track or a list of tracks")
     whole = value.get("payload") if isinstance(value.get("payload"), dict) else value
     paths = whole.get("paths", [value]) if isinstance(whole, dict) else None
     if not isinstance(paths, list):

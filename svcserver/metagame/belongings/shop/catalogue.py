@@ -144,7 +144,7 @@ def _offer(
 def _item(sku: str, text: str) -> tuple[str, int]:
     match = ITEM.match(text)
     if match is None:
-        raise ValueError(f"offer {sku} has a bad item {text!r}")
+        raise ValueError(f"offer {sku} has the invalid item {text!r}")
     return match[1], int(match[2] or 1)
 
 

@@ -74,4 +74,4 @@ def health_watch(
     def sample() -> Deferred[None]:
         return online.count().addCallback(take)
 
-    return Every(clock, EVERY_S, sample, "a sample for the dashboard", at_end=True)
+    return Every(clock, EVERY_S, sample, "taking a sample for the dashboard", at_end=True)

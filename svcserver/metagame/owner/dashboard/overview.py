@@ -149,7 +149,7 @@ class Overview:
             lines = [{**asdict(line), "at": iso(line.at)} for line in await self.feed.newest()]
             return {"status": status, "feed": lines, "maintenance": await self.maintenance()}
         except Unavailable as error:
-            log.debug("the overview lacks live state: {why}", why=str(error))
+            log.debug("the dashboard's overview is made without live state: {why}", why=str(error))
             return {"status": None, "feed": None, "maintenance": None}
 
     def _services(self, state: HostState | None) -> Iterator[dict[str, Any]]:

@@ -259,8 +259,10 @@ class DashboardRoutes:
             text = None if folder is None else join_string(folder, code)
         except NoJoinString as error:
             return _no_join_string(str(error))
-        if folder is None or text is None:
-            return _no_join_string("this host has no gateway: send the code alone")
+        if folder is None:
+            return _no_join_string("the metagame does not know the host's folder")
+        if text is None:
+            return _no_join_string("only this machine can reach this host")
         import segno  # most metagames never need it
 
         picture = segno.make(text, error="m").matrix

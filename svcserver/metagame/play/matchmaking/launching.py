@@ -101,7 +101,8 @@ class Launching:
 
 def _failed(why: Failure) -> None:
     if why.check(Unavailable):  # the board is down: another poll retries
-        log.warn("a launch was not recorded: {why}", why=why.getErrorMessage())
+        text = "a launch could not be recorded; the players' next poll repeats it: {why}"
+        log.warn(text, why=why.getErrorMessage())
     else:
         log.failure("a launch failed", why)
 

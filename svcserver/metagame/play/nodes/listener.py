@@ -46,7 +46,8 @@ class NodeChannel(WebChannel):
         """Read the client's certificate, which OpenSSL has checked."""
         self.fingerprint = peer_fingerprint(self.transport)
         if not self.factory.node_of(self.fingerprint):
-            log.warn("{peer} has a certificate that is revoked", peer=self.peer)
+            text = "no node of the fleet has the certificate of {peer}: its connection is closed"
+            log.warn(text, peer=self.peer)
             self.cut()
         elif not self.closing:
             self.next_request()
@@ -85,7 +86,9 @@ class NodeFactory(HttpFactory):
             fingerprint = getattr(channel, "fingerprint", "")
             if fingerprint and not self.node_of(fingerprint):
                 log.info(
-                    "the node at {peer} is revoked: its connection is closed", peer=channel.peer
+                    "the certificate of the node at {peer} is no longer accepted: its connection "
+                    "is closed",
+                    peer=channel.peer,
                 )
                 channel.cut()
 

@@ -96,7 +96,8 @@ class NodeOrders:
         except TimeoutError:
             log.warn("node {node} did not open its game ports within {s} s", node=node, s=DONE_S)
         except Unavailable:
-            log.warn("the order to node {node} was not stored", node=node)
+            text = "node {node} got no order to open its game ports: live state cannot be reached"
+            log.warn(text, node=node)
         finally:
             self._pending.pop(order.id, None)
 

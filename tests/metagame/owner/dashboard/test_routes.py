@@ -247,7 +247,18 @@ class JoinTests(Case):
         reply = self.join()
         self.assertEqual(reply.headers["cache-control"], "no-store")
         self.assertEqual((reply.json["join"], reply.json["qr"]), (None, None))
-        self.assertIn("no gateway", reply.json["why"])
+        self.assertIn("does not know the host's folder", reply.json["why"])
+
+    @proves("POST DashboardJoin")
+    def test_a_host_that_only_this_machine_reaches_has_no_join_string(self) -> None:
+        folder = nowhere(self)
+        folder.mkdir(exist_ok=True)
+        (folder / "metagame.env").write_text("BIND_HOST=127.0.0.1\n", encoding="utf-8")
+        self.game.parts.dashboard.folder = folder
+        reply = self.join().json
+        self.assertEqual(
+            (reply["join"], reply["why"]), (None, "only this machine can reach this host")
+        )
 
     @proves("POST DashboardJoin")
     def test_a_public_host_returns_the_join_string_and_qr_code(self) -> None:
