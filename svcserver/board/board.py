@@ -39,7 +39,7 @@ class BoardTransaction(ABC):
         self._ids, self._drawn = ids, 0
 
     def new_id(self) -> str:
-        """Return a random UUID; if ``work`` runs again, it gets the same ids in the same order."""
+        """Return a new UUID; a second run of ``work`` gets the UUIDs of the first run."""
         if self._drawn == len(self._ids):
             self._ids.append(new_id())
         self._drawn += 1

@@ -25,7 +25,7 @@ class InOrder(Generic[T]):
     _waiting: deque[T] = field(factory=deque, init=False)
 
     def add(self, items: Iterable[T]) -> None:
-        """Queue the items and process the queue; a call from within ``take`` only queues."""
+        """Queue the items, then process the queue unless ``take`` is already running."""
         self._waiting.extend(items)
         if self.busy:
             return

@@ -44,7 +44,7 @@ class BoardSnapshot(Service):
     path: Path
 
     def load(self) -> None:
-        """Load the snapshot that the last stop saved, if it is recent."""
+        """Load the entries from the snapshot file if it is recent; always delete the file."""
         try:
             data = _content(self.path)
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class LiveUrl:
         """Return the board and the services that it needs.
 
         ``wall_clock`` is the memory board's clock. ``folder`` is the directory for the memory
-        board's snapshot. ``secret`` is this host's secret; entries in an engine are signed with it.
+        board's snapshot. ``secret`` signs the entries if an external engine stores them.
         """
         if self.in_memory:
             board = MemoryBoard(wall_clock)

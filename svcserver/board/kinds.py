@@ -59,7 +59,7 @@ class Kind(Generic[T]):
             raise TypeError(f"entries called {self.name} cannot be listed")
 
     def clash(self) -> ValueError:
-        """Return the error to raise if another kind of board entries has the same name."""
+        """Return the error for two kinds of entries that have the same name."""
         return ValueError(f"two kinds of entries are called {self.name}")
 
     def encode(self, value: T) -> bytes:

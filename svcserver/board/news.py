@@ -3,9 +3,9 @@
 The engine keeps a list of the latest messages. After a reconnect, a process looks in the list for
 the last message that it received, and delivers the later messages. The search compares number and
 text, because a replica that took over may have lost the newest messages and reused their numbers.
-If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run. An
-engine that starts empty gets a new id, its life id. If the life id has changed, all messages in the
-engine's list are new.
+If the message is not in the list, or a number is missing, the ``when_missed`` callbacks run.
+
+If an engine loses its data, it gets a new id (the life id), and all messages in its list are new.
 """
 
 import heapq
@@ -35,9 +35,9 @@ TRIES, AGAIN_S = 10, 0.25  # to read the list: the command connection may reconn
 
 @frozen
 class Lately:
-    """The latest messages in the live-state engine, and the engine's life id.
+    """The latest messages in the live-state engine.
 
-    The life id is "" before the first message.
+    ``life`` changes when the engine loses its data. It is "" before the first message.
     """
 
     life: bytes
@@ -157,7 +157,7 @@ class NewsFeed:
         return lately.news[after:]
 
     def _anew(self, lately: Lately | None) -> list[bytes]:
-        """Return all messages if the engine started empty and still has every message, else []."""
+        """Return all messages if the engine's id has changed and no message is missing, else []."""
         if lately is None or not lately.news or not self._is_another(lately.life):
             return []
         return lately.news if lately.news[0] == lately.life else []

@@ -1,8 +1,8 @@
-"""A limit on events per key and time window; an event takes a place, which can be given back.
+"""A limit on the number of events per key and time window.
 
-If a database transaction decides whether an event happens, take the place before the transaction,
-and give it back afterwards if there was no event. So two concurrent requests cannot both take the
-last place:
+If a database transaction decides whether an event happens, count the event before the transaction,
+and undo this afterwards if there was no event. So two concurrent requests cannot both be the last
+event that the limit allows:
 
     async with ASKED.place(board, account) as place:
         place.used = await request(allowed=place.free)
@@ -21,24 +21,21 @@ MOST = 65_536  # keys
 
 @frozen
 class Quota:
-    """A limit on events: at most ``limit`` for each key.
-
-    An event takes a place, which expires after the time to live of ``kind``.
-    """
+    """A limit on events: at most ``limit`` for each key within ``kind.lives_s`` seconds."""
 
     kind: Kind[tuple[float, ...]]
     limit: int
 
     @classmethod
     def named(cls, name: str, limit: int, window_s: float) -> Quota:
-        """Return a quota; no other quota or kind of board entries may use the same ``name``."""
+        """Return a quota; ``name`` must differ from the name of every other quota and ``Kind``."""
         shape = tuple[float, ...]
         # not sealed: a forger could delete the count anyway, and a forged count only refuses
         # requests for a while; a count that must be safe from forgery is in the database
         return cls(Kind(name, shape, lives_s=window_s, most=MOST, sealed=False), limit)
 
     def take(self, transaction: BoardTransaction, key: str) -> float | None:
-        """Take a place; return the time at which it was taken, or None if no place is free."""
+        """Count an event and return its time, or return None if the limit is reached."""
         taken = self._taken(transaction, key)
         if len(taken) >= self.limit:
             return None
@@ -46,7 +43,7 @@ class Quota:
         return transaction.now
 
     def take_or_wait(self, transaction: BoardTransaction, key: str) -> float:
-        """Take a place and return 0.0, or return the seconds until a place becomes free."""
+        """Count an event and return 0.0, or return the seconds until the limit allows an event."""
         if self.take(transaction, key) is not None:
             return 0.0
         return self._taken(transaction, key)[0] + self.kind.lives_s - transaction.now
@@ -55,7 +52,7 @@ class Quota:
         return len(self._taken(transaction, key)) >= self.limit
 
     def give_back(self, transaction: BoardTransaction, key: str, at: float) -> None:
-        """Release the place that was taken at the time ``at``, unless that place has expired."""
+        """Stop counting the event of the time ``at``; does nothing if the event has expired."""
         taken = list(self._taken(transaction, key))
         if at not in taken:
             return
@@ -66,7 +63,7 @@ class Quota:
             transaction.drop(self.kind, key)
 
     def place(self, board: Board, key: str) -> QuotaPlace:
-        """Return a context manager that takes a place, and releases it unless ``used`` is set."""
+        """Return a context manager that counts an event, and undoes this unless ``used`` is set."""
         return QuotaPlace(self, board, key)
 
     def _taken(self, transaction: BoardTransaction, key: str) -> tuple[float, ...]:
@@ -76,7 +73,7 @@ class Quota:
 
 @define
 class QuotaPlace:
-    """A place in the quota of ``key``; ``async with`` releases it unless ``used`` is set."""
+    """An event counted for ``key``; ``async with`` undoes the count unless ``used`` is set."""
 
     quota: Quota
     board: Board

@@ -1,7 +1,7 @@
 """The tests' ``MemoryBoard``: it detects work that would fail on a live-state engine.
 
 It runs all work twice and requires the same outcome both times. Like an engine, it encodes
-and decodes each value: if the work changes a value, it must write the value again.
+and decodes each value.
 """
 
 from typing import Any, TypeVar

@@ -2,9 +2,9 @@
 
 ``LOAD`` reads entries and the engine's time. ``COMMIT`` writes entries if every compared entry is
 unchanged, and publishes messages with consecutive numbers. The engine keeps a list of the latest
-messages for processes that were disconnected. If an engine restarts without its data, it counts
-from 1 again. So that readers notice this, message number 0 contains the engine's life id, which
-changes with each such restart.
+messages for processes that were disconnected. If an engine loses its data, the numbers begin at 1
+again. ``COMMIT`` then first publishes message number 0 with a new id (the life id), so that
+processes notice the loss.
 
 If one of the board's keys has a value of a wrong Redis type, the scripts delete the value.
 Otherwise every transaction that reads the key would fail.

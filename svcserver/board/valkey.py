@@ -243,10 +243,7 @@ class ValkeyBoard:
         return name_of(kind, key)
 
     def _learn(self, near: tuple[Key, ...], transaction: EngineTransaction) -> None:
-        """Remember the keys that the work read in addition to ``near``.
-
-        The next run then loads these keys together with ``near``.
-        """
+        """Remember the keys that the work read; the next run loads them together with ``near``."""
         beside = tuple(key for key in transaction.read if key not in near)
         known = self._habits.get(near[0])
         if len(beside) <= HABIT_KEYS and (beside or known) and known != beside:

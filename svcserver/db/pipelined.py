@@ -23,7 +23,7 @@ DIALECT = PGDialect_psycopg(paramstyle="numeric_dollar")
 
 
 class Spoilt(Exception):
-    """The error if the transaction must be rolled back; ``by`` maps job indexes to failures."""
+    """The error if failed jobs make a rollback necessary; ``by`` maps their indexes to failures."""
 
     def __init__(self, by: Mapping[int, Failure]) -> None:
         super().__init__(f"{len(by)} failed")

@@ -1,4 +1,4 @@
-"""Classes that run jobs on PostgreSQL: in a shared snapshot, in a shared transaction, or alone.
+"""Classes that run jobs on PostgreSQL: several jobs in one transaction, or a single job.
 
 The threads of a pool call these objects, each thread with its own connection.
 """

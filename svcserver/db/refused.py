@@ -1,7 +1,7 @@
 """Records a refusal in one row, although the refused work itself is rolled back.
 
-If ``work`` raises an error, its changes are always rolled back. If the specification requires a
-record of a refusal, run ``work`` with ``write_or_record``: to refuse, ``work`` raises RefusedWrite.
+If ``work`` raises an error, everything that it wrote is rolled back. So ``work`` raises
+RefusedWrite, and then ``write_or_record`` inserts the record of the refusal.
 """
 
 from collections.abc import Mapping

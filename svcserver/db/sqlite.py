@@ -74,7 +74,7 @@ class CheckpointSchedule:
         self._jobs = max(1, jobs)
 
     def moved(self, pages: int, done: int) -> None:
-        """Record that the log has ``pages`` pages, and that ``done`` of them are copied."""
+        """Record that the write-ahead log has ``pages`` pages, of which ``done`` are copied."""
         grown = pages - self._pages if pages >= self._pages else pages  # else a new log
         self._pages_a_job = max(1.0, grown / self._jobs)
         self._pages = pages
@@ -310,7 +310,7 @@ class Worker:
         self._raw.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
 
     def _give_up(self) -> None:
-        """Roll back to release the lock; if that fails, the next batch rolls back."""
+        """Roll back the transaction if it is still open; if this fails, log the error."""
         try:
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
@@ -387,7 +387,7 @@ class SqliteLedger(Service):
         self._checkpoints: Checkpoints | None = None
 
     def startService(self) -> None:
-        """Open the connections at once, so that an error prevents the start."""
+        """Open the database connections and start their threads."""
         Service.startService(self)
         writing = self._connect()
         if self._file is not None:

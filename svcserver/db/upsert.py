@@ -47,7 +47,7 @@ class Upsert:
         return put.on_conflict_do_update(index_elements=keys, set_=changed)
 
     def _changed(self, there: sa.Column[Any], put: Any) -> Any:
-        """Return the value to store, as SQL; ``there`` is the stored value, ``put`` the new one."""
+        """Return the SQL that an upsert of the value ``put`` stores in the column ``there``."""
         if there.name in self.retained_for_null:
             return sa.func.coalesce(put, there)
         if there.name in self.added:
