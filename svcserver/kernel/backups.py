@@ -1,7 +1,7 @@
-"""The state of a host's backups: one file in its folder, which ``svcctl backup`` writes.
+"""The file with the state of a host's backups; ``svcctl backup`` writes the file.
 
-The dashboard and the stack's alerts read the file. The process that makes a backup holds a lock as
-long as it runs, so a killed run is detected.
+The dashboard and the alerts read the file. The process that makes a backup holds a lock as long as
+it runs, so a killed run is detected.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The envelope that many replies of the game API use."""
+"""The envelope: the JSON object around the payload of a reply."""
 
 from typing import Any, Generic, TypedDict, TypeVar
 
@@ -8,7 +8,7 @@ P = TypeVar("P")
 
 
 class Envelope(TypedDict, Generic[P]):
-    """The envelope of many replies. The client does not use ``code``."""
+    """The JSON object around the payload of a reply. The client does not use ``code``."""
 
     code: str | int | None
     message: str

@@ -1,4 +1,4 @@
-"""Work that a service repeats at a fixed interval from its start to its stop."""
+"""A service that calls a function at a fixed interval."""
 
 from collections.abc import Callable
 from typing import Any

@@ -2,8 +2,7 @@
 
 If root created files in another user's folder, that user's next backup or start would fail. And a
 link in the folder could redirect root's writes. So the process becomes that user before it touches
-a file. As in the systemd units, it keeps the right to change the firewall and to listen on ports
-below 1024.
+a file.
 """
 
 import os

@@ -39,7 +39,7 @@ def is_safe(path: str) -> bool:
 
 
 def _place(path: str) -> bytes:
-    """Return a sort key: the path in lower case, except letters whose lower case is longer."""
+    """Return a sort key; paths that differ only in upper and lower case have the same key."""
     lower = path.lower().replace("/", "\0")
     for upper in _LONGER_IN_LOWER_CASE:
         lower = lower.replace(upper.lower(), upper)

@@ -1,6 +1,6 @@
 """A host's load and the availability of its services in the last week, stored in a file.
 
-The stack writes the file every five minutes, and the dashboard's overview reads it.
+``svc-stack`` writes the file every five minutes, and the dashboard's overview reads it.
 """
 
 from collections.abc import Iterator, Mapping

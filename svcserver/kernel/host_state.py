@@ -1,6 +1,6 @@
 """The state of a host (services, faults and machine), stored in a file.
 
-The stack writes the file, and the dashboard's overview reads it.
+``svc-stack`` writes the file, and the dashboard's overview reads it.
 """
 
 from collections.abc import Mapping
@@ -62,8 +62,8 @@ class Incident:
 class MachineSample:
     """The machine's load at the time ``at``, in epoch seconds.
 
-    Sizes are in bytes, and None means that a figure is unknown. The service that is closest to its
-    limit of open files has ``files`` open files; its limit is ``most_files``.
+    Sizes are in bytes, and None means that a figure is unknown. ``files`` is the number of
+    open files of the service that is closest to its limit, and ``most_files`` is that limit.
     """
 
     at: float
@@ -107,7 +107,7 @@ def read(folder: Path, now: float) -> HostState | None:
 
 
 def stored(folder: Path) -> HostState | None:
-    """Return the last state of the host, even if its writer has stopped; None if unreadable."""
+    """Return the state in the host's file, however old it is; None if the file is unreadable."""
     path = folder / STATE_FILE
     try:
         status = path.stat()

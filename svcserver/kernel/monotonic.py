@@ -51,8 +51,7 @@ class MonotonicClock:
 def monotonic_reactor() -> Any:
     """Return the reactor, with timers that a change of the machine's clock does not affect.
 
-    This function also makes the reactor handle events without a log context
-    (``kernel.log_context``).
+    This function also calls ``kernel.log_context.remove_log_context``.
 
     Twisted's timers use ``time.time``: a clock set back by an hour would stop every timer for an
     hour. After this call, the reactor's ``seconds()`` are not epoch seconds. Call this function

@@ -59,7 +59,7 @@ def port_holder(
 
 
 def _sockets(host: str, port: int, kind: str) -> dict[str, int]:
-    """Map each socket on the address, such as ``socket:[4711]``, to the uid of its owner."""
+    """Map the name of each socket that listens on the address to the uid of the socket's owner."""
     sockets: dict[str, int] = {}
     for name in (kind, f"{kind}6"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Facts from Linux's ``/proc``: start times of processes, memory and CPU time.
+"""Facts about processes and the machine, from Linux's ``/proc``.
 
 The start time distinguishes a process from a later one with the same pid.
 """

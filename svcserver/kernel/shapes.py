@@ -124,8 +124,8 @@ class Mark:
     def around(self, read: Read, kind: Any, hook: Hook) -> Read:
         """Return a function that reads values of the annotated type.
 
-        ``kind`` is the type without annotations, and ``read`` reads its values. If a type has
-        several annotations, the result of each call is ``read`` in the next call.
+        ``kind`` is the type without annotations. For the first annotation, ``read`` reads values of
+        ``kind``; for each later one, ``read`` is what the previous annotation returned.
         """
         return read
 
@@ -345,7 +345,7 @@ class OrEmptyMark(Mark):
 
 
 class ItselfMark(Mark):
-    """The annotation of ``Itself``: the value of such a field is the whole JSON object."""
+    """The annotation of a field that contains the whole JSON object (see ``Itself``)."""
 
 
 class Opaque(Mark):

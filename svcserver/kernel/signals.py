@@ -105,8 +105,8 @@ class Renamed:
 class SessionsEnded:
     """All tokens that the account got before ``not_before`` (epoch seconds) are now refused.
 
-    The account has no newer token yet, so all its current sessions use such tokens. The listeners
-    remove the account from the chat, parties and hunts. The signal may be sent more than once.
+    This ends all its sessions, so the listeners remove the account from the chat, parties and
+    hunts. The signal may be sent more than once.
     """
 
     account_id: AccountId

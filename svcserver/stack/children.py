@@ -38,7 +38,7 @@ Write = Callable[[str, str], object]  # a component and its line; never waits, n
 
 
 class Child(LinesAndEnd):
-    """A protocol that passes a child's output and exit on to the monitor.
+    """A protocol that reports a child process's output and its exit to the monitor.
 
     While ``waits`` is True, the child's output is buffered and its exit is not reported.
     ``prepared`` fires with True when the child has prepared its component, or with False if the
@@ -134,7 +134,7 @@ class PreparedChildren:
         return is_prepared
 
     def take(self, name: str) -> Child | None:
-        """Run the component in its standby process; return the process, or None without one."""
+        """Run the component in its standby process, and return it; return None if there is none."""
         child = self._waiting.pop(name, None)
         return child if child is not None and child.start() else None
 

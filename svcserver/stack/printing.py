@@ -74,7 +74,7 @@ def _for_people(name: str, line: str) -> str:
 
 
 def _is_in_message(value: Any, message: str) -> bool:
-    """Return whether the message contains the value, perhaps rounded, as a word or number."""
+    """Return whether the message already shows the value, or a rounded form of it."""
     forms = [visible(value)] if isinstance(value, str) else [_shown(value)]
     if isinstance(value, float):
         forms += [f"{value:.{digits}f}" for digits in range(3)]

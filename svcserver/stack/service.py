@@ -78,7 +78,7 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
 
 
 def restart_at_exit() -> None:
-    """Run this command line again when the process exits, in the version installed by then."""
+    """Start this program again, with the same arguments, when the process exits."""
     atexit.register(_restart)
 
 
