@@ -59,7 +59,7 @@ class Acting:
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """Return ``named`` or, for a player, the player's own account; raises Forbidden."""
+        """Return a player's own account; for other callers, return ``named`` or raise Forbidden."""
         caller = call.caller
         if caller.acts_for is not None and named not in caller.acts_for:
             raise Forbidden("this player was not sent to this game server")

@@ -33,7 +33,7 @@ class Epochs:
     """The token epoch (Unix seconds) of each account whose sessions were ended at least once.
 
     A process that learns a new epoch refuses every token that it has already signed for the
-    account, even if the epoch is too early because another process has a slow clock.
+    account, even if the processes' clocks differ.
 
     The signal ``ended`` is sent whenever an account's epoch becomes later.
     """
@@ -67,10 +67,10 @@ class Epochs:
         self.learn(moved.account_id, moved.not_before)
 
     def learn(self, account_id: AccountId, not_before: int) -> bool:
-        """Store an epoch that a transaction wrote or read; return False if a later epoch is known.
+        """Store ``not_before`` as the account's epoch; return False if a later epoch is stored.
 
-        False means that the transaction read old data. If this process itself is writing the epoch
-        to the database (see ``correcting``), the method does nothing and returns True.
+        If this process itself is writing the epoch to the database (see ``correcting``), the method
+        does nothing and returns True.
         """
         if not_before == self._correcting.get(account_id):
             return True
@@ -112,7 +112,7 @@ class Epochs:
         }
 
     def correcting(self, account_id: AccountId, not_before: int) -> None:
-        """Record that this process begins to write its local epoch to the database."""
+        """Make ``learn`` ignore the epoch ``not_before``, because this process is storing it."""
         self._correcting[account_id] = not_before
 
     def corrected(self, account_id: AccountId, not_before: int, *, stored: bool) -> None:

@@ -68,8 +68,8 @@ class TryLog(Protocol):
 class RefusedRequests:
     """Records refused requests to staff routes in the audit log.
 
-    Requests that game servers send are not recorded here. A GET request is not recorded if it has
-    no credential, or if staff who may use the route ask for something that does not exist.
+    Requests that game servers send are not recorded here. A GET request is recorded only
+    if its credential does not permit the request.
     """
 
     keys: KeyRing
@@ -340,10 +340,10 @@ class Gate:
         self._local_only(request)
 
     def _check_key_sent(self, access: str, request: HttpRequest) -> None:
-        """Raise an error if the request has no credential for an account-key or staff route.
+        """Raise an error if the request has none of the credentials that the route accepts.
 
-        A staff route accepts only direct requests. Instead of a key, it also accepts a dashboard
-        session or svcctl's signature.
+        A staff route accepts only direct requests. Instead of an account key, it also accepts a
+        dashboard session or svcctl's signature.
         """
         if access is Access.ADMIN_KEY and not request.direct:
             raise Forbidden("admin requests must come directly, not through a proxy")
@@ -357,7 +357,7 @@ class Gate:
     async def _account_key(self, request: HttpRequest) -> Caller:
         """Return the caller who holds the account key.
 
-        The caller has staff rights only if the key opens staff routes without a second factor.
+        A staff member gets no staff rights if the key is only for playing or needs a second factor.
         """
         account = await self._holder(request)
         if account.role > Role.PLAYER and not await self._key_alone_suffices(request):
@@ -365,7 +365,7 @@ class Gate:
         return _caller_of(account)
 
     async def _key_alone_suffices(self, request: HttpRequest) -> bool:
-        """Return whether the key opens staff routes without a second factor."""
+        """Return whether the key opens the dashboard without a second factor."""
         key = await self.keys.staff_of_key(request.header(ACCOUNT_KEY) or "")
         return key is not None and not key.plays_only and not key.second_factor
 

@@ -89,7 +89,7 @@ class Ticket:
 
     @property
     def cookie(self) -> str:
-        """Return the cookie's name, made from the page's secret, so that it differs per host."""
+        """Return the cookie's name, which differs for each session."""
         return COOKIE + fingerprint(self.word)[:12]
 
 
@@ -154,7 +154,7 @@ class StaffSessions:
         return self._valid(row) if used else None
 
     async def keep(self, ticket: Ticket, account_id: AccountId, ways: str) -> None:
-        """Store the new ``ways``; without this, a changed key or second factor ends the session."""
+        """Store ``ways`` after a key or second factor has changed, so the session stays valid."""
         values = {"ticket": ticket.key, "holder": account_id, "now": ways}
         await self.ledger.write(lambda tx: tx.execute(_KEEP, values), OneAccount(account_id))
 

@@ -41,7 +41,7 @@ class Encounter:
 
 @frozen
 class ContentTypes:
-    """A list of at most 1,000 content types; types above 7 are allowed, but have no content."""
+    """The content types to return; the reply's list for a type above 7 is empty."""
 
     content_types: Annotated[
         tuple[Annotated[int, whole(0, MAX_QUERY_TYPE)], ...], AtMost(MAX_QUERY_TYPES)
@@ -49,14 +49,14 @@ class ContentTypes:
 
 
 class MetContent(TypedDict):
-    """A character's encountered content of one type, oldest first."""
+    """The content that a character has encountered, oldest first, for one content type."""
 
     content: list[str]
     content_type: int
 
 
 class MetReply(TypedDict):
-    """A character's encountered content: an entry for each type, in the order of the request."""
+    """The content that a character has encountered, by type, in the order of the request."""
 
     content_types: list[MetContent]
     success: bool
@@ -178,7 +178,7 @@ class EncounterRoutes:
         reply=Envelope[MetReply],
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
-        """Return the character's encountered content of one type."""
+        """Return the content that the character has encountered, for one content type."""
         return await self._read(call, character_id, [type_in_path(content_type)])
 
     @routes.row(
@@ -189,7 +189,7 @@ class EncounterRoutes:
         again=Again.NATURAL,
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
-        """Return the character's encountered content of several types, in the request's order."""
+        """Return the content that the character has encountered, for several content types."""
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:

@@ -17,7 +17,7 @@ def check_own(owner: AccountId | None, me: AccountId) -> None:
 
 
 def check_reply(kinds: Sequence[int], content: Mapping[int, Sequence[str]], most: int) -> None:
-    """Raise Malformed if ``kinds`` has duplicates and the reply has more than ``most`` ids."""
+    """Raise Malformed if duplicates in ``kinds`` give the reply more than ``most`` ids."""
     repeated = len(set(kinds)) < len(kinds)
     if repeated and sum(len(content.get(kind, ())) for kind in kinds) > most:
         raise Malformed("content_types repeats types, and the reply would be too large")

@@ -67,7 +67,7 @@ class UnlockSave:
 
 @frozen
 class SeasonSave:
-    """The season progress to save; ``next_level_xp`` is the XP gained since the last level."""
+    """The season progress to save; ``next_level_xp`` is the XP gained in the current level."""
 
     escalation_level: Count
     next_level_xp: Annotated[int, whole(0, INT_MAX)]
@@ -76,7 +76,7 @@ class SeasonSave:
     unlock_progress: tuple[UnlockSave, ...]
 
     def values(self) -> SeasonValues:
-        """Return the sent values; the rules check their ids and ranks against the registry."""
+        """Return the season's values; their ids and ranks are not checked yet."""
         return SeasonValues(
             self.escalation_level,
             self.next_level_xp,
@@ -101,7 +101,7 @@ class UnlockProgress(TypedDict):
 
 
 class EscalationSeason(TypedDict):
-    """An account's season progress; ``next_level_xp`` is the XP gained since the last level."""
+    """An account's season progress; ``next_level_xp`` is the XP gained in the current level."""
 
     escalation_level: int
     next_level_xp: int

@@ -75,10 +75,11 @@ class InventoryHolder:
 
 @define  # not frozen, for speed: every transaction creates one
 class Note:
-    """A row of the item log: a transaction, and the reply ``answer`` for repeats of the request.
+    """A row of the item log, which records one transaction.
 
     ``changes`` may have the key ``stacks``, with ``added``, ``taken`` and the final ``totals``. It
-    may also have ``removed``, ``saved`` and ``made``, which are lists of instance ids.
+    may also have ``removed``, ``saved`` and ``made``, which are lists of instance ids. ``answer``
+    is the reply; it is sent again if the request is repeated.
     """
 
     character_id: CharacterId

@@ -78,7 +78,7 @@ class InstanceWish:
 @spelled(camel_case)
 @frozen
 class RemovalWish:
-    """An instanced item to remove; unknown keys are ignored."""
+    """An instanced item to remove."""
 
     instance_id: Identifier
     update_version: Count | None = None

@@ -95,7 +95,7 @@ class Gathering:
     def taken(self) -> list[StoredSpan]:
         """Remove and return the collected figures, as table rows.
 
-        For each minute, there is one row for each span length in ``KEPT_S``.
+        Each minute has three rows: for the minute, for its hour and for its day.
         """
         minutes, self._minutes = self._minutes, FIFOCache(MOST_WAITING)
         return [
