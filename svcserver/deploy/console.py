@@ -102,7 +102,7 @@ class OutputFile:
         return [plain(line) for line in lines[-LAST_LINES:]]
 
     def tail(self) -> tuple[bytes, int]:
-        """Return the last whole lines, fewer than ``PIECE`` bytes in total, and their offset."""
+        """Return the last whole lines, and the position of their first byte in the whole output."""
         most = PIECE - 1
         data = _end_of(self.path, most)
         if self.start > 0 and len(data) < most:  # a new file was started a moment ago
@@ -114,7 +114,7 @@ class OutputFile:
         return data, at
 
     def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
-        """Return up to ``PIECE`` bytes, their offset, and whether bytes were skipped before them.
+        """Return up to ``PIECE`` bytes, where they start, and whether bytes before were skipped.
 
         Without an offset, or if more than ``BEHIND`` bytes follow it, the end of the file is read.
         """

@@ -28,7 +28,7 @@ LAST_S = 1.0  # after the last datagram
 
 
 class DatagramTrial(TypedDict):
-    """A test of ``port``: the agent sends the nonce ``sent`` and must receive ``awaited``."""
+    """A test of a game port: the agent sends a nonce to ``host`` and must receive another nonce."""
 
     port: int
     host: str
@@ -49,7 +49,7 @@ class Receiver(DatagramProtocol):
 async def exchange(
     reactor: Any, port: int, address: str, *, sent: str, awaited: str
 ) -> bool | None:
-    """Send our nonce, ``sent``, to an address; return whether the nonce ``awaited`` arrives.
+    """Send one nonce (``sent``) to an address; return whether another (``awaited``) arrives.
 
     Both sides receive at ``port``. Returns None if another program uses the port here.
     """

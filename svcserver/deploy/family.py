@@ -379,7 +379,7 @@ class Family:
     def holder(self) -> Process | None:
         """Return the process that has the port open, or None.
 
-        If the kernel hides the sockets of some processes, the result may be one of these processes.
+        If the kernel hides the sockets of some processes, the returned process may be a guess.
         """
         inodes, hidden = self._inodes_of_port(), None
         for process in self.members(LOOK_AGE_S) if inodes else ():

@@ -64,7 +64,7 @@ class MachineRecord(TypedDict):
 
 @frozen
 class GameServer:
-    """A running game server and the values of its launch."""
+    """The record of a running game server."""
 
     id: str
     port: int
@@ -166,7 +166,7 @@ class Fleet:
         self.last_heartbeats.pop(server_id, None)
 
     def note_heartbeats(self, server_ids: Iterable[str], now: float) -> None:
-        """Record player heartbeats on these servers, at the monotonic time ``now``."""
+        """Record that players on these servers sent heartbeats at the monotonic time ``now``."""
         for server_id in self.servers.keys() & server_ids:
             self.last_heartbeats[server_id] = now
 

@@ -35,7 +35,7 @@ InodesOf = Callable[[GameServer], Collection[int] | None]
 def unread_bytes(
     sockets: Iterable[UdpSocket], servers: Iterable[GameServer], inodes_of: InodesOf
 ) -> dict[str, int]:
-    """Count, for each game server's id, the unread bytes in the server's sockets on its port.
+    """Map each game server's id to the number of bytes that the server has not read.
 
     A server is left out if nothing on its port is unread, or if the kernel hides its sockets.
     """
@@ -76,7 +76,7 @@ def send_ping(port: int) -> None:
 
 @define
 class _UnreadState:
-    """A server's number of unread bytes, and the time since which the number has not fallen.
+    """A server's number of unread bytes; ``since`` is when it last fell or rose from zero.
 
     ``is_logged`` is True if a warning about the server has been logged.
     """
@@ -102,8 +102,8 @@ class FreezeDetector:
     ) -> tuple[list[GameServer], list[GameServer]]:
         """Return the frozen servers, and the servers that only need a warning.
 
-        A server is not frozen while its players send heartbeats. ``unread`` maps a server's id to
-        the number of its unread bytes, and ``last_heartbeats`` to the time of its last heartbeat.
+        A server is not frozen while its players send heartbeats. The keys of ``unread`` (numbers of
+        bytes) and ``last_heartbeats`` (times) are server ids.
         """
         before, self._states = self._states, {}
         frozen, spared = [], []

@@ -43,7 +43,7 @@ class Unlaunchable(Exception):
 
 @frozen
 class Launch:
-    """The values of a launch; a value that does not apply is None."""
+    """The parameters of a launch; a parameter that does not apply is None."""
 
     kind: Kind
     map: str
@@ -103,7 +103,7 @@ class HuntTable:
                 raise ValueError(f"{wanted} has no map")
 
     def launch(self, request: LaunchRequest) -> Launch:
-        """Return the launch for a validated request; raises Unlaunchable."""
+        """Return the launch parameters for a validated request; raises Unlaunchable."""
         if request.names_a_map:
             return self.tutorial(request)
         if request.game_mode == ISLAND and request.hunt_id and request.players:
@@ -113,13 +113,13 @@ class HuntTable:
         return self.city()
 
     def city(self) -> Launch:
-        """Return the launch of the city; raises Unlaunchable if CITY_MAP is not set."""
+        """Return the launch parameters of the city; raises Unlaunchable if CITY_MAP is not set."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
         return Launch(Kind.CITY, self.city_map)
 
     def dojo(self) -> Launch:
-        """Return the launch of the training dojo, for at most twelve players."""
+        """Return the launch parameters of the training dojo, for at most twelve players."""
         return Launch(
             Kind.DOJO,
             DOJO_MAP,
@@ -130,7 +130,7 @@ class HuntTable:
         )
 
     def tutorial(self, request: LaunchRequest) -> Launch:
-        """Return the launch of a game server with the map that the request names."""
+        """Return the launch parameters of a game server with the map that the request names."""
         behemoth = request.behemoth
         base = behemoth.rpartition("/")[2]
         tutorial = "_tutorial_bp" in base or request.map_path.endswith("/dia_moss_triforce")
@@ -143,7 +143,7 @@ class HuntTable:
         )
 
     def hunt(self, hunt_id: str, players: tuple[str, ...]) -> Launch:
-        """Return the launch of a hunt, on one of the hunt's maps; raises Unlaunchable."""
+        """Return the launch parameters of a hunt, on one of its maps; raises Unlaunchable."""
         known = self.player_hunts.get(hunt_id)
         if known is None:
             raise Unlaunchable(f"unknown hunt {hunt_id}")

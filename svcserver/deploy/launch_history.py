@@ -68,11 +68,11 @@ class LaunchHistory:
         return list(self._launches)[::-1]
 
     def ended(self, server: GameServer, at: float, how: str, reason: str = "") -> None:
-        """Add a game server that has ended; ``at`` is in epoch seconds."""
+        """Record that a game server has ended; ``at`` is in epoch seconds."""
         self._add(_entry(server.launch, server.id, server.port, server.started_at, at, how, reason))
 
     def failed(self, launch: Launch, at: float, reason: str) -> None:
-        """Add a launch that failed."""
+        """Record that a launch failed."""
         self._add(_entry(launch, "", 0, at, at, FAILED, reason))
 
     def _add(self, entry: PastLaunch) -> None:
@@ -107,10 +107,9 @@ def _entry(
 
 @define
 class EndedMatches:
-    """The matches for which no hunt is started again.
+    """The matches whose hunts must not start again, even if the metagame repeats a launch.
 
-    Their hunts have ended, or may already have started. If the metagame dies before it gets the
-    reply to a launch, the metagame repeats the launch later. The matches are also stored in a file.
+    Their hunts have ended, or may already have started. The matches are also stored in a file.
     """
 
     path: Path | None = None

@@ -57,6 +57,6 @@ class Order:
         return self.program.command(self.launch, self.port, self.host, self.key)
 
     def server(self, pid: int) -> GameServer:
-        """Return the record of the game server that this order has started."""
+        """Return the record of the launched game server."""
         key_hash = "" if self.launch_key is None else fingerprint(self.launch_key.reveal())
         return GameServer(self.server_id, self.port, self.launch, pid, self.started_at, key_hash)

@@ -67,7 +67,7 @@ class OwnerActions:
         return await self._boot(server.launch.kind)
 
     def end_frozen(self, server: GameServer) -> None:
-        """Kill a frozen server immediately; the watchdog restarts a city or dojo."""
+        """Kill a frozen server immediately; if it is a city or dojo, it is then restarted."""
         process = self.supervisor.process_of(server.id)
         if process is not None:
             process.reason = "it was frozen"

@@ -128,10 +128,10 @@ class UnknownExit(Exception):
 class GameProcess(ProcessProtocol):
     """The protocol of one game server; calls ``ended`` once, with ``code N`` or ``signal NAME``.
 
-    When the game server continues in another process, ``moved`` is called with the new pid.
-    ``placed`` is called with the address and the id of the machine that an engine has chosen. When
-    an engine starts the program again, ``restarted`` is called with two texts: how and why the
-    program ended.
+    When the main process of the game server changes, ``moved`` is called with the new pid. In a
+    Docker Swarm, ``placed`` is called with the address and the id of the machine that runs the game
+    server. When the swarm starts the program again, ``restarted`` is called with two texts: how and
+    why the program ended.
     """
 
     def __init__(self, output: Output | None, ended: Callable[[str], None]) -> None:
@@ -203,7 +203,7 @@ class GameProcess(ProcessProtocol):
         self._on_exit(how)
 
     def _on_exit(self, how: str) -> None:
-        """Watch another process of the game server; if none is left, report the end."""
+        """Handle the end of the watched process: watch another, or report the game server's end."""
         self.how, self._next, self._next_pid = how, None, None
         while (process := self._successor()) is not None:
             if self._watch(process):
@@ -231,7 +231,7 @@ class GameProcess(ProcessProtocol):
         return remaining[0]
 
     def _watch(self, process: Process) -> bool:
-        """Watch a process of the family; return False if it has already ended."""
+        """Watch this process; return False if it has already ended."""
         if self.family is None:
             return False
         self._next = self.family.follow(process, self._next_ended)
@@ -250,8 +250,8 @@ class GameProcess(ProcessProtocol):
     def check_port(self) -> None:
         """Record whether the game server listens; watch the process that listens.
 
-        If no process listens ``BACKGROUND_S`` seconds after the first process has ended, all
-        processes of the game server are killed.
+        After its first process ends, the game server has ``BACKGROUND_S`` seconds to open its port.
+        If its port is not open then, all its processes are killed.
         """
         if self.over or self.ending or self.family is None:
             return
@@ -387,7 +387,7 @@ class GameProcess(ProcessProtocol):
 
 @define(eq=False)
 class AdoptedTransport:
-    """The transport of a process that an earlier deploy server started."""
+    """The Twisted transport of a process that an earlier deploy server started."""
 
     reactor: Any
     pid: int
@@ -462,7 +462,7 @@ def adopt(reactor: Any, process: GameProcess, pid: int, is_ours: Callable[[], bo
 
 @define
 class Spawner:
-    """The starter of processes, which uses the reactor.
+    """The engine that starts game servers as processes on this machine.
 
     With ``own_group``, processes start through ``child_setup.py``. That is impossible on Windows,
     which has no process groups and does not let us choose a child's descriptors.

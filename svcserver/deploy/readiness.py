@@ -30,7 +30,7 @@ class Readiness:
     grace: Callable[[], float] = lambda: 0.0
 
     def prepare(self) -> tuple[Path | None, dict[str, str]]:
-        """Return the file that a ready server writes, and an environment variable with its path.
+        """Choose the path of the readiness file; return it as a path and an environment variable.
 
         Raises Unlaunchable if the folder does not exist.
         """

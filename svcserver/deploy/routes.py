@@ -128,7 +128,7 @@ class GameServersInUse(TypedDict):
 
 
 class ListedLaunch(PastLaunch):
-    """A launch of the history; ``hasOutput`` is true if the server's last output can be read."""
+    """A past launch; ``hasOutput`` is true if the game server's last output can be read."""
 
     hasOutput: bool
 
@@ -278,7 +278,7 @@ class Deploy:
         quiet=True,
     )
     async def note_heartbeats(self, call: WebCall[HeartbeatsBody]) -> Answer:
-        """Record player heartbeats: a server with heartbeats is not considered frozen."""
+        """Record the game servers whose players send heartbeats; these do not count as frozen."""
         fleet = self.supervisor.fleet
         fleet.note_heartbeats(call.body.ids, self.supervisor.clock.seconds())
         reply: HeartbeatsReply = {

@@ -2,8 +2,8 @@
 
 There is one small file for each server, readable only by its owner. A process is adopted only if
 it has the recorded pid and start time, because another process may have the pid by now. If the
-machine may have been restarted since, the process must also have the deploy server's variable in
-its environment (``orphans.mark``).
+machine may have been restarted since the file was written, the environment of the process must
+also contain the deploy server's mark (``orphans.mark``).
 """
 
 import os
@@ -84,7 +84,7 @@ class SavedServers:
             )
 
     def load_all(self) -> list[SavedServer]:
-        """Return the records of the previous deploy server; log and delete unreadable records."""
+        """Return all saved records; log and delete those that cannot be read."""
         records = []
         for torn in list(self.folder.glob("*.new"))[:MOST]:  # left by a crash before the renaming
             torn.unlink(missing_ok=True)
@@ -103,7 +103,7 @@ class SavedServers:
 
 
 def fields_of(server: GameServer) -> dict[str, Any]:
-    """Return the server's fields, which JSON can represent."""
+    """Return the server's fields as a dict that can be written as JSON."""
     fields = attrs.asdict(server)
     fields["launch"]["kind"] = server.launch.kind.value
     return fields

@@ -58,8 +58,8 @@ FILE = "metagame.env"
 class SigningKeys:
     """The signing keys whose tickets are valid: the current and the previous one.
 
-    The key file is read again when it has changed. After ``svcctl keys rotate`` a metagame signs
-    with the previous key until it restarts.
+    The key file is read again when it has changed. The previous key stays valid, because a running
+    metagame uses it until its next restart.
     """
 
     file: Path

@@ -92,7 +92,7 @@ class Guests:
 
 
 def call_metagame(key: str, base: str) -> int:
-    """Call the metagame with the game-server key; return the status, or 0 without an answer."""
+    """Call the metagame with the game-server key; return the status, or 0 if no answer comes."""
     url = urlsplit(base)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=CALL_S)
     try:

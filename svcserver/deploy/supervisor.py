@@ -193,7 +193,7 @@ class Supervisor:
                 waiting.callback(result)
 
     async def _replace(self, launch: Launch) -> GameServer:
-        """Launch a server after the remaining processes of its dead predecessor are killed.
+        """Kill the remaining processes of the previous city or dojo, then launch a new one.
 
         These processes may still use the port.
         """
@@ -358,7 +358,7 @@ class Supervisor:
         return [server.pid for server in self.fleet.servers.values()]
 
     def adopt_placed(self, server: GameServer) -> GameProcess | None:
-        """Adopt a game server that the engine still runs; return None if the fleet refuses it."""
+        """Adopt a game server that runs in the swarm; return None if ``Fleet.adopt`` refuses it."""
         if not self.fleet.adopt(server):
             return None
         process = self._new_process(server.id, server.launch.kind, server.port)
@@ -433,7 +433,7 @@ class Supervisor:
                     self._forget(server, how)
 
     def _on_move(self, server_id: str, pid: int) -> None:
-        """Record the pid of the process in which the game server continues."""
+        """Record the new pid of a game server whose main process has changed."""
         server = self.fleet.servers.get(server_id)
         if server is None:
             return

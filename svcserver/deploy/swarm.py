@@ -6,8 +6,8 @@ if necessary. The launch key is a secret of the swarm.
 Docker's events only trigger a listing of services, tasks and machines. All decisions depend on the
 listings alone, so a lost event or a restart of the deploy server does no harm.
 
-Hunts do not use Docker's mode ``replicated-job``. After such a job is deleted, its running tasks
-continue, and its waiting tasks start when there is room. Docker never forgets completed tasks.
+Hunts do not use Docker's mode ``replicated-job``, because deleting such a job does not stop its
+tasks.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class State(Enum):
 
 @frozen
 class Task:
-    """A task of a service, which is one attempt to run the service's container."""
+    """One attempt to run the container of a service; Docker calls it a task."""
 
     state: str
     desired: str
@@ -246,7 +246,7 @@ class ServiceExit(Exception):
 
 @define(eq=False)
 class SwarmService:
-    """The transport of a game server that runs as a service."""
+    """The Docker service that runs a game server; ``process`` uses it as a Twisted transport."""
 
     wake: Callable[[], None]
     name: str
@@ -278,7 +278,7 @@ class SwarmService:
             self.wake()
 
     def loseConnection(self) -> None:
-        """Do nothing, because a service has no connection."""
+        """Do nothing: there is no connection to close."""
 
     def fail(self, error: Exception) -> None:
         """Remove the service because of ``error``; its launch then fails with this error."""
@@ -607,7 +607,7 @@ class SwarmEngine:
             waiting.callback(None)
 
     def _check_machines(self, nodes: Iterable[Any], tasks: Iterable[Task]) -> None:
-        """Avoid machines that reject hunts, and warn of labels with an unusable address."""
+        """Record which machines reject hunts; warn of machines with an invalid address label."""
         now = self.clock.seconds()
         self._avoided = {node: until for node, until in self._avoided.items() if until > now}
         for task in tasks:
@@ -708,9 +708,9 @@ class SwarmEngine:
     async def _adopt(self, name: str, sent: Any, tasks: list[Task]) -> None:
         """Adopt a service that an earlier deploy server started, or remove the service.
 
-        Services are adopted only from the first listing, if they have a machine and an intact
-        label. A service whose hunt has ended, or that ``adopt`` refuses, is removed. A service that
-        appears later belongs to a launch that failed because Docker's reply was lost. If a removed
+        A service is adopted only if it has a machine and an intact label, its hunt has not ended,
+        and ``adopt`` accepts it. An unknown service that appears while the deploy server runs is
+        removed: it belongs to a launch that failed because Docker's reply was lost. If a removed
         service never had a machine, its match can be launched again.
         """
         labels = sent["Spec"].get("Labels") or {}
@@ -800,7 +800,7 @@ class SwarmEngine:
         service.end(service.code)
 
     async def _try(self, method: str, path: str, body: Any = None, **query: Any) -> None:
-        """Call Docker's API; a refusal is only logged, so that the listing continues."""
+        """Call Docker's API; raise no error if Docker refuses the call."""
         try:
             await self.api.call(method, path, body, **query)
         except EngineError as error:

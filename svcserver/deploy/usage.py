@@ -42,7 +42,7 @@ class UsageMeter:
         return self._latest
 
     def read(self, members: Mapping[str, Iterable[Process]]) -> None:
-        """Record the usage of these processes, by server id."""
+        """Measure the memory and CPU time of each server's processes; the keys are server ids."""
         now = self.clock.seconds()
         elapsed, before, self._at, self._ticks = now - self._at, self._ticks, now, {}
         self._latest = {
