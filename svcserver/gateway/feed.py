@@ -82,7 +82,7 @@ class AllowlistFeed:
         return len(self._wanted)
 
     def report(self, address: str) -> None:
-        """Report ``address``, from which a player has authenticated."""
+        """Report to the allowlist helpers that a player has authenticated from ``address``."""
         now = self.clock.seconds()
         network = network_of(address)
         for url in self.urls:
@@ -97,7 +97,7 @@ class AllowlistFeed:
                 self._want(key, now)
 
     def _is_full(self, url: str, near: str) -> bool:
-        """Return whether too many reports to a helper are unfinished, in total or for a network."""
+        """Return whether a helper has too many unfinished reports, in total or for one network."""
         return self._unfinished[url] >= MOST_WANTED or self._near[url, near] >= NETWORK_WANTED
 
     def _want(self, key: tuple[str, str], now: float) -> None:
@@ -120,7 +120,7 @@ class AllowlistFeed:
         report.work.addBoth(over)
 
     def report_again(self, address: str) -> None:
-        """Forget earlier reports of an address, so that its next sign-in is reported at once."""
+        """Forget earlier reports of an address; the next sign-in from there is reported at once."""
         network = network_of(address)
         for url in self.urls:
             reported = self._told.get((url, network))

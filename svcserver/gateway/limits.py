@@ -57,7 +57,7 @@ class NetworkBuckets:
         }
 
     def take(self, peer: str, now: float) -> float:
-        """Take a token for each network of ``peer``; return 0.0, or the seconds to wait."""
+        """Take a token per network that contains ``peer``; return 0.0, or the seconds to wait."""
         for network, shares in networks_of(peer):
             if wait := self._buckets[shares].take(network, now):
                 return wait

@@ -44,7 +44,7 @@ _PARTICULAR = frozenset(
 
 
 class Bucket(StrEnum):
-    """The token buckets for requests; the log shows these names."""
+    """The names of the token buckets for requests, as the log shows them."""
 
     GENERAL = "general"
     CONTENT = "content"
@@ -56,7 +56,7 @@ class Bucket(StrEnum):
 
 
 class Route(StrEnum):
-    """The gateway's upstreams; the log shows these names."""
+    """The names of the gateway's upstreams, as the log shows them."""
 
     METAGAME = "metagame"
     CONTENT = "content"

@@ -222,7 +222,7 @@ def passed_socket(reactor: Any) -> Any:
 
 @define(eq=False, slots=False)
 class TlsListener(Service):
-    """The TLS listener; on stop it lets running answers finish within the grace time."""
+    """The gateway's TLS listener."""
 
     reactor: Any
     policy: Gateway
@@ -281,7 +281,7 @@ class TlsListener(Service):
         return outcome[0]
 
     def stopService(self) -> Any:
-        """Accept no new connection, close tunnels and let answers finish; then abort the rest."""
+        """Accept no new connection, close tunnels, and abort answers that exceed the grace time."""
         Service.stopService(self)
         waits: list[Deferred[Any]] = []
         if self._port is not None:
