@@ -72,7 +72,7 @@ class ShopActs:
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:
-        """Return the offers that have the tag; raises Malformed if ``tags`` is not a single tag."""
+        """Return the offers with this first tag; raises Malformed if ``tags`` is not one tag."""
         if len(tags) != 1 or not tags[0]:
             raise Malformed("missing requiredTags query parameter")
         offers = self.catalogue.by_tag.get(tags[0])

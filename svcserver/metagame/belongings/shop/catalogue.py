@@ -85,7 +85,7 @@ class Offer:
 
 @frozen
 class Catalogue:
-    """The offers by SKU and by tag."""
+    """The offers by SKU, and by the first of their tags."""
 
     offers: Mapping[str, Offer]
     by_tag: Mapping[str, tuple[Offer, ...]]

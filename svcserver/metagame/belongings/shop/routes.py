@@ -64,7 +64,7 @@ class ShopRoutes:
         "GET", "/product/skus/public", reply=list[OfferReply], query={"requiredTags": Needed(str)}
     )
     async def listing(self, call: Call) -> Answer:
-        """Return the offers that have the tag ``requiredTags``."""
+        """Return the offers whose first tag is the requested tag."""
         offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
         return Answer(200, [show(*offer) for offer in offers])
 

@@ -29,7 +29,7 @@ REPEATABLE_ITEM = "TOKEN_BOUNTY_DRAFT_PREMIUM"
 
 
 class NotYours(Forbidden):
-    """The refusal (403) of a purchase token that is not the caller's; its reply has a body."""
+    """The refusal (403) of a purchase token that is not the caller's."""
 
 
 @frozen
