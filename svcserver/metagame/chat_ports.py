@@ -228,8 +228,8 @@ ONLY = ""  # the key of the only entry
 def share_once(board: Board, signal: Signal[Announced], hear: Callable[[Announced], None]) -> None:
     """Connect ``hear`` to a signal, so that each process calls ``hear`` once per announcement.
 
-    Each announcement triggers the signal in every process. Only the first process passes the
-    announcement on; then every process calls ``hear``.
+    The signal is sent in every process. The first process publishes the announcement on the board,
+    which then calls ``hear`` in every process.
     """
     if not board.shared:
         signal.connect(hear)

@@ -6,10 +6,10 @@ above 1. Each route declares how it handles repeated attempts:
 
     @routes.row("DELETE", "/guild/player", access=Access.PLAYER, again=Again.STORED)
 
-A STORED route saves the result of its transaction under the request's id, in the same transaction:
+A STORED route saves the result of its transaction ``work`` under the request's id, in the same
+transaction. It runs this function instead of ``work``:
 
-    gone = await self.data.write(me, 0, attempt.once(work, GuildChanged), ACROSS)
-    self.changed.send(gone)
+    attempt.once(work, GuildChanged)
 
 A later attempt reads that result, and ``work`` does not run again. Reply and signals are made from
 the stored result, so they are the same for a later attempt. A later attempt whose id is unknown
@@ -178,7 +178,7 @@ class Attempt:
         return [(kind, self.request_id)] if self.request_id else []
 
     def in_transaction(self, work: BoardWork[T], kind: Kind[StoredResult[Any]]) -> BoardWork[T]:
-        """Return a form of ``work`` that runs only once, for use in a larger board transaction."""
+        """Return a function that runs ``work`` once; later attempts get the stored result."""
         if not self.request_id:
             return work
 

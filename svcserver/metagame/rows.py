@@ -121,7 +121,7 @@ class Routes(web.WebRoutes[Row]):
     make: ClassVar[type[web.WebRow]] = Row
 
     def row(self, method: str, path: str, **marks: Any) -> Callable[[web.H], web.H]:
-        """Register the method as a route; ``again`` is required, except for GET and HEAD."""
+        """Register the decorated method as a route; ``marks`` are the other fields of ``Row``."""
         if method in READS:
             marks.setdefault("again", None)
         return super().row(method, path, **marks)

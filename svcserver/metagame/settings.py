@@ -243,7 +243,7 @@ class Settings:
         return self.matchmaking_mode not in ("", "DISABLED")
 
     def real_progression(self, account_id: str) -> bool:
-        """Return whether the account has stored progression of its own. Spec: 1 §4."""
+        """Return whether the account has its own progression, not the fixed one. Spec: 1 §4."""
         return self.progression_mode == "real" or account_id in self.progression_real_accounts
 
 

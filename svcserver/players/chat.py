@@ -162,7 +162,7 @@ class ChatClient:
         self.ended()
 
     def send(self, node: Element) -> None:
-        """Send a stanza; raises the exception that ``error`` creates if the session has ended."""
+        """Send a stanza; if the session has ended, raise the exception that ``error`` returns."""
         if not self.alive or self.transport is None:
             raise self.error(f"the server closed {self.name}'s connection")
         self.transport.send(stanza.serialize(node))

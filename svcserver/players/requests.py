@@ -96,7 +96,7 @@ def follow(candidate: str) -> Call:
 
 
 def grant(account: str, track: str, amount: int, objective: str, value: int) -> Call:
-    """Return a game server's request that grants experience and an objective."""
+    """Return a game server's request that grants experience and sets an objective's value."""
     body = {
         "progress_tracks": [{"progression_id": track, "progress": amount}],
         "objectives": [{"objective_id": objective, "value": value, "completed_count": 0}],

@@ -204,10 +204,10 @@ class DeployClient:
         raise Unavailable("the deploy server sent no output", code="refused")
 
     async def in_use(self) -> tuple[list[dict[str, Any]], dict[str, Usage], int] | None:
-        """Return the game servers, their usage, and a change number.
+        """Return the game servers, their usage by server id, and a number.
 
-        The usage is a dict from a game server's id to ``Usage``. A new change number means that the
-        list of ended launches has changed. Returns None if there is no usable reply.
+        The number changes whenever the launch history changes. Returns None if there is no usable
+        reply.
         """
         try:
             reply = await self._owners("GET", "/gameservers/usage", LIST_TIMEOUT_S)

@@ -90,7 +90,7 @@ class Removed:
 
 @frozen
 class PersonWork:
-    """The actions of an owner on the account ``who``; each raises Forbidden for other staff."""
+    """The actions on the account ``who`` that need an owner; other staff get Forbidden."""
 
     staff: Staff
     who: str

@@ -39,7 +39,7 @@ class PeopleReply(TypedDict):
 
 
 class PersonView(TypedDict):
-    """Everything that staff may see about an account; ``notes`` is a currency balance."""
+    """Everything that staff may see about an account."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ class NewKey(TypedDict):
 
 
 class Merged(TypedDict):
-    """The result of a merge: ``Moved`` notes went from account ``Username`` to account ``To``."""
+    """The result of a merge; ``Moved`` is the number of notes that ``To`` got from ``Username``."""
 
     Username: str
     To: str
@@ -113,7 +113,7 @@ def read_text(argument: str | None) -> str:
 
 
 def read_order(text: str | None) -> rules.SortOrder:
-    """Return the sort order that ``text`` names, by default NAME; raises Malformed."""
+    """Return the sort order given by ``text``, or NAME if there is none; raises Malformed."""
     try:
         return rules.SortOrder(text or rules.SortOrder.NAME)
     except ValueError:
@@ -121,7 +121,7 @@ def read_order(text: str | None) -> rules.SortOrder:
 
 
 def read_filter(text: str | None) -> rules.AccountFilter:
-    """Return the account filter that ``text`` names, by default ALL; raises Malformed."""
+    """Return the account filter given by ``text``, or ALL if there is none; raises Malformed."""
     try:
         return rules.AccountFilter(text or rules.AccountFilter.ALL)
     except ValueError:

@@ -152,7 +152,7 @@ class FriendManagementRoutes:
 def friends(
     parts: Parts, *, also_block: tuple[Also, ...], also_unfriend: tuple[Also, ...]
 ) -> Iterator[Feature]:
-    """Yield the routes for friends and blocks, for players and for staff."""
+    """Yield the routes with which players and staff manage friends and blocks."""
     news = parts.news
     acts = FriendActs(
         parts.data,
