@@ -1,7 +1,7 @@
 """The backup file: a tar.gz with the database, the host's small files and a list of contents.
 
-The list is the first entry, ``backup.json``. It has the SHA-256 of each other entry, the number of
-rows in each table, and a digest of the characters' documents. Restored data must match the list.
+The list is the first entry, ``backup.json``. It has the SHA-256 of every later entry, the number of
+rows in each table, and a digest of all players' characters. Restored data must match the list.
 """
 
 from __future__ import annotations

@@ -134,9 +134,9 @@ def wanted_of(
 ) -> Wanted:
     """Return the settings for this host's backups; raises Failed.
 
-    Variables in ``environ`` override ``stack.env``. If ``environ`` is None, the variables that
-    override ``stack.env`` in the running svc-stack are used. For each of these variables, a value
-    in this command's environment takes precedence over svc-stack's value.
+    Variables in ``environ`` override ``stack.env``. If ``environ`` is None, the variables in the
+    environment of the running svc-stack are used. If this command's environment also has one of
+    these variables, the command's value is used.
     """
     folder, data = host.need_folder("metagame.env"), _data_of(host, environ or {})
     if environ is None:

@@ -52,7 +52,7 @@ class Restored(ThrowAway):
     parts: Path = field()
 
     def make(self) -> None:
-        """Restore the host as on a new machine, and isolate the copy from the running host."""
+        """Restore the backup, and isolate the restored host from the running host."""
         restored(self.contents, self.parts, self.folder, self.folder)
         plain = self.folder.with_name("plain")
         create_host(plain, LOCALHOST, "owner", ports=self.ports, demo=True)
@@ -205,7 +205,7 @@ def _printed(host: ThrowAway, *words: str) -> str:
 def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
     """Yield the URL of the restored database.
 
-    A PostgreSQL dump is restored into a new database on the running host's server.
+    A PostgreSQL dump is restored into a new database on the server of the database ``live``.
     """
     if contents.kind == "sqlite":
         url = url_of(find(str(folder), None))

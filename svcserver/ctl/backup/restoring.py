@@ -61,7 +61,7 @@ def opened(source: Path, lock: BackupLock, into: Path) -> Contents:
 
 
 def same(contents: Contents, url: URL) -> None:
-    """Raise DamagedBackup if the restored row counts or characters differ from the backup's."""
+    """Raise DamagedBackup if the restored database at ``url`` does not match ``contents``."""
     present, expected = count(url), contents.counted
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
@@ -310,7 +310,7 @@ def _moved(contents: Contents, text: str, folder: Path) -> str:
 
 
 def _place_database(contents: Contents, parts: Path, at: Path, folder: Path) -> Path:
-    """Move the database to its path in ``metagame.env``, or else to ``DATABASE``."""
+    """Move the restored database into the host's folder; return its new path."""
     if contents.kind != "sqlite":
         return Path(shutil.move(parts / archive.DATABASE, at / DUMP))
     env = at / "metagame.env"

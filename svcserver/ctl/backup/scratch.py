@@ -1,7 +1,7 @@
 """Temporary folders and databases for restores and restore tests.
 
-Each restore test holds a lock in its folder. The lock ends with the process, so the next test finds
-the leftovers of a test that was killed, and removes them.
+Each restore test locks its folder until the test's process ends. An unlocked folder belonged to a
+test that was killed; the next test removes this folder.
 """
 
 import os

@@ -131,7 +131,7 @@ class BackupLock:
 
 
 def is_closed(path: Path) -> bool:
-    """Return whether the file is encrypted, in the format ``age``; raises OSError."""
+    """Return whether the file is encrypted with ``age``; raises OSError."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
