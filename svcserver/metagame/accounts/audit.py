@@ -182,7 +182,7 @@ class Audit:
         return done
 
     async def with_file(self, entry: AuditEntry, act: Act[T]) -> T:
-        """Run ``act(tx, trace)``, which changes a file, between two audit rows.
+        """Add an audit row, run ``act(tx, trace)``, which changes a file, and add a second row.
 
         See ``around`` for the content of the two rows. If the process crashes after the file has
         changed, the first row remains. ``act`` may run again after a conflict. Metagames that share

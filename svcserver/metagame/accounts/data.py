@@ -1,6 +1,6 @@
-"""Database access for one account's data: large work is queued, and written bytes are counted.
+"""Database reads and writes for one account's data, with a daily quota for writes.
 
-Large work is queued per account, so that one account cannot occupy all database threads.
+Reads and large writes wait in a queue per account, so that no account can occupy all threads.
 """
 
 import math

@@ -58,7 +58,7 @@ class Directory:
         return KnownNames(self.wall_clock)
 
     def account_of_key(self, key: str) -> Deferred[Account | None]:
-        """Return the account with this key, without a cache.
+        """Return the account with this key, or None.
 
         If ``self.by_id`` is true, ``key`` is taken as an account id.
         """

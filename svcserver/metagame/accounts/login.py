@@ -44,7 +44,7 @@ class LoginWish:
 
 @frozen
 class QueueWish:
-    """The caller's own account id, which the client calls ``email``."""
+    """The request to pass the log-in queue; ``email`` is the caller's own account id."""
 
     email: Lenient[TextWithNul | None]
 
@@ -67,7 +67,7 @@ class LoginReply(TypedDict):
 
 
 class VerifyReply(TypedDict):
-    """The account of a token; ``active`` is true even if the token is invalid."""
+    """The token's account id, or a placeholder if the token is invalid; the rest is constant."""
 
     active: bool
     scope: str
@@ -234,7 +234,7 @@ log = Logger()
 
 @frozen
 class LoginRoutes:
-    """The routes for tokens, their verification and sessions."""
+    """The routes that the game client calls for a log-in."""
 
     routes: ClassVar[Routes] = Routes(bare, again=Again.NATURAL)
     settings: Settings
@@ -269,7 +269,7 @@ class LoginRoutes:
 
     @routes.row("DELETE", "/account/api/oauth/sessions/kill", access=Access.NONE, reply=Empty)
     async def kill_sessions(self, call: Call) -> Answer:
-        """Accept a request to end sessions, but end no session.
+        """Reply with success, but end no session.
 
         To end the sessions of an account, give the account a new key.
         """
@@ -283,7 +283,7 @@ class LoginRoutes:
         secret_path=("token",),
     )
     async def kill_session(self, call: Call, token: str) -> Answer:
-        """Accept a request to end a session, but do not end it.
+        """Reply with success, but leave the session as it is.
 
         The session's token, which is in the path, is never logged.
         """

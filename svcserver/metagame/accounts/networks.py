@@ -52,7 +52,7 @@ _NEAR = (
 
 
 class HeldNetworks:
-    """The networks to which sanctions of one ``kind`` apply: bans or mutes.
+    """The networks that sanctions of one ``kind`` (``ban`` or ``mute``) cover.
 
     Every method takes the open transaction; times are in epoch seconds.
     """
@@ -105,7 +105,7 @@ class HeldNetworks:
             tx.execute(self._add, rows)
 
     def drop(self, tx: sa.Connection, account_id: AccountId) -> None:
-        """Remove all networks from the account's sanction."""
+        """Make the account's sanction cover no network."""
         tx.execute(self._drop, {"holder": account_id})
 
     def held_by(

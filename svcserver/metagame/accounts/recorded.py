@@ -21,7 +21,7 @@ T = TypeVar("T")
 def entry(
     acting: Acting, call: Call, named: AccountId, show: Callable[[T], Any], action: str = ""
 ) -> EventEntry[T]:
-    """Return the event-log entry of a write for the account ``named``.
+    """Return the event-log entry of a write; ``named`` is the account's id.
 
     ``show(result)`` returns the reply. If staff may use the route, ``action`` is the action's name
     in the audit log.
@@ -62,7 +62,7 @@ def nothing(done: None) -> Mapping[str, Json]:
 
 
 def as_stored(reply: bytes) -> bytes:
-    """Return the reply of a write whose result is already the encoded reply."""
+    """Return ``reply``, which is already encoded."""
     return reply
 
 

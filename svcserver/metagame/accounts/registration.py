@@ -1,8 +1,8 @@
 """The current registration mode. Spec: 1 §4 Accounts.
 
-The database stores the mode together with a random mark. The mode is in force only while the board
-(the store of live state) has the same mark. A restart of the host deletes the mark from the board.
-So an attacker who can write to the board can only reset the mode to REGISTRATION_MODE.
+The database stores the mode that an admin sets, together with a random mark. The mode is in force
+while the board (the store of live state) has the same mark; otherwise, REGISTRATION_MODE is in
+force. A restart of the host deletes the mark from the board.
 """
 
 from collections.abc import Callable
@@ -49,13 +49,13 @@ class Registration:
         return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:
-        """Store another mode; return the mark with which ``begin`` puts the mode in force."""
+        """Store a mode and return its mark; the mode takes effect when ``begin`` gets the mark."""
         mark = hex_token(32)
         _KEPT.put(tx, {"mode": mode, "mark": mark})
         return mark
 
     async def begin(self, mark: str) -> None:
-        """Put the mode that ``keep`` stored with ``mark`` in force until the metagame stops."""
+        """Apply the mode for which ``keep`` returned this mark, until the host restarts."""
         await self.board.transact(lambda transaction: transaction.put(MARK, ONLY, mark))
 
     def end(self, tx: Connection) -> None:

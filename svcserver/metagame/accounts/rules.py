@@ -35,10 +35,10 @@ class ServerFault(Refusal):
 
 @frozen
 class Account:
-    """An account; ``notes`` is the stored balance in the main currency, which owners may edit.
+    """An account; ``notes`` is its stored balance in the main currency.
 
-    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. ``banned_until`` (epoch
-    seconds) is set only by look-ups for log-ins and staff requests; otherwise it is 0.
+    Tokens issued before ``tokens_not_before`` (epoch seconds) are refused. Only log-ins and staff
+    requests read ``banned_until`` (epoch seconds); elsewhere it is 0.
     """
 
     id: AccountId

@@ -67,7 +67,7 @@ class Sessions:
         self.epochs.load(self._stored(tx), self.epochs.learned)
 
     def refresh(self) -> Deferred[None]:
-        """Read the stored epochs; replace those that are earlier than this process's epochs."""
+        """Read the stored epochs; where this process has a later epoch, store that epoch."""
         return Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

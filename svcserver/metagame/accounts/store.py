@@ -252,7 +252,7 @@ class SqlAccounts:
     def by_key(self, key: str) -> Account | None:
         """Return the account with this key, found by hash and compared in constant time.
 
-        Only this method of the class reads ``banned_until``.
+        The account includes ``banned_until``; the other methods of the class leave it at 0.
         """
         offered = fingerprint(key)
         row = self.tx.execute(_BY_KEY, {"key_hash": offered}).first()
@@ -301,12 +301,12 @@ class SqlAccounts:
         self.tx.execute(_SET_NOT_BEFORE, {"account_id": account_id, "since": not_before})
 
     def move_not_before(self, account_id: AccountId, before: int, after: int) -> bool:
-        """Set the epoch to ``after`` if it still is ``before``; return whether it was changed."""
+        """Set ``tokens_not_before`` to ``after`` if it is ``before``; return whether it was."""
         sent = {"account_id": account_id, "before": before, "after": after}
         return self.tx.execute(_MOVE_NOT_BEFORE, sent).rowcount == 1
 
     def epochs(self, since: int) -> dict[AccountId, int]:
-        """Return all epochs later than ``since`` (epoch seconds), even of deleted accounts."""
+        """Return each ``tokens_not_before`` later than ``since``; include deleted accounts."""
         wanted = {"since": since}
         deleted = self.tx.execute(_DELETED_EPOCHS, wanted)
         epochs = {row.account_id: row.not_before for row in deleted}
