@@ -149,7 +149,7 @@ def show(board: AccountBoard) -> dict[str, Any]:
 
 
 def show_fixed() -> dict[str, Any]:
-    """Return the reply for an account with fixed progression: an empty board."""
+    """Return the reply without bounties, for accounts whose progression is not stored."""
     drafts = {name: NO_DRAFT for name in ("draft_data", "draft_data_daily", "draft_data_weekly")}
     return envelope({"bounties": [], **drafts})
 
@@ -173,7 +173,7 @@ def _checked(data: dict[str, Any]) -> Mapping[str, Json]:
 class BountyActs:
     """The operations on a bounty board; each returns the board.
 
-    Bodies are parsed within the transaction, so that the event log also records malformed bodies.
+    The event log also records requests with malformed bodies.
     """
 
     ledger: Ledger

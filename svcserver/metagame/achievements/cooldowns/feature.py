@@ -79,7 +79,7 @@ def cooldown_in_path(text: str) -> str:
 class CooldownActs:
     """Reads and starts cooldowns; ``most`` is the maximum number for each account.
 
-    Bodies are parsed within the transaction, so that the event log also records malformed bodies.
+    The event log also records requests with malformed bodies.
     """
 
     ledger: Ledger

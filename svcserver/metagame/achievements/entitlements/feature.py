@@ -73,7 +73,7 @@ def show(listed: Sequence[Entitlement]) -> EntitlementList:
 class EntitlementActs:
     """Lists, grants and revokes entitlements.
 
-    An account gets the entitlements ``defaults`` at first use; the maximum number is ``most``.
+    Every account gets the entitlements ``defaults``, and can have at most ``most`` entitlements.
     """
 
     defaults: tuple[str, ...]

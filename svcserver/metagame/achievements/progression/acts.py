@@ -1,8 +1,7 @@
 """Operations on tracks, objectives and hunt passes, one transaction each.
 
-The event log records writes. Bodies are parsed within the transaction, so that the event log also
-records malformed bodies. A repeated grant is recognised by the bytes of its body, before the body
-is parsed.
+The event log records writes, also those with malformed bodies. A repeated grant is recognised by
+the bytes of its body, before the body is parsed.
 """
 
 from __future__ import annotations

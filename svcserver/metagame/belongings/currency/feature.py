@@ -1,4 +1,4 @@
-"""Balances: data file, data shapes, reads and routes. Spec: 1 §2 Currency table, §4 reconcile."""
+"""An account's balances in all currencies. Spec: 1 §2 Currency table, §4 reconcile."""
 
 from __future__ import annotations
 

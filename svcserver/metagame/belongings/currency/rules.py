@@ -14,9 +14,9 @@ UPPER, LOWER = "CURRENCY_", "id_currency_"
 class Currencies:
     """The currencies; each has two keys.
 
-    ``plain`` maps every key, in the order of the reply, to the balance of an account without a
-    stack of the currency. ``spellings`` maps each currency's catalogue id to the two keys.
-    ``notes`` are the two keys of the main currency.
+    ``plain`` maps each key to a default: the balance of an account that has no stack of the
+    currency. ``spellings`` maps each currency's catalogue id to the two keys. ``notes`` are the
+    two keys of the main currency.
     """
 
     plain: Mapping[str, int]
@@ -26,9 +26,9 @@ class Currencies:
     def filled(self, notes: int, stacks: Iterable[tuple[str, int]]) -> dict[str, int]:
         """Return the balance for every currency key.
 
-        Each balance is the quantity of the currency's stack. Without a stack, the balance is
-        ``notes`` for the main currency, and the value in ``plain`` for every other currency. The
-        keys are always the same, in the same order; stacks of other items are ignored.
+        Each balance is the quantity of the currency's stack. If there is no stack, the main
+        currency's balance is ``notes``; any other currency has the default from ``self.plain``. The
+        keys are always the same, in the same order. Stacks of other items are ignored.
         """
         currencies = dict(self.plain)
         for key in self.notes:

@@ -44,7 +44,7 @@ class LoadoutActs:
     """The operations that read and save loadouts, unlock slots, and choose the active slot.
 
     ``most_bytes`` is LOADOUT_MAX_BYTES. The methods' parameter ``size`` is the number of bytes of
-    the request body. ``real`` returns whether an account's progression is stored, not fixed.
+    the request body. ``real`` returns whether an account's progression is stored.
     """
 
     defaults: Defaults
@@ -80,10 +80,10 @@ class LoadoutActs:
     ) -> Whole:
         """Save one element; return the whole loadout after the save.
 
-        With fixed progression (PROGRESSION_MODE=stub), only slot 0 and the persistent part can be
-        saved. The first save also stores the defaults, as a separate version. Raises Missing for a
-        character of another account. Raises Malformed for an invalid slot, and for data that are
-        invalid or too large. The data are parsed last.
+        If progression is not stored (PROGRESSION_MODE=stub), only slot 0 and the part that all
+        slots share can be saved. The first save also stores the defaults, as a separate version.
+        Raises Missing for a character of another account. Raises Malformed for an invalid slot, and
+        for data that are invalid or too large. The data are parsed last.
         """
 
         def find(tx: Connection) -> tuple[Whole] | None:

@@ -37,7 +37,7 @@ class LoadoutRoutes:
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Return the character's saved loadouts and number of slots.
 
-        All loadouts share the persistent part, such as emotes and banner.
+        The part ``persistent``, such as emotes and banner, is the same for all loadouts.
         """
         owner = self.acting.reads(call, user_id)
         return Answer(

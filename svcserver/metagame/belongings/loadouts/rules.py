@@ -18,14 +18,14 @@ MAX_DIGITS = 10  # maximum digits of a number in a path
 
 @frozen
 class Defaults:
-    """The loadout of a character before its first save: slot 0 and the persistent part, as JSON."""
+    """A character's loadout before its first save: the JSON of slot 0 and of the shared part."""
 
     slot: bytes = field(repr=False)
     persistent: bytes = field(repr=False)
 
     @property
     def elements(self) -> dict[str, bytes]:
-        """Return the JSON of slot 0 and the JSON of the persistent part, by element name."""
+        """Return a dict: the keys are the elements' names, the values are the elements' JSON."""
         return {"0": self.slot, PERSISTENT: self.persistent}
 
 
@@ -62,7 +62,7 @@ def activated(before: Loadout, index: str) -> Loadout:
 
 
 def element(index: str, slots: int) -> str:
-    """Return the name of the element ``index``; raises Malformed if the slot is not unlocked."""
+    """Return ``index`` as an element's name; raises Malformed for a slot that is not unlocked."""
     if index == PERSISTENT:
         return PERSISTENT
     number = whole_in(index, MAX_DIGITS)

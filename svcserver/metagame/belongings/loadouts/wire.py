@@ -22,7 +22,7 @@ class SlotCounts(TypedDict):
 
 
 class LoadoutPayload(SlotCounts):
-    """All saved slots, the persistent part, and the slot counts."""
+    """All saved slots, the part that all slots share (``persistent``), and the slot counts."""
 
     loadouts: list[dict[str, AsSent]]
     persistent: dict[str, AsSent]
@@ -32,14 +32,14 @@ class LoadoutPayload(SlotCounts):
 
 @frozen
 class LoadoutSave:
-    """The body of a save: the JSON text of a slot or of the persistent part."""
+    """The body of a save: the JSON text of a slot, or of the part that all slots share."""
 
     data: TextWithNul
 
     def element(self, name: str) -> bytes:
-        """Return the element to store: the text from the body; raises Malformed.
+        """Return the JSON to store for the element ``name``; raises Malformed for invalid data.
 
-        The text is unchanged, except that a wrong ``slot_index`` in a slot is corrected.
+        The JSON is stored as sent, except that a wrong ``slot_index`` in a slot is corrected.
         """
         value = shallow_object(self.data)
         if name == rules.PERSISTENT or value.get("slot_index") == int(name):
