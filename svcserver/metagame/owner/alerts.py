@@ -57,8 +57,8 @@ class ChannelWish:
 
     An empty URL or token keeps the stored value. But a new URL or a change of ``Private`` deletes
     the stored token, so that no new receiver gets it. ``NewSecret`` replaces the secret that signs
-    webhooks. ``Mark`` is the value that came as ``mark`` with the settings. If the channel's file
-    has changed since then, the request is refused.
+    webhooks. ``Mark`` is copied from the reply with the settings. If the channel's file has
+    changed since that reply, the request is refused.
     """
 
     name: Name
@@ -163,7 +163,7 @@ class AlertsReply(TypedDict):
 
 
 class ChannelSettingsReply(TypedDict):
-    """The settings of a channel without its secrets.
+    """The settings of a channel, except its secrets.
 
     ``token`` says whether the channel has a token; ``signed`` says whether its webhooks are signed.
     ``mark`` changes whenever the channel's file changes.
@@ -232,7 +232,7 @@ def _delivery(delivery: Delivery) -> ToldReply:
 
 
 def show_settings(name: str, channel: Channel, mark: str) -> ChannelSettingsReply:
-    """Return the channel's settings without its secrets."""
+    """Return the channel's settings, except its secrets."""
     return {
         "mark": mark,
         "name": name,
@@ -270,7 +270,7 @@ LABELS = {  # the names of the settings on the page
 def check(values: Mapping[str, str]) -> Channel:
     """Return the channel with these settings.
 
-    Raises Malformed; its message names a setting by the label on the page.
+    Raises Malformed; the message uses the settings' labels from the dashboard.
     """
     if "URL" not in values:
         raise Malformed("The address is missing.", code="bad_request")
@@ -311,7 +311,7 @@ class AlertActs:
     folder: Path = field(factory=Path.cwd)
 
     def channels(self) -> AlertChannels:
-        """Return the alert channels; ``on`` says whether a service sends alerts.
+        """Return the alert channels.
 
         If the folder of the channels' files is unknown, the settings come from the state file of
         the service that sends alerts.
@@ -366,7 +366,7 @@ class AlertActs:
         await self.record(AuditEntry(by, "test alerts", name, reason), act)
 
     def settings(self, name: str) -> ChannelSettingsReply:
-        """Return the settings of a channel without its secrets; raises Missing or Conflict."""
+        """Return the settings of a channel, except its secrets; raises Missing or Conflict."""
         path = self._path(name)
         if not path.is_file():
             raise Missing("no alert channel has this name", code="not_found")

@@ -49,10 +49,10 @@ class BackupWish:
 @spelled(pascal_case)
 @frozen
 class ScheduleWish:
-    """The local time of the nightly backup (or off), and how many backups are kept.
+    """The local time of the nightly backup (or "off"), and how many backups are kept.
 
-    ``Mark`` comes from the schedule that the client has read. If the schedule has changed since
-    then, the request is refused.
+    ``Mark`` is copied from the reply with the schedule. If the schedule has changed since that
+    reply, the request is refused.
     """
 
     at: Annotated[str, text(3, 5)]
@@ -75,8 +75,8 @@ class DownloadWish:
 class StoredBackup(TypedDict):
     """A stored backup.
 
-    ``provenAt`` is the time of its successful test restore, or null. ``fault`` says why the test
-    restore failed, or why the file is damaged. ``restore`` is the command that restores the backup.
+    ``provenAt`` is the time of its successful test restore, or null. ``fault`` says what is wrong
+    with the backup, or is null. ``restore`` is the command that restores the backup.
     """
 
     name: str
@@ -90,7 +90,7 @@ class StoredBackup(TypedDict):
 
 
 class BackupRunReply(TypedDict):
-    """A backup in progress; ``step`` is make, test or check, or empty at the start."""
+    """A backup in progress; ``step`` is "make", "test" or "check". It is empty at the start."""
 
     since: Moment
     step: str
@@ -106,7 +106,7 @@ class ScheduleSources(TypedDict):
 
 
 class ScheduleReply(TypedDict):
-    """The settings of nightly backups; ``at`` is a local time, or the word off.
+    """The settings of nightly backups; ``at`` is a local time, or "off".
 
     ``mark`` changes whenever ``at``, ``days``, ``weeks`` or ``months`` changes.
     """
@@ -305,7 +305,7 @@ class BackupActs:
         return {} if state is None else state.environment
 
     def _settings(self) -> BackupSettings:
-        """Return the settings in force; secrets from svc-stack's environment are missing."""
+        """Return the settings in force, except the secrets in svc-stack's environment."""
         overridden = self._environment()
         shown = {name: value for name, value in overridden.items() if value is not None}
         return read_settings(self._config(), shown)
@@ -414,7 +414,7 @@ class BackupRoutes:
 
     @routes.row("POST", "/svc/api/DashboardBackup", body=BackupWish, reply=BackupsReply)
     async def request(self, call: Call[BackupWish]) -> Answer:
-        """Make a backup now; the list shows its progress."""
+        """Start a backup; the list of backups shows its progress."""
         await self.acts.request(staff_of(call).name, call.body.reason)
         return Answer(200, self.acts.show(), NO_STORE)
 

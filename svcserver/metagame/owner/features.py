@@ -174,7 +174,7 @@ class Desk:
         return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
 
     def overview(self, reports: StatusReports) -> Overview:
-        """Return the object that reads the overview's data."""
+        """Create the source of the overview's data."""
 
         async def status() -> ServerStatusReply:
             return show_status(await reports.full())
@@ -186,7 +186,7 @@ class Desk:
         )
 
     def game_servers(self, reports: StatusReports) -> GameServerPages:
-        """Return the object that reads the data of the game servers' pages; raises BadData."""
+        """Create the source of the data about game servers; raises BadData for a bad data file."""
         city = self.parts.settings.city_title
         return GameServerPages(
             self.deploy, reports.full, Titles.load(), city, self.parts.wall_clock
@@ -203,7 +203,7 @@ class Desk:
         return self.backups.show()
 
     def reports(self) -> StatusReports:
-        """Return the object that reads the server's status; raises BadData."""
+        """Create the source of the server's status; raises BadData for a bad data file."""
         return StatusReports(
             self.parts.settings,
             self.about,

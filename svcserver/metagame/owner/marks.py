@@ -70,10 +70,10 @@ class Marks:
     wall_clock: Callable[[], float]
 
     def reader(self, page: str, who: str = "") -> Look | None:
-        """Return a function that computes the page's change mark; None if the page has no list.
+        """Return the function that computes the page's mark, or None if the page has no mark.
 
-        The mark changes whenever the list may have changed. Only the page "account" uses ``who``,
-        an account's name or id.
+        The mark changes whenever the page's data may have changed. Only the page "account" uses
+        ``who``, an account's name or id.
         """
         reads: dict[str, Look] = {
             "audit": lambda: self.ledger.read(_newest_act),

@@ -230,7 +230,7 @@ class Maintenance:
             await self.become(acting, None)
 
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
-        """End maintenance mode once svc-stack has acted or ``ACTING_S`` seconds have passed."""
+        """End maintenance mode once the server has restarted, or after ``ACTING_S`` seconds."""
         now = self.wall_clock()
         if not first or stack_wish.look(self.folder, now) is not None:
             if self._requested_since is None:

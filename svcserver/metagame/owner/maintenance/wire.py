@@ -115,7 +115,7 @@ class MachineEntry(TypedDict):
     ``clockSeconds`` (null if unknown) is the time by which the machine's clock is ahead of the
     host's. ``hasImage`` (null if unknown) says whether the machine has the game servers' image.
     ``gamePorts`` is "reachable" if a datagram from another machine has reached a game port, else
-    "not reachable". If no test was possible, it is "not tried" or "unknown" with the reason.
+    "not reachable". If no test was possible, it begins with "not tried" or "unknown".
     """
 
     id: str
