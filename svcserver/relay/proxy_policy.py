@@ -43,7 +43,7 @@ def _is_own(host: bytes, own: bytes) -> bool:
 
 
 def refusal(head: RequestHead, peer: str, fields: Refuse | None, *, plain: bool) -> Refuse | None:
-    """Return the refusal for a request, or None; ``fields`` is the refusal for its headers."""
+    """Return the refusal for a request, or None; ``fields`` is the result of ``of_fields``."""
     if not is_loopback(peer):
         return _forbidden("peer")
     if fields is not None:
@@ -94,7 +94,7 @@ class RelayLineNotes:
 
 
 def notes_of(head: RequestHead, own: bytes) -> tuple[RelayFieldNotes, RelayLineNotes]:
-    """Return the facts about a request's header fields and line, from the cache if possible."""
+    """Return the cached facts about a request; compute them if they are not cached."""
     fields, line = head.block.noted, head.line.noted
     # in a simulation the gateway stores its facts here too
     if type(fields) is not RelayFieldNotes or fields.own != own:
@@ -107,7 +107,7 @@ def notes_of(head: RequestHead, own: bytes) -> tuple[RelayFieldNotes, RelayLineN
 
 
 def logged(text: str) -> None:
-    """Write a request's log line with Twisted's logger, for programs in which a relay runs."""
+    """Write a request's log line with Twisted's logger."""
     log.info("{text}", text=text)
 
 
