@@ -139,11 +139,11 @@ def actor() -> str:
 
 @frozen
 class Owner:
-    """A client that calls the dashboard's routes as the host's owner, or with an account key.
+    """A client that calls the dashboard's routes with tickets, an account key, or both.
 
-    With ``secret``, the host's signing key, the client makes a ticket for each request. A request
-    with a ticket needs no second factor. The owner's account key is sent as well, in case the
-    metagame does not accept the ticket.
+    With ``secret``, the host's signing key, the client makes a ticket for each request, which then
+    needs no second factor. The client also sends ``key``, an account key, in case the metagame does
+    not accept the ticket.
     """
 
     base: str
@@ -180,7 +180,7 @@ def _path(route: str, query: dict[str, str]) -> str:
 
 
 def by_key(host: Host, key: str) -> Owner:
-    """Return a client of the dashboard's routes whose only credential is this account key."""
+    """Return a client that calls the dashboard's routes with this account key, without tickets."""
     return Owner(metagame_url(host.variables("metagame")), "", key)
 
 
@@ -200,9 +200,9 @@ def owner_of(host: Host) -> Owner:
 class Act:
     """A decorator for a command that sends ``POST /svc/api/ROUTE`` to the running metagame.
 
-    The members of the route's ``body`` become the command's parameters. Members that are keys of
-    ``arguments`` become arguments; the values are their names in the help. Members in ``fixed``
-    have fixed values. All other members become options. The decorated function turns the reply
+    Each member of the route's ``body`` becomes an option of the command, unless it is in
+    ``arguments`` or ``fixed``. ``arguments`` maps members to the names of positional arguments in
+    the help. ``fixed`` maps members to their fixed values. The decorated function turns the reply
     into output lines, and its docstring is the command's help.
     """
 

@@ -147,7 +147,7 @@ def is_secret(name: str, variable: str) -> bool:
 
 
 def secrets_of(host: Host, folder: Path) -> set[str]:
-    """Return the host's secrets in every form in which a text may contain them."""
+    """Return the host's secrets, with their parts and their encoded forms."""
     secrets = {host.owner_key() or ""}
     for path in folder.glob("*key*.pem"):
         try:

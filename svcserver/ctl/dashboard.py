@@ -36,7 +36,7 @@ class DashboardAddress:
 
     @classmethod
     def of(cls, host: Host, environ: Mapping[str, str] | None = None) -> DashboardAddress:
-        """Return the address, with a tunnel if ``environ`` is that of an SSH session."""
+        """Return the dashboard's address; ``tunnel`` is set if ``environ`` shows an SSH session."""
         url = host.dashboard()
         machine = _ssh_address(os.environ if environ is None else environ)
         if machine is None:

@@ -40,8 +40,8 @@ _LOOPBACK = ("", "localhost", "127.0.0.1", "::1")
 class Filling:
     """The size in bytes of one kind of data, and its growth.
 
-    ``a_day`` is the unlimited growth in bytes a day. ``soon_a_day`` is additional growth in bytes a
-    day, which stops after ``soon`` bytes.
+    The data grows by ``a_day`` bytes a day. It also grows by ``soon_a_day`` bytes a day, until this
+    additional growth has reached ``soon`` bytes.
     """
 
     name: str

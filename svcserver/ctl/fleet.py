@@ -283,7 +283,7 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     """Print the command that adds a machine.
 
     svcctl then waits until the machine has joined, unless you give --no-wait. Machines that
-    joined earlier get the host's allowlist settings. With --agent-image, they get the image, too.
+    joined earlier get the host's allowlist settings and, with --agent-image, that image.
     """
     docker = Docker.of(host)
     swarm = docker.swarm()

@@ -98,7 +98,7 @@ def rotate(host: Host, out: Out, reason: str) -> None:
     "--now", "at_once", is_flag=True, help="Do not wait; players with old tokens are logged out."
 )
 def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
-    """Remove the keys that no longer sign.
+    """Remove the old keys, which sign no new tokens.
 
     Run this at least one day after the metagame was restarted with the new key. Before then, the
     command refuses, because old tokens may still be valid. Use --now if a key was leaked: all

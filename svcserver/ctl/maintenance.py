@@ -88,7 +88,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
     help="Only show the migrations and change nothing. You must give this option.",
 )
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
-    """Show the migrations that svcctl db upgrade would run."""
+    """Show the pending migrations, without running them."""
     if not only_check:
         fail("Use --check. To run the migrations, use svcctl db upgrade or restart the metagame.")
     engine = database.existing(database.url_of(host))

@@ -49,7 +49,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
 def _leave(
     host: Host, entry: AuditEntry, trace: Trace, refused: str | None, *, prefix: str = ""
 ) -> None:
-    """Add the audit row. If that fails, warn with ``prefix``, or not at all if it is empty."""
+    """Add the audit row; if that fails and ``prefix`` is not empty, print a warning."""
     if host.folder is None and not host.variables("metagame").get("DATABASE_URL"):
         return  # without a host there is no audit log
     try:

@@ -48,7 +48,7 @@ class UnitPaths:
 
 @frozen
 class Service:
-    """The lines in which a component's unit differs from the units of other components."""
+    """The parts of a component's systemd unit that are not the same for all components."""
 
     meaning: str
     after: tuple[str, ...] = ()

@@ -151,7 +151,7 @@ def make(
     *,
     ask: bool,
 ) -> None:
-    """Create the host, as ``svcctl init`` does; the first player's default name is OWNER."""
+    """Create the host, as ``svcctl init`` does; if ``ask`` is true, ask for missing values."""
     try:
         place, name, owner = answers(public_host, private_host, base_port, name, owner, ask=ask)
     except click.Abort:

@@ -27,7 +27,7 @@ OWN_FILES = 128
 
 @frozen
 class ListenAddress:
-    """An address that a component listens on, and a test whether that component replies."""
+    """An address that a component listens on; ``is_it`` tests whether the component replies."""
 
     component: str
     variable: str
