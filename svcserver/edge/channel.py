@@ -31,7 +31,7 @@ class Idle:
 
     @property
     def waits_for(self) -> str:
-        """The metrics label of the wait: ``slow`` during a request, ``idle`` between requests."""
+        """The metrics label: ``slow`` during a request, ``idle`` between requests."""
         return "slow" if self.in_request else "idle"
 
 

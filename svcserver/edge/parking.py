@@ -50,8 +50,8 @@ class _Network:
 class Parking:
     """The waiting requests of one service.
 
-    If too many requests or bytes wait, the client network with the most of them is chosen, and
-    its newest request is refused.
+    If more than ``most`` requests or ``most_bytes`` bytes wait, the newest request of one client
+    network is refused: of the network that uses the largest part of either limit.
 
     ``reach()`` tries to connect to the upstream once. It returns a Deferred that fires on success
     or fails with Unreachable.

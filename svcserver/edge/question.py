@@ -36,7 +36,7 @@ def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> D
 
 
 class _Question:
-    """A request on a connection, and the wait for its answer's status."""
+    """A request sent on a connection; ``answered`` fires with the status of the answer."""
 
     def __init__(
         self, connection: UpstreamConnection, request: bytes, answered: Deferred[int]

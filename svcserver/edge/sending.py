@@ -1,4 +1,4 @@
-"""The text that explains an invite to a friend, and fingerprints written as words."""
+"""The text to send to a friend with an invite, and fingerprints written as words."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ def host_words(invite: Invite) -> str:
 def sentences(
     invite: Invite, address: str = "", checksums: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return three sentences that tell a friend how to join, without the invite itself.
+    """Return three sentences to put before an invite; they tell a friend how to join.
 
     ``address`` is the URL where the host offers the launcher, or empty. ``checksums`` maps the name
     of each launcher file to the SHA-256 of that file, or to "" if the SHA-256 is not known.

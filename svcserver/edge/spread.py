@@ -34,7 +34,7 @@ BUSIER = 16  # skip a player's own process if it has this many more requests
 
 @define(eq=False)
 class SpreadMember:
-    """One of the processes of a Spread; until ``out_until``, the other processes come first."""
+    """A process to which a Spread sends requests; it is tried last until ``out_until``."""
 
     pool: Pool
     number: int

@@ -123,7 +123,7 @@ class Pool:
         return self._connecting + len(self._open) - len(self._idle)
 
     def silent_s(self, now: float) -> float:
-        """Return for how many seconds the upstream has sent nothing although answers are due.
+        """Return the seconds since the upstream last sent data, or 0 if no request is in progress.
 
         The result is exact only if the method is called often.
         """

@@ -15,7 +15,7 @@ from svcserver.kernel import json
 
 @frozen
 class Limits(Deadlines):
-    """The time limits in seconds; ``max_body`` is in bytes, and None means no limit."""
+    """The time limits in seconds, and the largest allowed body in bytes (None for no limit)."""
 
     request_s: float = 30.0
     upstream_idle_s: float = 120.0
@@ -76,7 +76,7 @@ class Unreachable(Exception):
 
 
 class Upstream(Protocol):
-    """A source of connections; a user takes a connection, uses it alone, and gives it back."""
+    """A source of connections; ``take`` returns a connection that nothing else uses."""
 
     def take(self, *, fresh: bool = False) -> Any:
         """Return an idle connection (never if ``fresh``), or a Deferred with a new connection."""
