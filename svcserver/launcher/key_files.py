@@ -33,7 +33,7 @@ def write_key_file(folder: Path, record: HostRecord, key: Secret) -> Path:
     """Write the key for ``record``'s host to a file in ``folder``; return the file's path.
 
     An existing file with another key is kept, because it may hold the only copy of that key. The
-    new file's name then gets a number. Only the file with the number ``MOST_FILES`` is overwritten.
+    new file's name then gets a number. When ``MOST_FILES`` files exist, the last is overwritten.
     """
     data = {
         "name": record.name,

@@ -73,7 +73,7 @@ class LinkChoice:
     state: Path
 
     def wanted(self) -> bool:
-        """Return whether to register the launcher for links: True unless the player refused."""
+        """Return whether ``svc:`` links open the launcher: True unless the player refused."""
         try:
             data = json.parse((self.state / FILE).read_bytes())
         except (OSError, json.BadJson):
@@ -224,10 +224,10 @@ def _run_alone(
 
 
 def _give_way(program: OwnProgram | None) -> None:
-    """Let the next start try this version again, if it has not yet started successfully.
+    """Let the launcher try a new version again when it next starts.
 
-    A new version counts as failed if its first start ends before its page or its prompt opens. So
-    this function is called if the launcher ends early for a harmless reason, such as ``--help``.
+    A new version counts as failed if it ends before the player can use it. Call this function if it
+    ends early for a harmless reason, such as ``--help``.
     """
     try:
         if program is not None:
@@ -301,10 +301,8 @@ def _end_with_the_terminal(reactor: Any) -> None:
 
 
 def relay_port(text: str, say: Callable[[str], None]) -> int:
-    """Return the relay's port for the game; report an invalid setting and use the default.
-
-    This function repeats the relay's code, which is not packaged with the launcher.
-    """
+    """Return the relay's port for the game; report an invalid setting and use the default."""
+    # relay/settings.py checks the same, but is not packaged with the launcher
     if not text.strip():
         return DEFAULT_PORT
     port = whole_in(text.strip(), 5)

@@ -258,7 +258,7 @@ class Membership:
         self._fetching = self._begin(self._fetch(self._fetching))
 
     async def _fetch(self, before: Deferred[Any] | None) -> None:
-        """Download the missing files; report a failure if another host downloads into this folder.
+        """Download the missing files; report a failure if another download uses the folder.
 
         Two downloads into one folder would delete each other's partial files.
         """

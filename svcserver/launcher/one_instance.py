@@ -174,9 +174,9 @@ def proof_of(secret: Secret, nonce: str) -> str:
 
 
 def find(state: Path) -> RunningLauncher | None:
-    """Return the launcher that the file from ``announce`` describes, or None.
+    """Read the file that ``announce`` wrote; return the launcher it describes, or None.
 
-    This launcher may no longer run, because a killed launcher does not delete the file.
+    That launcher may no longer run, because a killed launcher does not delete the file.
     """
     try:
         data = json.parse((state / FILE).read_bytes())

@@ -57,7 +57,7 @@ class OwnProgram(Protocol):
 
     @property
     def file_name(self) -> str:
-        """The name of the program's file in a host's list."""
+        """The name of the file that hosts offer as an update of this program."""
 
     def add(self, version: str, content: bytes) -> None:
         """Install another version for the next start, or raise UpdateFailed or OSError."""
@@ -70,7 +70,7 @@ class OwnProgram(Protocol):
         """The version that has failed on this PC, or ""."""
 
     def install(self) -> None:
-        """Install the running program for this user, or repair its copy; raises OSError."""
+        """Install this program for the user, or repair the installed copy; raises OSError."""
 
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or []."""
@@ -79,10 +79,7 @@ class OwnProgram(Protocol):
         """Record that this version works, so that the next start keeps it; raises OSError."""
 
     def give_way(self) -> None:
-        """Let the next start try this version again, because this start has not tested it.
-
-        Raises OSError.
-        """
+        """Let the launcher try a new version again when it next starts; raises OSError."""
 
     def remove(self) -> None:
         """Delete the copies of the program; raises OSError."""
@@ -135,7 +132,7 @@ class WindowsProgram:
         return _is_same(self.source.parent, self.root)
 
     def install(self) -> None:
-        """Install the running program for this user, or repair its copy; raises OSError.
+        """Install this program for the user, or repair the installed copy; raises OSError.
 
         An installed older version stays current until this version has started successfully.
         """
@@ -179,7 +176,7 @@ class WindowsProgram:
                     unlink(fresh)
 
     def _text(self, name: str) -> str:
-        """Return the version in the small file ``name``, or ""."""
+        """Return the version that the file ``name`` contains, or ""."""
         try:
             text = (self.root / name).read_text("ascii", "replace")
         except OSError:
@@ -187,7 +184,7 @@ class WindowsProgram:
         return text if is_version(text) else ""
 
     def _named(self, name: str) -> str:
-        """Return the version in the small file ``name`` if that version is installed, else ""."""
+        """Return the version that the file ``name`` contains, or "" if it is not installed."""
         version = self._text(name)
         return version if (self.root / version / WINDOW).is_file() else ""
 
@@ -239,7 +236,7 @@ class WindowsProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        This call marks a new version as failed, until that version calls ``confirm``.
+        Before a new version first runs, this call marks it as failed; ``confirm`` removes the mark.
         """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
@@ -434,7 +431,7 @@ class PackedProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        This call marks a new version as failed, until that version calls ``confirm``.
+        Before a new version first runs, this call marks it as failed; ``confirm`` removes the mark.
         """
         if self.is_trial:
             return []

@@ -25,7 +25,7 @@ GIVE_UP_S = 15.0  # stop waiting for a process that cannot be killed; must be le
 
 
 class NoProgram(Exception):
-    """The error for a program that does not exist; ``str()`` is its name."""
+    """The error for a program that cannot be started; the text begins with the program's name."""
 
 
 class Process(Protocol):

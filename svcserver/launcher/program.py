@@ -186,7 +186,7 @@ class Launcher(Service):
     def _membership(
         self, record: HostRecord, before: HostRecord | None = None, *, code: str = ""
     ) -> Membership:
-        """Create a membership in place of the earlier one of this host, or raise CannotJoin.
+        """Create the host's membership, which replaces any earlier one; raises CannotJoin.
 
         ``code`` is the code of the invite that the player has opened.
         """

@@ -166,7 +166,7 @@ machine_of = _builder.build()
 
 
 def member_of(host: Host) -> Inputs:
-    """Return a state machine for a host on which the player already has an account."""
+    """Return the Inputs that change a host on which the player already has an account."""
     inputs, actions, no_actions = machine_of(host), host.actions, _NoActions()
     host.actions = no_actions
     inputs.agree()

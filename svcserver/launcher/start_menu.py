@@ -13,7 +13,7 @@ PROGRAMS = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\svc-launcher"
 
 
 class Registry(Protocol):
-    """The methods of the user's registry that this module needs."""
+    """The methods by which this module reads and changes the Windows registry."""
 
     def set(self, key: str, name: str, value: str) -> None: ...
     def get(self, key: str) -> str | None: ...

@@ -105,7 +105,7 @@ class Updates(MultiService):
         self._job = None
 
     def _members(self) -> list[Membership]:
-        """Return the memberships of the trusted hosts whose updates the player has not refused."""
+        """Return the memberships of the hosts that are asked for updates."""
         return [
             member
             for member in self.launcher.members.values()
@@ -118,9 +118,9 @@ class Updates(MultiService):
     async def _look(self) -> None:
         """Find the newest validly signed version that a host offers.
 
-        The search prefers hosts whose updates the player takes. If none of them has an offer,
-        the player is asked whether to take the first offer of another host. Hosts whose updates the
-        player has refused are not asked for offers.
+        If no host from which the player accepts updates has an offer, the player is asked whether
+        to take the first offer of another host. Hosts from which the player has refused updates are
+        not asked.
         """
         best: tuple[LauncherOffer, Membership] | None = None
         asking: tuple[LauncherOffer, Membership] | None = None

@@ -46,7 +46,7 @@ def _library(name: str) -> Any:
 
 
 def _function_type(*types: Any) -> Any:
-    """Return a ctypes function type: its result type, then its parameters' types."""
+    """Return a ctypes function type; ``types`` are the result type, then the parameter types."""
     return getattr(ctypes, "WINFUNCTYPE")(*types)  # noqa: B009 - Windows only
 
 
