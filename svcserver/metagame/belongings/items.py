@@ -76,10 +76,10 @@ class Removal:
 class Transaction:
     """A change of one character's inventory.
 
-    ``added`` and ``removed`` map catalogue ids to quantities. ``extras`` has the JSON of unknown
-    keys of added stacks. ``answer`` makes the reply from the final totals of the stacks; the reply
-    is stored for repeats of the transaction. If ``transaction_id`` is None, repeats cannot be
-    recognised.
+    ``added`` and ``removed`` map catalogue ids to quantities. ``extras`` maps the catalogue id of
+    an added stack to JSON: the stack's keys that the server does not know. ``answer`` makes the
+    reply from the final totals of the stacks; the reply is stored for repeats of the transaction.
+    If ``transaction_id`` is None, repeats cannot be recognised.
     """
 
     transaction_id: str | None

@@ -229,7 +229,7 @@ def _warn(account_id: AccountId, notes: Sequence[str]) -> None:
 
 @frozen
 class ManagementActs:
-    """The owner's operations on progression: report, set all tracks, grant and revoke."""
+    """The operations with which the owner reads and changes an account's progression."""
 
     settings: Settings
     tracks: Tracks

@@ -52,7 +52,7 @@ class RewardEntitlement(TypedDict):
 
 
 class RewardItem(TypedDict):
-    """A number of items of one kind; the client sorts by priority and omits hidden items."""
+    """A quantity of one item; the client sorts items by ``priority`` and omits ``hidden`` items."""
 
     catalog_id: str
     quantity: int
@@ -184,7 +184,7 @@ class ProgressionRoutes:
         again=Again.NATURAL,
     )
     async def grant(self, call: Call[Late[GrantBody]], user_id: str) -> Answer:
-        """Add XP to tracks and set objectives.
+        """Add XP to tracks, and replace the values of objectives.
 
         If the same grant is sent again within PROGRESSION_REPLAY_WINDOW_S seconds, it adds nothing.
         """

@@ -195,8 +195,8 @@ Mode = Literal["grandfather", "fresh"]
 def seeded(stored: Mapping[str, Track], paths: Paths, mode: Mode, at: int) -> list[Track]:
     """Return the tracks to store when an admin sets an account's whole progress.
 
-    If ``mode`` is ``fresh``, all tracks are at 0. If ``mode`` is ``grandfather``, all configured
-    tracks are at least at their last rank, with all ranks confirmed.
+    If ``mode`` is ``fresh``, all tracks are at 0. If ``mode`` is ``grandfather``, each configured
+    track has at least the XP of its last rank, and all its ranks are confirmed.
     """
     if mode == "fresh":
         return [Track(track.id) for track in in_order(stored, paths)]

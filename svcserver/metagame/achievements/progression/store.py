@@ -140,10 +140,9 @@ class SqlProgress:
     def repeated(
         self, account_id: AccountId, body_hash: str, at: int, window_ms: float
     ) -> bytes | None:
-        """Return the stored reply if this grant repeats the account's last write to its tracks.
+        """Return the reply that ``remember`` stored for the same grant, or None.
 
-        A grant is a repeat only if ``at`` and the time of that write differ by less than
-        ``window_ms``.
+        The stored hash must be equal, and the stored time less than ``window_ms`` from ``at``.
         """
         row = self.tx.execute(_LAST, {"account": account_id}).first()
         if row is None or row.body_hash != body_hash or not abs(row.at - at) < window_ms:

@@ -208,7 +208,7 @@ class Granted(TypedDict):
 
 
 def track_record(account_id: AccountId, track: Track) -> TrackRecord:
-    """Return a track as the client reads it, with its time as ISO 8601."""
+    """Return a track as the client reads it."""
     return {
         "phx_account_id": account_id,
         "progression_id": track.id,

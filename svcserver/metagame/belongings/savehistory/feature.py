@@ -306,7 +306,7 @@ class SqlHistories:
 
 @frozen
 class Thinning:
-    """Deletes saves that need not be kept, in the transaction of each new save."""
+    """The deletion of unneeded saves, in the transaction that stores a new save."""
 
     retention: Retention
 

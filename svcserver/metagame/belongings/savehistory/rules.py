@@ -57,7 +57,7 @@ def thinned(saves: Iterable[Save], retention: Retention, now: float) -> list[int
     - the newest ``keep`` saves
     - the last save of each hour, for the last ``hourly`` hours including the current hour
     - the last save of each UTC day, for the last ``daily`` days including today
-    - saves whose request the gateway may send again, but only the newest ``MOST_REPEATABLE``
+    - the newest ``MOST_REPEATABLE`` saves with a request id, if younger than ``KEPT_S`` seconds
     """
     if retention.keep is None:
         return []

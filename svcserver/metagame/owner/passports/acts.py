@@ -1,4 +1,4 @@
-"""Operations that show or sign a player's data, and that import passports for ``svcctl``."""
+"""The operations that show, sign and import a player's data."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def new_tracks(
 def documents(
     passport: Passport, most: int, room: int
 ) -> tuple[list[tuple[Carried, Document]], list[str]]:
-    """Return up to ``room`` characters with their documents, and why the others are left out."""
+    """Return the characters to import (at most ``room``), and why the others are left out."""
     accepted: list[tuple[Carried, Document]] = []
     left_out: list[str] = []
     for character in passport.characters:

@@ -53,8 +53,8 @@ class SettingSection:
 class ShownSection:
     """A section on the page.
 
-    ``rows`` is None if the section's file cannot be read. ``restart`` is true if the host knows
-    that the file has changed since the service started, but not which settings.
+    ``rows`` is None if the section's file cannot be read. If ``restart`` is true, the file has
+    changed since the service started, but the host does not know which settings have changed.
     """
 
     about: SettingSection

@@ -44,8 +44,8 @@ class SettingEntry(TypedDict):
 class SettingSectionEntry(TypedDict):
     """A group of settings from one file; ``settings`` is null if the file cannot be read.
 
-    ``restart`` is true if the host knows that the file has changed since the service started, but
-    not which settings.
+    If ``restart`` is true, the file has changed since the service started, but the host does not
+    know which settings have changed.
     """
 
     title: str
