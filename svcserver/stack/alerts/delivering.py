@@ -1,7 +1,7 @@
 """The delivery of one alert to one receiver.
 
 The receiver's name is resolved once, and all resulting addresses are checked. The client connects
-to the first address, so a later change of the name has no effect. Redirects are not followed.
+to the first of these addresses. Redirects are not followed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _visible(alert: Alert) -> Alert:
 
 
 def _marked(text: str) -> str:
-    """Escape Markdown, so that Discord shows no disguised links, quotes or headings."""
+    """Escape Markdown, so that Discord shows the text as it is."""
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 

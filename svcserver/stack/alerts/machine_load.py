@@ -1,4 +1,4 @@
-"""The machine's current load, and the host's history, which the dashboard shows."""
+"""The machine's load in the last hour, and the history of the load and the services."""
 
 import math
 from collections import deque

@@ -1,4 +1,4 @@
-"""The checks of a host that can raise alerts: services, disks, certificate and backups."""
+"""The checks of services, disks, the certificate and backups; faults cause alerts."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
