@@ -137,7 +137,7 @@ class Chat:
         self._send(listeners, Line(False, room, client.nick, text), partial(client.say, room))
 
     async def whisper(self, speaker: Player, listener: Player) -> None:
-        """Send a line that only the listener must receive."""
+        """Send a line to ``listener``; no other player may receive it."""
         member, to = self.members[speaker.account], self.members[listener.account]
         client = await self._back(member)
         text = self._line("psst <&>", member)
@@ -225,10 +225,10 @@ class Chat:
         return member.client
 
     def _is_due(self, member: ChatMember, line: Line) -> bool:
-        """Return whether it is an error if the player has not received the line.
+        """Return whether the player should have received the line.
 
-        For that, the player must still have the connection that was open when the line was sent.
-        The speaker must have received the line, or still have the connection on which it was sent.
+        The result is false if the player was disconnected when the line was sent, or later. It is
+        also false if the speaker's connection ended before the speaker received the line.
         """
         if member.wanted[line] is not member.client or not member.here:
             return False

@@ -1,7 +1,7 @@
 """Checks after a session, independent of the clients that played it.
 
-The players' data is read over HTTP, after a new login from another address. With access to the
-host's folder, the database is read too, on a separate connection while the metagame runs.
+The players' data is read over HTTP, after a new login from another address. The database
+is read too if this process can access the host's folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAVES = text(
 
 
 def stored(host: Host, players: Sequence[Player]) -> tuple[int, int]:
-    """Compare the database with what the host acknowledged.
+    """Compare the database with what the host's replies confirmed.
 
     Returns the numbers of saves and of transactions.
     """
@@ -135,7 +135,7 @@ async def running(reactor: Any, deploy: str, groups: Mapping[int, Set[str]]) -> 
 
 
 async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str]:
-    """Wait for the players' game servers to end; return the kinds of the servers still running."""
+    """Wait until the players' game servers have ended; return the kinds of the other servers."""
     ours, deadline = {entry.account for entry in players}, reactor.seconds() + GONE_S
     while True:
         servers = await _servers(reactor, deploy)

@@ -1,4 +1,4 @@
-"""Compares a player's belongings with what the host has acknowledged."""
+"""The check that a player still has everything that the host's replies confirmed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A simulated game client that remembers the data that the host acknowledged."""
+"""A simulated game client that remembers what the host's replies confirmed."""
 
 import secrets
 from collections import Counter
@@ -40,7 +40,7 @@ class Item:
 
 @define
 class Earned:
-    """A player's belongings and progress, as the host acknowledged them."""
+    """The belongings and progress that a player has according to the host's replies."""
 
     stacks: Counter[str] = field(factory=Counter)
     items: dict[str, Item] = field(factory=dict)  # by instance id

@@ -1,4 +1,4 @@
-"""Actions that several players take together, and a player's purchases and downloads."""
+"""Simulated friendships, parties, hunts, guilds, slayer links, purchases and downloads."""
 
 import hashlib
 from collections.abc import Sequence
@@ -131,7 +131,7 @@ async def link(first: Player, second: Player) -> str:
 
 
 async def shop(player: Player) -> str:
-    """Buy a free item and send this request twice; check that the player got the item only once."""
+    """Send one purchase request twice, for a free item; check that the player got the item once."""
     offers = (await player.wire.ask("GET", "/product/skus/public?requiredTags=webstore")).json
     fitting = [
         entry for entry in offers if entry["remaining"] == 1 and len(entry["items"] or []) == 1
