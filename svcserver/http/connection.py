@@ -246,10 +246,7 @@ class Connection(protocol.Protocol, ABC):
         self._deadline, self._due = since + seconds, due
 
     def until(self, deadline: float, due: Callable[[], None]) -> None:
-        """Call ``due`` at the time ``deadline`` of the reactor's clock; ``inf`` means never.
-
-        The caller must set ``self.since`` to the time at which the connection began to wait.
-        """
+        """Call ``due`` at the time ``deadline`` of the reactor's clock; ``inf`` means never."""
         self._deadline, self._due = deadline, due
 
     def sweep(self, now: float) -> None:
@@ -283,7 +280,7 @@ class Connection(protocol.Protocol, ABC):
         self.transport.abortConnection()
 
     def readConnectionLost(self) -> None:
-        """Answer the pending requests: the client has closed its half and sends no more."""
+        """Answer the pending requests, because the client sends no more."""
         self.half_closed = True
         if self.closing:
             self.transport.loseConnection()

@@ -34,8 +34,8 @@ def foreign(
     """Return the header field that shows that a foreign page sent the request, or "".
 
     The result is ``host``, ``origin``, ``sec_fetch`` or "". The arguments are the values of Host,
-    Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest. A user may follow a link from a
-    foreign page, because that page cannot read the answer.
+    Origin, Sec-Fetch-Site, Sec-Fetch-Mode and Sec-Fetch-Dest. Following a link from a foreign page
+    is allowed: the foreign page cannot read the answer.
     """
     if len(hosts) > 1 or (is_loopback(peer) and not all(map(names_this_machine, hosts))):
         return "host"
@@ -59,10 +59,10 @@ def _is_own(origin: bytes, hosts: Sequence[bytes]) -> bool:
 
 @lru_cache(maxsize=64)
 def names_this_machine(host: bytes) -> bool:
-    """Return whether a Host field can only mean this machine.
+    """Return whether a Host field has a name of this machine, or any IP address.
 
-    This prevents DNS rebinding, which needs a name; so every IP address is accepted. The
-    accepted names are localhost, this machine's host name, and its aliases in /etc/hosts.
+    Other names are rejected to prevent DNS rebinding. The machine's names are localhost, its host
+    name, and the host name's aliases in /etc/hosts.
     """
     match = _HOST.fullmatch(host.decode("latin-1").lower())
     if match is None:

@@ -4,8 +4,8 @@ We check and parse the raw bytes. Then llhttp parses them, too, and must get the
 rules are stricter than RFC 9112, so that the next server cannot understand the bytes differently.
 Spec: 2 §7 Gateway.
 
-Clients repeat their header fields and their request lines. So the request line and the fields are
-cached separately, and the parsers parse only the part that is new.
+The requests of a client are often alike. So the request line and the header fields are cached
+separately, and only the part that is new is parsed.
 """
 
 import re
