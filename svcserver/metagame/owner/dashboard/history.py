@@ -66,7 +66,7 @@ def health_watch(
     online: Online,
     wall_clock: Callable[[], float],
 ) -> Every:
-    """Return the service that takes a sample every ``EVERY_S`` and when the service stops."""
+    """Return the service that samples every ``EVERY_S`` seconds, and once more when it stops."""
 
     def take(players: int) -> None:
         history.take(health, wall_clock(), rss_mb=memory_mb()["rss"], players=players)

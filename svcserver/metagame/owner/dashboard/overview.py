@@ -1,4 +1,4 @@
-"""The data of the overview: the host's services, faults and load, players and activity."""
+"""The data of the dashboard's overview page."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _faults(
 
 
 def _machine(samples: tuple[MachineSample, ...]) -> dict[str, Any] | None:
-    """Return the machine's current load, and earlier samples in percent; None without samples."""
+    """Return the machine's latest load sample and its load trend; None if ``samples`` is empty."""
     if not samples:
         return None
     *minutes, current = samples

@@ -37,7 +37,7 @@ class LogTail:
         return None if self.out is None else self.out.flush()
 
     def after(self, number: int) -> list[str]:
-        """Return the stored lines after line ``number``, counted from 1 since the start."""
+        """Return the stored lines that follow the first ``number`` lines ever written."""
         new = min(max(0, self.count - number), len(self._lines))
         return [redact(line) for line in list(self._lines)[len(self._lines) - new :]]
 

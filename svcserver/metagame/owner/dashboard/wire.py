@@ -60,7 +60,7 @@ class HistoryRange(StrEnum):
 
 
 class HistoryColumn(TypedDict):
-    """The values of a load figure or of a service's availability.
+    """The history of one kind of load, such as CPU or memory, or of one service's availability.
 
     Each value covers one span of time, and is null if nothing was measured in that span.
     """

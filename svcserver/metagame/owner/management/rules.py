@@ -51,7 +51,7 @@ class PlayerStatus:
 
 @frozen
 class Status:
-    """The server status; if ``limited``, it has no players and no game servers."""
+    """The server status; if ``limited``, ``players`` and ``instances`` are empty."""
 
     name: str
     build: Build

@@ -54,7 +54,7 @@ def holding(tx: Connection, now: float) -> Iterator[list[HeldSanction]]:
 
 @frozen
 class StaffWork:
-    """The factory of one staff member's actions on the account ``who``."""
+    """The actions of one staff member on one account (``who``); each method returns an action."""
 
     staff: Staff
     who: str

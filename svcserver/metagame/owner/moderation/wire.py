@@ -102,7 +102,7 @@ def read_query(
 ) -> AuditQuery:
     """Return the audit-log query; raises Malformed.
 
-    ``since`` is a duration like ``7d``; ``until`` is ``next`` from the previous page.
+    ``since`` is a duration like ``7d``. ``until`` is the field ``next`` of the previous page.
     """
     span = seconds_of(since) if since else None
     if since and span is None:
