@@ -64,10 +64,7 @@ class NodeGate:
         return ""
 
     def early(self, row: Row, request: HttpRequest, length: int | None) -> Answer | None:
-        """Return the refusal of a request with unsuitable credentials, before its body is read.
-
-        None means that the body may be read.
-        """
+        """Return the refusal if the credentials are unsuitable; None if the body may be read."""
         try:
             self._check_credential(row, request)
         except Refusal as why:

@@ -58,7 +58,7 @@ class NodeChannel(WebChannel):
 
 
 class NodeFactory(HttpFactory):
-    """The factory of all connections of nodes."""
+    """The Twisted factory that makes a ``NodeChannel`` for each connection."""
 
     def __init__(
         self, front: FrontDoor, clock: IReactorTime, fleet: FleetFolder, counters: Counters

@@ -35,7 +35,7 @@ MOST_OPENED = 16_384
 
 @frozen
 class NodeOrder:
-    """An order to a node's agent; ``act`` is ``allow`` or ``withdraw``."""
+    """An order to a node's agent: open (``allow``) or close (``withdraw``) the game ports."""
 
     id: str
     act: str
