@@ -58,14 +58,14 @@ def check_names(
 def validate(
     guilds: SqlGuilds, words: Words, me: AccountId, name: str, nameplate: str | None
 ) -> tuple[str, str]:
-    """Check whether ``me`` could found a guild with this name, without creating the guild."""
+    """Check whether ``me`` may create a guild with this name; no guild is created."""
     rules.check_in_no_guild(guilds.member(me))
     return check_names(guilds, words, name, nameplate)
 
 
 @frozen
 class NewGuild:
-    """A request to found a guild, and two facts about the future leader, read from the live state.
+    """A request to create a guild, and two facts about the future leader, read from the live state.
 
     ``validated`` says whether this name and nameplate were recently validated for the leader.
     ``may_found`` says whether the leader has founded no other guild in the last ten minutes.
@@ -275,7 +275,7 @@ class GuildActs:
         return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
-        """Check whether the account could found this guild; store the name if it is valid.
+        """Check that the account may create a guild with this name; then store the name.
 
         The method ``found`` later looks for the stored name.
         """

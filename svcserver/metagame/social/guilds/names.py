@@ -48,7 +48,7 @@ def _all_readings(words: Iterable[str]) -> frozenset[str]:
 class Words:
     """The words that guilds may not use.
 
-    The words in all sets except ``offensive_whole`` have been converted by ``readings``.
+    In all sets except ``offensive_whole``, look-alikes such as ``0`` are replaced by letters.
     """
 
     deny: frozenset[str]

@@ -70,7 +70,7 @@ class GuildRoutes:
 
     @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
     async def validate(self, call: Call[wire.GuildWish]) -> Answer:
-        """Check whether the caller could found a guild with this name; no guild is created."""
+        """Check whether the caller may create a guild with this name; no guild is created."""
         sent = call.body
         named = sent.leader_account_id
         me = call.player if named == wire.NOBODY else self.acting.itself(call, named)
@@ -151,7 +151,7 @@ class GuildStubRoutes:
 
     @routes.row("GET", "/guild", reply=NoContent)
     async def mine(self, call: Call) -> Answer:
-        """Answer 204, as for a caller who is in no guild."""
+        """Answer 204, which means that the caller is in no guild."""
         return NO_CONTENT
 
     @routes.row("GET", "/guild/invite/player", reply=Envelope[wire.NoInvites])

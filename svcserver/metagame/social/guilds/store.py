@@ -1,4 +1,4 @@
-"""The tables of guilds, members and invites, and the names validated for new guilds.
+"""The tables of guilds, members and invites, and live data about the creation of guilds.
 
 Names that differ only in letter case count as equal. Spec: 1 §4 Guilds, Create.
 """
@@ -276,7 +276,7 @@ class SqlGuilds:
         self.tx.execute(_DROP_BY, {"wanted": guild_id, "who": inviter})
 
     def sweep(self, at: int) -> None:
-        """Delete expired invites; a declined one expires when the player may be invited again."""
+        """Delete expired invites; declined ones stay until the player may be invited again."""
         self.tx.execute(_SWEEP, {"at": at})
 
     def summaries(self) -> list[Summary]:
@@ -341,7 +341,7 @@ SENT = Quota.named("guild_invites_sent", rules.MAX_SENT, rules.SENT_S)
 
 @frozen
 class Founders:
-    """The last five guild names validated for each player, and the recently active players."""
+    """The facts that allow a player to create a guild: validated names, and recent activity."""
 
     transaction: BoardTransaction
 
@@ -359,7 +359,7 @@ class Founders:
         return any((pair.name, pair.nameplate) == wanted for pair in self._fresh(account_id))
 
     def is_active(self, account_id: AccountId) -> bool:
-        """Return whether the player was recently seen, or recently validated a guild name."""
+        """Return whether the player recently sent a heartbeat, party poll or valid guild name."""
         was_seen = self.transaction.get(ACTIVE, account_id) is not None
         return was_seen or bool(self._fresh(account_id))
 

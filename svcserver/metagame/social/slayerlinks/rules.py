@@ -147,9 +147,9 @@ def check_slots(slot: int, own: Collection[int], targets: Collection[int]) -> No
 class InviteAnswer:
     """An answer to an invite.
 
-    The answer is for the invite whose id is in ``ids`` or, if there is none, for the newest invite
-    between the caller and ``account_id``. ``slot`` is the slot that the accepting account wants to
-    use.
+    If ``ids`` has an invite's id, the answer is for that invite. Otherwise it is for the newest
+    invite between the caller and ``account_id``. ``slot`` is the slot that the accepting account
+    wants to use.
     """
 
     action: InviteAction | None
@@ -159,10 +159,7 @@ class InviteAnswer:
 
 
 def action_of(reply: InviteAnswer) -> InviteAction:
-    """Return the action of an answer.
-
-    Raises Malformed if the action is unknown, or if the answer names no invite.
-    """
+    """Return ``reply.action``; raises Malformed if it is None, or if no invite is named."""
     if reply.action is None:
         raise Malformed("unknown action")
     if not reply.ids and not reply.account_id:
