@@ -323,7 +323,7 @@ class WebChannel(Connection):
     # -- ends ------------------------------------------------------------------
 
     def readConnectionLost(self) -> None:
-        """Handle the end of the client's sending: notify the stream, or set a deadline."""
+        """Notify the stream that the client sends no more; without a stream, set a deadline."""
         super().readConnectionLost()
         if self._stream is not None:
             self._stream.half_closed()
@@ -367,7 +367,7 @@ class UnreadAnswers:
     _small: dict[WebChannel, int] = field(factory=dict, init=False, repr=False)
 
     def begin(self, reader: WebChannel, size: int) -> None:
-        """Set the unread bytes of ``reader``; above the limit ``most``, cut other connections."""
+        """Count the unread bytes of ``reader``; if the total exceeds ``most``, cut connections."""
         self.end(reader)
         (self._large if size > FAIR else self._small)[reader] = size
         self.total += size

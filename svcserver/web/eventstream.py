@@ -39,8 +39,7 @@ Look = Callable[[], Awaitable[bytes | None]]
 class SharedLook:
     """A ``Look`` that many streams share, so that ``look`` is not called for each stream.
 
-    ``look`` is called at most once per ``every_s`` seconds, and only while a stream asks for the
-    line.
+    ``look`` is called at most once per ``every_s`` seconds.
     """
 
     look: Look
@@ -56,7 +55,7 @@ class SharedLook:
         self._read_at = float("-inf")
 
     async def __call__(self) -> bytes | None:
-        """Return the current line; calls at the same time wait for the same read."""
+        """Return a result of ``look``, at most ``every_s`` old; concurrent calls share it."""
         if 0 <= self.now() - self._read_at < self.every_s:
             return self._line
         waiting: Deferred[bytes | None] = Deferred(self._waiting.remove)
@@ -200,8 +199,8 @@ class EventStream(Stream):
 class EventStreams:
     """All open event streams of a service.
 
-    A reader may have ``SHARE`` streams; a further stream ends the reader's oldest stream. Readers
-    who are not owners may have ``MOST`` streams together.
+    A reader may have ``SHARE`` streams; a further stream ends the reader's oldest stream. All
+    readers together, except the host's owners, may have ``MOST`` streams.
     """
 
     clock: IReactorTime
@@ -210,7 +209,7 @@ class EventStreams:
     def answer(self, read_line: Look, reader: Reader) -> Answer:
         """Return an answer that streams the lines of ``read_line``.
 
-        Raises Unavailable if a reader who is not an owner would exceed the limit ``MOST``.
+        Raises Unavailable if ``reader`` is not an owner and such readers have ``MOST`` streams.
         """
         own = [stream for stream in self._open if stream.reader.id == reader.id]
         others = sum(not stream.reader.owner for stream in self._open)

@@ -1,8 +1,8 @@
 """Sends part of a file as a response body, with constant memory and back-pressure.
 
-On plain TCP, ``os.sendfile`` sends the file, with a third of the CPU time of a producer. For this,
-a transfer replaces the transport's ``doWrite``. With TLS, on Windows, and on file systems or
-transports without sendfile, a producer reads ``CHUNK`` bytes at a time.
+On plain TCP, ``os.sendfile`` sends the file; for this, a transfer replaces the transport's
+``doWrite``. With TLS, on Windows, and on file systems or transports without sendfile, a producer
+reads ``CHUNK`` bytes at a time. This takes three times the CPU time of sendfile.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class FrontDoor:
     def mount(
         self, *features: Feature, serves: Callable[[Any], bool] = lambda row: True
     ) -> FrontDoor:
-        """Bind the features' routes, but not those switched off or rejected by ``serves``.
+        """Bind each route that is switched on and for which ``serves`` returns true.
 
         Each endpoint is created at the first request for its route.
         """

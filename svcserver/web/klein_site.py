@@ -1,7 +1,5 @@
 """A service's routes on a Klein app, for another program's ``twisted.web`` site.
 
-    site = Site(door.resource())
-
 Each route of the service becomes a route of the app, with the same endpoint as in our own HTTP
 server. So the app and our server give the same answers. If no route of the app matches a request,
 for example because of letter case, the service's own route table is used.

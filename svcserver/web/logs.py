@@ -226,7 +226,7 @@ def _iso_ms(ms: int) -> str:
 
 @define
 class JsonLines(LogLines):
-    """The observer of the smaller services: always JSON; warnings and errors go to stderr."""
+    """A log observer that always writes JSON; warnings and errors go to standard error."""
 
     as_json: bool = True
     err: LogDestination = field(factory=lambda: sys.stderr)

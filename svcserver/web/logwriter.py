@@ -125,7 +125,7 @@ class LogWriter:
                 self._begin()
 
     def flush(self) -> None:
-        """Wait briefly until all lines are written, but only if the process is ending."""
+        """If the process is ending, wait until all lines are written, or until the deadline."""
         if self._deadline is None:
             return
         with self._changed:

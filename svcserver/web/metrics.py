@@ -1,10 +1,8 @@
 """Metrics for Prometheus, on loopback only (METRICS_PORT).
 
-    figures = {"svc_content_downloads_running": Figure("Downloads now.", slots.running)}
-    show_figures(top, reactor, "content", settings.metrics_port, figures)
-
-Figures are read at each scrape; no history is stored. Each of the service's ``Counters`` has one
-series for each reason: ``svc_content_refusals_total{reason="host"}``.
+A service calls ``show_figures`` once. Each ``Figure`` is read at each scrape; no history is stored.
+Each of the service's ``Counters`` has one series for each reason, for example
+``svc_content_refusals_total{reason="host"}``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,8 +44,8 @@ class CountingRequests:
 class CountingHandler:
     """A handler that counts the answers of a service that has no ``FrontDoor``.
 
-    A 429 answer is counted under the label ``limit``. A request's duration, up to the head of the
-    answer, is recorded under the first entry of ``paths`` with which the request's path begins.
+    A 429 answer is counted under the label ``limit``. The durations of requests are recorded
+    separately for each entry of ``paths``, the known path prefixes.
     """
 
     handler: HttpHandler

@@ -165,7 +165,7 @@ def _parameter(name: str, place: str, kind: Any, schemas: dict[str, Schema]) -> 
 
 
 def _needed(shape: Schema, schemas: Mapping[str, Schema]) -> bool:
-    """Return whether the shape requires a body; a missing body counts as ``{}``."""
+    """Return whether a request needs a body; it needs none if the shape accepts ``{}``."""
     if "$ref" in shape:
         shape = schemas[shape["$ref"].rpartition("/")[2]]
     if "anyOf" in shape:
@@ -250,7 +250,7 @@ def refusals(row: WebRow, schemas: dict[str, Schema], failure: Schema | None = N
 
 
 def shared_responses() -> dict[str, Schema]:
-    """Return the refusals that routes of every feature can return."""
+    """Return the error responses, by name, that routes of every feature can have."""
     return {
         BARE.name: {
             "description": "An empty body, or an HTML page (400) if the request body is not JSON or"
@@ -264,7 +264,7 @@ def shared_responses() -> dict[str, Schema]:
 
 
 def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Schema]:
-    """Return the refusals that a route refers to by name."""
+    """Return the error responses, by name, that a route's ``refuse`` function can produce."""
     wording = wording_of(row.refuse)
     if wording.shape is None:
         return {}
@@ -284,7 +284,7 @@ def refusal_responses(row: WebRow, schemas: dict[str, Schema]) -> dict[str, Sche
 
 
 def has_page(row: WebRow) -> bool:
-    """Return whether bad JSON, or a path that is not UTF-8, can get an HTML page as the reply."""
+    """Return whether a malformed request to this route can be answered with an HTML page."""
     return row.bad_json is None or bool(row.parameters)
 
 

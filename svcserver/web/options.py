@@ -1,7 +1,6 @@
 """The command line and the ``twistd`` plugin of every service.
 
-class Options(ServiceOptions):
-    name, shape = "svc-content", Settings
+Each service subclasses ``ServiceOptions`` and sets ``name`` and ``shape``.
 """
 
 import os

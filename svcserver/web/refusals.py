@@ -1,13 +1,8 @@
-"""The wordings of refusals, for the OpenAPI document.
+"""The shapes of error answers, for the OpenAPI document.
 
 The exceptions themselves are in ``kernel/refusals.py``. A route's ``refuse`` function turns an
-exception into an answer, and this module records the shape of these answers. A route's field
-``refusals`` overrides the shape for the statuses that it lists.
-
-    @worded_as(NoteRefusal, bare_too=(401, 403))
-    def refuse(status: int, refusal: Refusal) -> Answer: ...
-
-The decorator leaves the decorated function unchanged.
+exception into an answer, and the decorator ``worded_as`` records the shape of these answers. A
+route's field ``refusals`` overrides the shape for the statuses that it lists.
 """
 
 from collections.abc import Callable
@@ -20,7 +15,7 @@ from svcserver.web.routes import Refuse, bare
 
 @frozen
 class Wording:
-    """The shape of a feature's refusals.
+    """The shape of a feature's error answers, and the name of this shape in OpenAPI.
 
     ``bare_too`` lists the statuses, besides 503, whose answers may also have an empty body.
     """
@@ -37,7 +32,7 @@ _WORDINGS: dict[Refuse, Wording] = {bare: BARE}
 def worded_as(
     shape: Any, *, name: str = "", bare_too: tuple[int, ...] = ()
 ) -> Callable[[Refuse], Refuse]:
-    """Declare the shape of a ``refuse`` function's answers, and the name of this shape."""
+    """Return a decorator that records the shape of a ``refuse`` function's answers."""
 
     def note(refuse: Refuse) -> Refuse:
         _WORDINGS[refuse] = Wording(name or shape.__name__, shape, bare_too)

@@ -14,7 +14,7 @@ BARE = (204, 304)  # have neither body nor length
 
 
 class Stream:
-    """A body that is written in pieces; the answer sets Content-Length or Transfer-Encoding."""
+    """A body written in pieces; its answer needs a Content-Length or Transfer-Encoding header."""
 
     def begin(self, out: Any) -> None:
         """Write the body with ``out.write``, and call ``out.finish()`` after the last byte.

@@ -116,10 +116,10 @@ class Listening(Service):
     for example ``content``, or else ``name``. ``shared`` is a second port, on which several
     processes listen; the operating system gives each connection to one of them.
 
-    A stop first closes the connections that have carried no request. When the gateway loses such a
-    connection, it opens no new connection, and closes its old connections. The port is closed after
-    ``NOTICE_S``. Requests on old connections are answered until ``HAND_OVER_S`` have passed.
-    Running requests have ``DRAIN_S`` to finish; then the remaining connections are cut.
+    A stop first closes the connections that have carried no request. Through this, the gateway
+    notices the stop. The port is closed after ``NOTICE_S``. Requests on the other connections are
+    answered until ``HAND_OVER_S`` have passed. Running requests have ``DRAIN_S`` to finish; then
+    the remaining connections are cut.
     """
 
     reactor: Any

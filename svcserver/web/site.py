@@ -78,7 +78,7 @@ class HttpFactory(Connections[WebChannel]):
         return head
 
     def date(self) -> bytes:
-        """The Date header line, which is updated once a second."""
+        """Return the Date header line, which is updated once a second."""
         now = int(system.epoch())
         if self._date[0] != now:
             self._date = (now, date_line(now))
@@ -102,9 +102,9 @@ class HttpFactory(Connections[WebChannel]):
                 channel.end()
 
     def close_idle(self, *, keep_used: bool) -> int:
-        """Close connections without a running request; return how many stay open for now.
+        """Close each connection that has no running request; return the number of those left open.
 
-        With ``keep_used``, a connection that has carried a request is closed after its next answer.
+        With ``keep_used``, a connection that has carried a request is kept until its next answer.
         """
         for channel in list(self.channels):
             if not (channel.busy or (keep_used and not channel.unused)):
