@@ -1,4 +1,4 @@
-"""The node's checks for its host: the game servers' image, and the reachability of game ports."""
+"""The checks that a node makes when the host requests them: the container image and game ports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_NONCE = 64
 
 @define(eq=False)
 class NodeChecks:
-    """The checks that the host requests; ``link`` reports their results to the host."""
+    """The checks that the host requests; ``link`` reports the results to the host."""
 
     reactor: Any
     link: HostLink

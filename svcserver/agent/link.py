@@ -156,9 +156,9 @@ class HostLink:
                 await self._carry_out_all(orders)
 
     async def read_helper(self) -> None:
-        """Read the helper's list; repeat the failed requests to remove networks from this list.
+        """Read the addresses that the helper admits; then retry each failed removal of a network.
 
-        The first call also notes the addresses that the helper admits; ``refresh`` reports them.
+        The first call also records these addresses; ``refresh`` reports them.
         """
         if self.helper is None:
             return

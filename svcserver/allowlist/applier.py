@@ -63,9 +63,9 @@ class Applier:
         return self._running or (self._wanted is not None and self._wanted != self._holds)
 
     def want(self, ips: Ips, *, at_once: bool = False) -> None:
-        """Make the firewall admit exactly these addresses, after any run in progress.
+        """Schedule a change, after which the firewall admits exactly these addresses.
 
-        Unless ``at_once`` is true, runs are at least ``interval_s`` seconds apart.
+        Unless ``at_once`` is true, changes are at least ``interval_s`` seconds apart.
         """
         self._wanted = ips
         if at_once:
@@ -145,7 +145,7 @@ class Applier:
             self._rest()
 
     def _rest(self) -> None:
-        """Fire the Deferreds that ``stop`` returned; unless stopped, start the next run."""
+        """Fire the Deferreds that ``stop`` returned; if it was not called, start the next run."""
         waiting, self._idle = self._idle, []
         for idle in waiting:
             idle.callback(None)

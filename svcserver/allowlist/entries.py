@@ -38,7 +38,7 @@ class Full(Exception):
 
 
 def canonical(value: Any, *, allow_private: bool = False) -> str:
-    """Return a public address in canonical form (mapped IPv4 as IPv4); raises InvalidIp."""
+    """Return a public address in canonical form; raises InvalidIp."""
     return str(_public(_parse(value), allow_private))
 
 
@@ -105,7 +105,7 @@ class OpenAddress:
 
 @define
 class Entries:
-    """The allowed addresses, at most ``limit``; each expires ``ttl_s`` after its last report.
+    """The allowed addresses, at most ``limit``; ``report`` allows an address for ``ttl_s`` seconds.
 
     A client can control a whole IPv6 network, so each network has a share of ``limit``: a sixteenth
     for a /64 network, and a quarter for a /48 network. A share is at least four addresses.
@@ -116,7 +116,7 @@ class Entries:
     _until: dict[str, float] = field(factory=dict, init=False)
 
     def displace_for(self, ip: str) -> list[str]:
-        """Remove a network's oldest addresses if its share is full, to make room for ``ip``.
+        """Remove old addresses of the network of ``ip`` until that network may have one more.
 
         Return the removed addresses.
         """
@@ -138,7 +138,7 @@ class Entries:
         return min(self.limit, max(4, share))
 
     def report(self, ip: str, now: float) -> bool:
-        """Allow an address in canonical form; return whether it is new. Raises Full."""
+        """Allow ``ip`` (in canonical form); return True if it was not yet allowed. Raises Full."""
         self.displace_for(ip)
         known = ip in self._until
         if not known and len(self._until) >= self.limit:

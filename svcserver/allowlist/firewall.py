@@ -47,7 +47,7 @@ class Firewall(Protocol):
 
 @frozen
 class Nftables:
-    """The nftables firewall; every run replaces the helper's own table atomically."""
+    """The nftables firewall; ``apply`` atomically replaces the table of the allowlist helper."""
 
     programs: Programs
     nft: str
@@ -99,7 +99,7 @@ class NftablesSet:
         return rule.v6 if self._family == 6 else rule.v4
 
     def describe(self, rule: Rule) -> str:
-        """Return the script that fills the set; if the set's IP version is unknown, assume IPv4."""
+        """Return the script that fills the set; before the first ``apply``, IPv4 is assumed."""
         return scripts.nftables_fill(self.where, self._fitting(rule))
 
 
@@ -176,13 +176,13 @@ class Netsh:
 
 @define
 class Remembering:
-    """A fake firewall for tests that records the calls (ALLOWLIST_BACKEND=none)."""
+    """A fake firewall for tests (ALLOWLIST_BACKEND=none); ``apply`` only records the rule."""
 
     calls: list[Rule] = field(factory=list)
     name: str = "none"
 
     async def apply(self, rule: Rule) -> None:
-        """Record the call; only the last thousand calls are stored."""
+        """Record the rule; only the last thousand rules are stored."""
         self.calls.append(rule)
         del self.calls[:-1000]
 

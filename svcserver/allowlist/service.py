@@ -109,7 +109,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
 
 
 def make_firewall(settings: Settings, reactor: Any) -> Firewall:
-    """Return the firewall that the settings select, after checking the rights."""
+    """Return the firewall that the settings select; raises SystemExit if it cannot be used."""
     try:
         chosen = firewalls.choose(
             settings.backend,
