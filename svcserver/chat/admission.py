@@ -46,7 +46,7 @@ class Lockout:
     def locked(self, account: AccountId, address: str) -> bool:
         """Return True if the log-in is locked out.
 
-        A failed log-in during a lockout is not counted, and the client is given no reason.
+        During a lockout, failed log-ins are not counted.
         """
         return any(self.transaction.get(LOCKED, key) is not None for key in _keys(account, address))
 
@@ -229,8 +229,7 @@ class Admission:
     def left(self, session: Session, over: Over) -> None:
         """Remove an ended session.
 
-        The account must wait before its next log-in if a session with a resource ends for a reason
-        in ``CAUSES``, or if several sessions end before they have a resource.
+        Depending on how the session ended, the account must wait before its next log-in.
         """
         never_bound = not over.was_bound and over.reason not in OURS
         if over.reason in CAUSES or (session.account and never_bound):

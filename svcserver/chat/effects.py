@@ -104,7 +104,7 @@ class Whisper(NamedTuple):
 
 
 class TooMuch(NamedTuple):
-    """The effect that refuses a room message because the session exceeds its stanza rate."""
+    """The effect that replies to a room message with an error: too many stanzas were sent."""
 
     element: Element
 

@@ -57,7 +57,7 @@ class RoomPlace:
 
 @frozen
 class StatusShown:
-    """The event that a session has a new status.
+    """A session's new status.
 
     ``to`` has the accounts of the friends who see the status. If ``show`` is None, the session is
     offline.
@@ -79,9 +79,9 @@ class Here:
 
     The part has the sessions with numbers above ``since``, up to ``until``. In the last part,
     ``until`` is None. If ``readers`` is not empty, only the processes in ``readers`` handle the
-    part (``Board.reads_as``). ``unheard`` has pairs (session number, room key) whose ``Entering``
-    event was published, but has not come back to the sender. For these pairs, receivers change
-    nothing. ``shown`` has the sessions' statuses, each with an empty ``to``.
+    part (``Board.reads_as``). ``unheard`` has the pairs (session number, room key) whose
+    ``Entering`` event the sender has published, but not received yet. For these pairs, receivers
+    change nothing. ``shown`` has the sessions' statuses, each with an empty ``to``.
     """
 
     worker: str
@@ -98,7 +98,7 @@ class Here:
         return number > self.since and (self.until is None or number <= self.until)
 
     def to_come(self) -> Here:
-        """Return a part without sessions, which tells the receivers to wait for the next part."""
+        """Return a part without sessions, which tells the receivers that more parts follow."""
         return Here(self.worker, (), (), since=self.since, until=self.since, readers=self.readers)
 
 
@@ -112,7 +112,7 @@ class Bound:
 
 @frozen
 class SessionEnded:
-    """The event that a bound session has ended."""
+    """The end of a bound session."""
 
     worker: str
     session: int
@@ -120,7 +120,7 @@ class SessionEnded:
 
 @frozen
 class Entering:
-    """The event that a session enters a room; each process checks the room's rules on receipt.
+    """A session's entry into a room; each process checks the room's rules on receipt.
 
     The event includes the session's seat, because other processes may not have received the
     session's ``Bound``. ``seat`` is None if a process of an earlier version sends the event.
@@ -133,7 +133,7 @@ class Entering:
 
 @frozen
 class Leaving:
-    """The event that a session leaves a room."""
+    """A session's exit from a room."""
 
     worker: str
     session: int

@@ -91,9 +91,9 @@ class Crowd(Generic[C]):
         """Return the connection to close for a new one, or None to refuse the new one.
 
         ``newcomer`` is the network of the new connection. If any connections are still logging in,
-        only those from other networks can be chosen. Otherwise the oldest connection of the
-        network with the most players is chosen, if that network has at least two players more than
-        ``newcomer``.
+        one of them is chosen, but never one from ``newcomer``. Otherwise, find the network with the
+        most players. If that network has at least two players more than ``newcomer``, the network's
+        oldest connection is chosen.
         """
         if self.waiting:
             return self.waiting.oldest_of_largest(but=newcomer)

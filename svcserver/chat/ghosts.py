@@ -51,8 +51,8 @@ def seat_of(session: Session) -> Seat:
 class Ghosts:
     """All sessions of other processes.
 
-    ``correct`` calls ``sit`` for each new session. ``stand_up`` is called for each removed session,
-    and ``restate`` with the statuses that have changed.
+    ``correct`` calls ``sit`` for each new session. Each removed session is passed to ``stand_up``.
+    Changed statuses are passed to ``restate``.
     """
 
     rooms: Rooms
@@ -106,8 +106,8 @@ class Ghosts:
     def correct(self, news: Here) -> None:
         """Replace what is known about a process by the content of its ``Here`` event.
 
-        ``news`` has the state after all earlier events of that process. Nothing changes for the
-        pairs of session and room in ``unheard``.
+        ``news`` has the state after all earlier events of that process. ``news.unheard`` lists
+        the pairs of session and room for which nothing changes.
         """
         known = self._those.setdefault(news.worker, {})
         there = {seat.session: seat for seat in news.seats}
@@ -170,7 +170,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Add a seat at the end of its account's list."""
+        """Record a bound session of the process ``worker`` as the newest session of its account."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

@@ -3,8 +3,8 @@
 A new process publishes Hello, and the other processes announce their sessions with Here. Sessions
 of the new process wait for these announcements before they enter rooms. Spec: 2 §4 Chat, rooms.
 
-An announcement has several parts. A process publishes a part after the previous part has come
-back to it. Each part describes the sessions at the time when the part is published.
+An announcement has several parts, which are published one after another. Each part describes the
+sessions at the time when the part is published.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ EntryAction = Callable[[], Deferred[bool]]
 
 @define(eq=False)
 class Arriving:
-    """A queue for attempts to enter rooms, until the other processes' sessions are known."""
+    """A queue of attempts to enter rooms; they wait for the other processes' announcements."""
 
     seconds: Callable[[], float]
     _greeted_at: float | None = field(default=None, init=False)
@@ -90,10 +90,10 @@ class Arriving:
 
 @define(eq=False)
 class Answers:
-    """This process's answers to other processes' Hello events; one answer goes to all that wait.
+    """This process's answers to other processes' Hello events; one answer serves several processes.
 
     ``piece(since, readers)`` returns the answer's next part. The Deferred of ``publish`` fires with
-    True when the part has come back to this process, or with False if publishing fails.
+    True when this process itself has received the part, or with False if publishing fails.
     """
 
     seconds: Callable[[], float]
@@ -106,8 +106,7 @@ class Answers:
     def answer(self, asker: str) -> None:
         """Send the sessions of this process to the process ``asker``, now or later.
 
-        If an answer is being sent or was sent a short time ago, ``asker`` must wait for the next
-        answer. A ``Here`` event without sessions tells ``asker`` to wait.
+        If the sessions are sent later, a ``Here`` event without sessions tells ``asker`` to wait.
         """
         self._askers[asker] = None
         self.check()

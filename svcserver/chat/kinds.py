@@ -1,7 +1,7 @@
 """The table of room kinds. Spec: 2 §4 Chat, rooms.
 
-To add a kind, add a row. If the kind restricts who may enter, the row has a rule. The rule uses a
-method of ``ports.Memberships`` for state in memory, or ``About.rooms`` for data in the database.
+To add a kind, add a row. If the kind restricts who may enter, the row has a rule. A rule about
+state in memory calls ``ports.Memberships``. A rule about stored data reads ``About.rooms``.
 """
 
 from collections.abc import Callable, Mapping

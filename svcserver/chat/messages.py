@@ -1,4 +1,4 @@
-"""The delivery of room lines and whispers. Spec: 2 §4 Chat."""
+"""The delivery of chat lines in rooms, and of whispers. Spec: 2 §4 Chat."""
 
 from attrs import define
 from twisted.logger import Logger
@@ -22,7 +22,7 @@ MAX_BODY = 2_048  # code points
 
 @define
 class Messages:
-    """The delivery of room lines and whispers to those who may read them."""
+    """The delivery of chat lines and whispers to those who may read them."""
 
     rooms: Rooms
     people: People
@@ -164,7 +164,7 @@ def _id(element: Element) -> str | None:
 
 
 def log_line(occupant: Occupant, body: str, count: int, present: int) -> None:
-    """Log a room line with the numbers of receivers (``count``) and occupants (``present``)."""
+    """Log a chat line with the numbers of receivers (``count``) and occupants (``present``)."""
     log.info(
         "message room={room} uid={uid} len={length} to={count}{blocked}",
         room=occupant.room.address,

@@ -1,7 +1,7 @@
 """The actions that this process has published, but whose events it has not received yet.
 
-This process's next ``Here`` event comes after these events. So ``Here`` treats pending exits from
-rooms as done, and lists pending entries as ``unheard``.
+All processes receive these events before this process's next ``Here`` event. So for ``Here``, a
+pending exit from a room counts as done. ``Here.unheard`` lists the pending entries.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Pending:
             happened.callback(False)
 
     def refuse_lines(self, until: float = inf) -> None:
-        """Refuse the pending lines that were sent no later than ``until``."""
+        """Refuse the pending chat lines that were sent no later than ``until``."""
         for number in [session for session, (at, *_) in self._saying.items() if at <= until]:
             self._refuse(number)
 
@@ -93,7 +93,7 @@ class Pending:
         return entry is not None
 
     def forget(self, number: int) -> None:
-        """Drop an ended session's pending attempts to enter rooms, and refuse its pending line."""
+        """Drop the pending room entries and the pending chat line of a session that has ended."""
         for at in [entry for entry in self.entering if entry[0] == number]:
             del self.entering[at]
         self._refuse(number)
@@ -101,7 +101,7 @@ class Pending:
     def here(
         self, worker: str, mine: dict[int, Session], since: int, readers: tuple[str, ...]
     ) -> Here:
-        """Return the next part of the announcement: sessions with numbers above ``since``."""
+        """Return the next ``Here`` event, about sessions whose number is above ``since``."""
         numbers = nsmallest(PIECE, [number for number in mine if number > since])
         until = numbers[-1] if len(numbers) == PIECE else None
         sessions = [mine[number] for number in numbers if not mine[number].ended]

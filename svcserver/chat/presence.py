@@ -36,7 +36,7 @@ class Elsewhere(Protocol):
 
 @define
 class Presences:
-    """The sender of presences to friends, which does nothing unless CHAT_PRESENCE=1.
+    """The sender of statuses to friends; if ``enabled`` is False (CHAT_PRESENCE), nothing is sent.
 
     Each process notifies its own sessions about friends' sessions in all processes.
     """

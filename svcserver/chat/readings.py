@@ -27,7 +27,7 @@ FRESH_S = 1.0  # how old an account's data may be when its session acts
 
 @define
 class Readings:
-    """The reader of account data. The timeouts use ``clock``."""
+    """The reader of account data."""
 
     accounts: Accounts
     clock: IReactorTime

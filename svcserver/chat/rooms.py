@@ -112,7 +112,7 @@ class Rooms:
         return session.account not in occupants and len(occupants) >= self.max_occupants
 
     def enter(self, session: OccupantSession, room: Room, nick: str) -> Occupant | None:
-        """Add a session; first remove and return the account's older occupant, if there is one."""
+        """Add an occupant; if the account already has one there, replace and return that one."""
         older = self._rooms.get(room.key, {}).get(session.account)
         if older is not None:
             self.leave(older, tell_leaver=False)
@@ -158,7 +158,7 @@ class Rooms:
     ) -> int:
         """Deliver a line to all occupants except ``deaf`` accounts; return the number of receivers.
 
-        The speaker receives the line after the other occupants in this process.
+        In the speaker's process, the speaker receives the line last.
         """
         key = occupant.room.key
         frames: dict[str, bytes] = {}

@@ -297,7 +297,7 @@ class ChatServer:
                 session.end("revoked")
 
     def on_renamed(self, news: Renamed) -> None:
-        """Accept the new name in nicknames; the name at the time of log-in stays valid, too."""
+        """Allow nicknames with the account's new name; the name used at log-in is still allowed."""
         if (person := self.people.get(news.account_id)) is not None:
             person.change(evolve(person.about, name=news.name))
 

@@ -339,7 +339,7 @@ class Session:
     def _open(self, element: Element) -> Iterable[Effect]:
         """Answer ``<open>`` with the features.
 
-        Until the client binds a resource, the domain in the last ``<open>`` is used.
+        Until the client binds a resource, each ``<open>`` sets the session's domain.
         """
         self._steps.opened()
         to = element.getAttribute("to", "")

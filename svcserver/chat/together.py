@@ -27,7 +27,7 @@ class Together(Protocol):
     ) -> Deferred[bool]: ...
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
-        """Return an account's bound sessions with their processes; letter case is ignored."""
+        """Return (process, seat) for each bound session; ``account`` may be in any letter case."""
 
     def whisper(
         self, to: list[tuple[str, Seat]], jid: str, stanza_id: str | None, body: str

@@ -51,7 +51,7 @@ log = Logger()
 
 @define(eq=False)
 class Workers:
-    """The implementation of ``Together``, which publishes actions through live state."""
+    """The implementation of ``Together``; the processes exchange events through ``board``."""
 
     board: Board
     rooms: Rooms
@@ -110,7 +110,7 @@ class Workers:
         return published.addCallback(self._seated, session)
 
     def _seated(self, is_delivered: bool, session: Session) -> bool:
-        """Record the session unless it is already recorded; return ``is_delivered`` unchanged."""
+        """Record the session if necessary, and pass ``is_delivered`` on to the next callback."""
         self._sit_alone(session)
         return is_delivered
 
@@ -306,7 +306,7 @@ class Workers:
             self._end(worker_of, oldest)
 
     def _end(self, worker: str, seat: Seat) -> None:
-        """Remove a session from its account; if this process holds the session, end it."""
+        """Remove a session from its account, and end the session if it belongs to this process."""
         self._seats.free(worker, seat.session, seat.account)
         session = self._mine.get(seat.session) if worker == self.name else None
         if session is not None:
