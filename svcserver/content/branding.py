@@ -65,7 +65,7 @@ def clean_accent(value: Any) -> str | None:
 
 
 def clean_credit(value: Any) -> str | None:
-    """Return the credit as one line of at most 200 characters, or None."""
+    """Return the line that credits a picture's author, cut to 200 characters, or None."""
     if not isinstance(value, str):
         return None
     return " ".join(plain(value).split())[:MAX_CREDIT].strip() or None
@@ -73,7 +73,7 @@ def clean_credit(value: Any) -> str | None:
 
 @define
 class Branding:
-    """The branding in ``folder`` (CONTENT_BRANDING_DIR; None: no branding)."""
+    """The branding in ``folder`` (CONTENT_BRANDING_DIR); if ``folder`` is None, there is none."""
 
     folder: Path | None
     _body: bytes = field(default=b"", init=False)

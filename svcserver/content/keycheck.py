@@ -47,7 +47,7 @@ class UnusableAnswer(Exception):
 
 @define(eq=False)
 class KeyCheck:
-    """The check of keys at ``base`` (METAGAME_URL), with a cache of valid and invalid keys."""
+    """The checker of account keys; it asks the metagame at ``base`` and caches the answers."""
 
     http: HTTPClient
     clock: IReactorTime

@@ -79,7 +79,7 @@ def _moment(value: Any) -> float | None:
 
 @define
 class NewsFile:
-    """The news in ``path`` (CONTENT_NEWS_FILE; None: no news)."""
+    """The news in the file ``path`` (CONTENT_NEWS_FILE); if ``path`` is None, there is no news."""
 
     path: Path | None
     _body: bytes = field(default=b'{"items":[]}', init=False)

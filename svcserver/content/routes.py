@@ -216,8 +216,8 @@ class ContentHandler:
 
         Requests through the gateway have the host's public name. Only the gateway's secret proves
         that a request came through the gateway, because a web page can send any proxy header.
-        If no secret is set, every Host is accepted. A web page has no account key, so it can read
-        only public content.
+        If no secret is set, every Host is accepted. Even then, a web page can read only public
+        content, because it has no account key.
         """
         if self.gateway_secret is None:
             return False
@@ -417,7 +417,7 @@ def _find(request: HttpRequest) -> tuple[Handler | None, Answer]:
 
 
 def _public(request: HttpRequest) -> dict[str, str]:
-    """Return the CORS header if the route is public; refusals need the header, too."""
+    """Return the CORS header, unless the request is for game files, which are not public."""
     return {} if request.path.startswith(FILES) else {"Access-Control-Allow-Origin": "*"}
 
 
