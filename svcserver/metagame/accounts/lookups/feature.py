@@ -73,7 +73,7 @@ class OwnAccount(TypedDict):
 @spelled(camel_case)
 @frozen
 class MappingWish:
-    """Account ids to map, in the newest or an older format; a plain list of ids is also valid."""
+    """A request to map account ids to another type; clients differ in the keys that they send."""
 
     src_account_type: MaybeText = None
     type: MaybeText = None
@@ -290,7 +290,7 @@ class LookupRoutes:
         reply=PublicAccount | Empty,
     )
     async def account(self, call: Call, account_id: str) -> Answer:
-        """Show an account; the reply is ``{}`` for an unknown account or without a token."""
+        """Show an account, or ``{}`` if the account is unknown or the request has no token."""
         account = await self._visible(call.caller.account, account_id)
         return Answer(200, EMPTY_OBJECT if account is None else public(account))
 
@@ -338,7 +338,7 @@ class LookupRoutes:
 
     @routes.row("GET", "/features/platform/win", access=Access.NONE, reply=Envelope[Crossplay])
     async def features(self, call: Call) -> Answer:
-        """Show that cross-play and cross-platform progress are on."""
+        """Show the feature flags; cross-play and cross-platform progress are always on."""
         return enveloped({"crossplay": True, "crossprogression": True})
 
     @routes.row(

@@ -202,7 +202,7 @@ class AnnouncementRoutes:
         bad_json=BAD_JSON,
     )
     async def make(self, call: Call[AnnouncementWish]) -> Answer:
-        """Announce a text, optionally with a restart. An empty text ends the announcement."""
+        """Announce a text and, optionally, a restart time. An empty text ends the announcement."""
         sent = call.body
         request = (
             rules.announcement_request(sent.text, sent.for_, sent.restart_in) if sent.text else None

@@ -5,9 +5,8 @@ player has left. While a game server runs, but for at most an hour, it is charge
 account. This account cannot start another game server. So N accounts have at most N game servers.
 
 A launch is charged to all its players, except players to whom another launch is charged already. A
-player who asks for the city or the dojo has left the hunt. The launch is then charged only to the
-remaining players. If only one player remains, the launch stays charged to that player. So a client
-that falsely claims to have left cannot start another game server.
+player who asks for the city or the dojo has left the hunt. The launch is then no longer charged to
+that player, unless it is charged to nobody else.
 
 One exception protects players from each other. If a game server still runs ``EMPTY_S`` seconds
 after a player has left, others are playing on it. The player who left may then start a second game
@@ -69,9 +68,10 @@ class LaunchLimits:
                 match.counts_for.discard(player)
 
     def in_the_way(self, match: Match) -> dict[AccountId, Match]:
-        """Return a dict from each player to the launch that blocks the match.
+        """Return a dict from each player to the launch that blocks the match; empty if none does.
 
-        If the party and at least one player may launch a game server, the dict is empty.
+        A launch of the party can block all players. Launches of single players block the match only
+        if each player is blocked.
         """
         if not match.takes_a_port or not self.cooldown_s:
             return {}

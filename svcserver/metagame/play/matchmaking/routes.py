@@ -104,7 +104,7 @@ class MatchmakingRoutes:
 
     @routes.row("GET", "/candidate/regions", reply=wire.RegionsReply)
     async def regions(self, call: Call) -> Answer:
-        """Return the only region, with the address that clients ping (QOS_TARGET_URL)."""
+        """Return the address that clients ping to measure their latency (QOS_TARGET_URL)."""
         return Answer(200, wire.show_regions(self.settings.qos_target_url))
 
     @routes.row("GET", "/QoS", access=Access.NONE, reply=Page)

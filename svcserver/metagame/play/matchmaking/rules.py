@@ -246,9 +246,9 @@ class Matchmaker:
     def may_start(self, match: Match) -> bool:
         """Return whether the game server may be requested; if so, record the launch.
 
-        If an earlier launch blocks this match, the match's players return to the earlier hunt.
-        Players who have left the earlier hunt wait until its game server has ended. The members of
-        a party return or wait together with their leader.
+        If the players may not start another game server yet, they return to their earlier hunt.
+        Players who have left that hunt wait until its game server has ended. The members of a party
+        return or wait together with their leader.
         """
         theirs = self.launches.in_the_way(match)
         if not theirs:
@@ -322,8 +322,8 @@ class Matchmaker:
         """Return those of the players who were sent to the game server.
 
         For a hunt or tutorial, these are the players of the match ``match_id``. Once the match
-        is a day old, the result is empty. For a city or dojo (no ``match_id``), the result includes
-        players who were sent elsewhere less than ``LEFT_S`` seconds ago.
+        is a day old, the result is empty. For a city or dojo (no ``match_id``), the result also
+        includes players who left it less than ``LEFT_S`` seconds ago.
         """
         if match_id:
             match = self.stored.match(match_id)

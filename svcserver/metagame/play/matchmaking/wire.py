@@ -87,7 +87,7 @@ class Regions(TypedDict):
 
 
 class RegionsReply(TypedDict):
-    """The only region; ``code`` is always the number 200."""
+    """The settings for the client's pings, in ``payload``; ``code`` is always 200."""
 
     code: int
     message: str

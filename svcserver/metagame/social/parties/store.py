@@ -135,13 +135,13 @@ class LiveParties:
     candidate: Candidate = _no_candidate
 
     def rules_on(self, transaction: BoardTransaction) -> rules.Parties:
-        """Return the party rules for an open board transaction."""
+        """Return the party rules for an open transaction of the live state."""
         return rules.Parties(BoardParties(transaction, self.also_left, self.candidate))
 
     def act(
         self, work: Callable[[rules.Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
-        """Run ``work`` with the party rules in a new board transaction."""
+        """Call ``work`` with the party rules, in a new transaction of the live state."""
         return attempt.transact(
             self.board, lambda transaction: work(self.rules_on(transaction)), RESULTS, near
         )

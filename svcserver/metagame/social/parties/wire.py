@@ -58,7 +58,7 @@ class PartyStatusWish:
 
 
 class PartyInvite(TypedDict):
-    """An invite to the caller; the sender's name is ``{}`` if the account does not exist."""
+    """An invite to the caller; ``sendingDisplayName`` is ``{}`` for a hidden or unknown name."""
 
     recipientPlayerId: str
     sendingPlayerId: str
@@ -68,7 +68,7 @@ class PartyInvite(TypedDict):
 
 
 class MemberState(TypedDict):
-    """A member of a party; the name is ``{}`` if the account does not exist."""
+    """A member of a party; ``displayName`` is ``{}`` for a hidden or unknown name."""
 
     playerId: str
     isMemberOfCandidate: bool
