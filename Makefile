@@ -90,7 +90,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench.http $(if $(DATABASE),--database $(DATABASE))
 
 SHORT_REPORT := --rounds 1 --seconds 1 --folder $(VENV)/benches \
-	--parts requests,postgresql,edge,chat,start,functions
+	--parts requests,postgresql,edge,chat,start,scale,functions
 bench-report: $(VENV)/tools.stamp
 	$(BIN)/python -m bench.report $(if $(SHORT),$(SHORT_REPORT))
 

@@ -130,7 +130,7 @@ def compare(table: FloorTable, results: dict[str, Results]) -> None:
 def abuse(table: FloorTable, cut: tuple[bool, float], noticed: Flood) -> None:
     """Add the rows that show how much harm one client can do to the server."""
     table.add("readers that stall and stay connected", not cut[0], less=True, good=cut[0])
-    table.below("a reader that stalls: growth", cut[1], "MiB", STALL_MIB)
+    table.below("a reader that stalls: growth after the warm-up", cut[1], "MiB", STALL_MIB)
     table.below("flood: others' slowest ping", max(noticed.pings) / 1e6, "ms", PING_MS)
     calm, wild = (percentile(taken, 0.95) / 1e6 for taken in (noticed.idle, noticed.status))
     name = "flood: p95 of GET /svc-status"

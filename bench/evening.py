@@ -87,7 +87,9 @@ def main() -> None:
     turns.show(slow, began)
     table = FloorTable()
     table.below("longest turn of the event loop", slow[0].own_ms if slow else 0.0, "ms", MOST_MS)
-    raise SystemExit(finish(arguments.json, table.rows) or status)
+    if status:
+        table.add("exit status of the session", status, less=True, good=False)
+    raise SystemExit(finish(arguments.json, table.rows))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from cattrs.preconf.orjson import make_converter
 FOLDER = Path(__file__).parent / "kept"
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)  # of latency curves
 HEADS = ("what", "figure", "compared", "limit", "p50, p99 ms", "CPU, us")
-# a smaller change is not called better or worse; between two runs of nearly the same code on one
-# machine, four of five changes were smaller
-NOISE = 0.2
+# a smaller change is not called better or worse; between two runs of the same code on one machine,
+# nine of ten changes were smaller
+NOISE = 0.35
 
 CONVERTER = make_converter(omit_if_default=True)
 Results = TypeVar("Results", "Part", "KeptRun")
@@ -163,7 +163,7 @@ def earlier(part: str, current: Measurement, previous: KeptRun | None) -> Measur
 def verdict(current: Measurement, previous: Measurement | None, same_machine: bool) -> str:
     """Return the change in words, such as ``+5 %, better``; "" if there is no previous figure.
 
-    Changes within the noise, and between two machines, are not called better or worse.
+    Changes within the noise, and between machines of two kinds, are not called better or worse.
     """
     by = change(current, previous)
     if by is None:

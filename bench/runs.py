@@ -147,7 +147,7 @@ async def storm(cast: Sequence[Player], online: Sequence[Player], pid: int) -> R
     """Let the players of ``cast`` log in, and meanwhile measure the heartbeats of ``online``.
 
     A login is sent every ``ARRIVE_S``, faster than the server can sign. The result's rate is the
-    rate of the logins.
+    rate of the logins, and its CPU time is that of a login and of the heartbeats meanwhile.
     """
     watch = _Watch((pid,), on=True)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from attrs import frozen
 from twisted.internet import reactor as twisted_reactor
 from twisted.internet.defer import Deferred
 
@@ -47,8 +48,24 @@ POLL_US, TWO, AT_100, AT_1000, LATER_MS = 100.0, 0.85, 0.60, 0.85, 5.0
 ROOM, HALL = 100, 1_000
 CROWD = 100_000
 FULL = 0.7  # planned load of a core
+REQUESTS_A_PLAYER = sum(1 / every for every in PERIODS_S.values()) + (
+    len(START_OF_SESSION) / SESSION_S
+)  # a second
 LINES_A_PLAYER = 1 / 60  # a second, in a room of 100
-Costs = dict[str, float]  # CPU microseconds by what they are spent on
+ENGINE = "engine"
+
+
+@frozen
+class Cost:
+    """The CPU microseconds that a program spends on a request or a chat line of a player."""
+
+    program: str
+    us: float
+    work: str = "requests"
+    a_second: float = REQUESTS_A_PLAYER  # of each player
+
+
+Costs = list[Cost]
 
 
 # -- live state, in this process ------------------------------------------------
@@ -156,17 +173,15 @@ def requests(table: FloorTable, costs: Costs, folder: Path, arguments: argparse.
         for number in range(arguments.rounds):
             for count, runs in ((1, single), (2, two))[:: 1 if number % 2 else -1]:
                 runs.append(mixed(some, count, arguments.seconds))
-    us = median(single, "workers_us")
-    table.add("mix, one worker", 1e6 / us, "/CPU s", cpu_us=us)
-    costs |= {
-        "workers: requests": (us := median(two, "workers_us")),
-        "PostgreSQL: requests": median(two, "database_us"),
-        "engine: requests": median(two, "engine_us"),
-    }
+    one_us, two_us = median(single, "workers_us"), median(two, "workers_us")
+    table.add("mix, one worker", 1e6 / one_us, "/CPU s", cpu_us=one_us)
     ratio = statistics.median(b.per_cpu / a.per_cpu for a, b in zip(single, two, strict=True))
-    table.against("mix, two workers", 1e6 / us, "/CPU s", ratio, "one worker", TWO, cpu_us=us)
-    for beside in ("PostgreSQL: requests", "engine: requests"):
-        table.add(f"mix, two workers: {beside.split(':')[0]}", costs[beside], "us", less=True)
+    name = "mix, two workers"
+    table.against(name, 1e6 / two_us, "/CPU s", ratio, "one worker", TWO, cpu_us=two_us)
+    beside = Cost("PostgreSQL", median(two, "database_us")), Cost(ENGINE, median(two, "engine_us"))
+    for cost in beside:
+        table.add(f"{name}: {cost.program}", cost.us, "us", less=True)
+    costs += [Cost("workers", two_us), *beside]
     if failed := sum(run.failed for run in (*single, *two)):
         table.add("mix: failed or lost", failed, less=True, good=False)
     if len(CORES) >= APART:
@@ -209,8 +224,11 @@ def chat(table: FloorTable, costs: Costs, folder: Path, arguments: argparse.Name
     more_ms = median(calm_four, "p99_ms") - one_ms
     table.add(f"{name}: p99 of one process", one_ms, "ms", less=True)
     table.below(f"{name}: extra p99 of four processes", more_ms, "ms", LATER_MS)
-    costs["workers: lines of rooms of 100"] = ROOM / median(four, "per_cpu") * 1e6
-    costs["engine: lines"] = median(four, "engine_us")
+    lines = f"lines to {ROOM}", LINES_A_PLAYER
+    costs += [
+        Cost("workers", ROOM / median(four, "per_cpu") * 1e6, *lines),
+        Cost(ENGINE, median(four, "engine_us"), *lines),
+    ]
 
 
 def hall(table: FloorTable, _: Costs, folder: Path, arguments: argparse.Namespace) -> None:
@@ -249,15 +267,12 @@ def compared(
 
 def crowd(table: FloorTable, costs: Costs, folder: Path, arguments: argparse.Namespace) -> None:
     """Compute how many cores a hundred thousand players need, from the costs of this run."""
-    costs["gateways: requests"] = gateway_us(folder, arguments.seconds)
-    rate = sum(1 / every for every in PERIODS_S.values()) + len(START_OF_SESSION) / SESSION_S
-    engine_us = 0.0  # for one player in a second
-    for name, us in costs.items():
-        times = LINES_A_PLAYER if ": lines" in name else rate
-        what = f"{CROWD:,} players (computed): {name}"
-        table.add(what, us * times * CROWD / 1e6 / FULL, "cores", less=True, cpu_us=us)
-        if name.startswith("engine"):
-            engine_us += us * times
+    costs.append(Cost("gateways", gateway_us(folder, arguments.seconds)))
+    for cost in costs:
+        what = f"{CROWD:,} players (computed): {cost.program}, {cost.work}"
+        cores = cost.us * cost.a_second * CROWD / 1e6 / FULL
+        table.add(what, cores, "cores", less=True, cpu_us=cost.us)
+    engine_us = sum(cost.us * cost.a_second for cost in costs if cost.program == ENGINE)
     if engine_us:
         what = f"players for whom the engine's core is {FULL:.0%} busy (computed)"
         table.add(what, FULL * 1e6 / engine_us, "players")

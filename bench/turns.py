@@ -72,6 +72,7 @@ class TurnMeter:
         from twisted.internet import epollreactor
 
         real, meter = epollreactor.epoll, self
+        self.file.touch()
 
         class Epoll:
             def __init__(self, size: int) -> None:
@@ -93,11 +94,13 @@ class TurnMeter:
         if not self._first:
             from twisted.internet import reactor
 
-            # nobody waits for a metagame that stops
+            # the players of the benches have left before the metagame stops
             reactor.addSystemEventTrigger("before", "shutdown", self._stop)  # type: ignore[attr-defined]
             self._main = threading.get_ident()
             self._first = time.monotonic()
             threading.Thread(target=self._look, name=SAMPLER, daemon=True).start()
+        if self._stopped:
+            return
         self.garbage = 0.0
         self.samples.clear()
         self._since = time.monotonic(), time.thread_time(), *self._no_core_ns()
@@ -106,7 +109,7 @@ class TurnMeter:
         self._stopped, self._since = True, None
 
     def end(self) -> None:
-        if self._since is None or self._stopped:
+        if self._since is None:
             return
         began, cpu, waited, others = self._since
         now = time.monotonic()
@@ -207,7 +210,9 @@ def longest(file: Path, since: float = 0.0, count: int = 15) -> list[Turn]:
 
     Only turns that ended after ``since`` are considered.
     """
-    lines = file.read_text().splitlines() if file.exists() else []
+    if not file.exists():
+        raise SystemExit("No metagame has measured its turns.")
+    lines = file.read_text().splitlines()
     turns = [turn for turn in (Turn(**json.loads(line)) for line in lines) if turn.at > since]
     return sorted(turns, key=lambda turn: turn.own_ms, reverse=True)[:count]
 

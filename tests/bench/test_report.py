@@ -52,7 +52,7 @@ class KeptRunTests(SynchronousTestCase):
 
 class ComparisonTests(SynchronousTestCase):
     def test_change_beyond_the_noise_is_judged(self) -> None:
-        for ratio, expected in ((0.70, "-8 %"), (0.57, "-25 %, worse"), (0.95, "+25 %, better")):
+        for ratio, expected in ((0.57, "-25 %"), (0.38, "-50 %, worse"), (1.14, "+50 %, better")):
             self.assertEqual(verdict(evolve(SAVE, ratio=ratio), SAVE, same_machine=True), expected)
 
     def test_change_between_two_machines_is_not_judged(self) -> None:
@@ -80,8 +80,8 @@ class PageTests(SynchronousTestCase):
         self.assertNotIn('&"', html)
 
     def test_page_compares_with_the_previous_run(self) -> None:
-        html = page(run("now", evolve(SAVE, ratio=0.57, good=False)), run("before"))
-        for expected in ("-25 %, worse", "at least 0.75 MISSED", 'class="before"', "before</td>"):
+        html = page(run("now", evolve(SAVE, ratio=0.38, good=False)), run("before"))
+        for expected in ("-50 %, worse", "at least 0.75 MISSED", 'class="before"', "before</td>"):
             self.assertIn(expected, html)
 
     def test_page_loads_nothing_from_elsewhere(self) -> None:
