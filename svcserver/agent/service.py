@@ -138,8 +138,8 @@ class LostHost:
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
             log.error(
-                "the game servers on this machine are stopped, because for {s} s the host did "
-                "not answer, or reported that the swarm had lost this machine",
+                "stopping the game servers on this machine: for {s} s, the host either did not "
+                "answer, or answered that the swarm has lost this machine",
                 s=int(LOST_S),
             )
         elif was_lost and not self.is_lost:

@@ -51,7 +51,7 @@ class BoardSnapshot(Service):
             return
         except (OSError, Unusable) as error:
             log.warn(
-                "live state starts empty: {path}: {why}",
+                "starting without the saved live state: {path}: {why}",
                 path=str(self.path),
                 why=_reason(error),
             )
@@ -62,7 +62,11 @@ class BoardSnapshot(Service):
         try:
             age, kinds = _read(data, self.wall_clock())
         except Unusable as error:
-            log.info("live state starts empty: {path} {why}", path=str(self.path), why=str(error))
+            log.info(
+                "starting without the saved live state: {path} {why}",
+                path=str(self.path),
+                why=str(error),
+            )
             return
         self.board.restore(kinds)
         log.info("loaded the live state that was saved {age:.0f} s ago", age=age)

@@ -49,14 +49,14 @@ class Kind(Generic[T]):
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:
             raise TypeError(
-                f"entries called {self.name} cannot have both listed and kept_by_reading: "
-                "the list does not record reads"
+                f"{self.name}: listed=True and kept_by_reading=True cannot be combined, "
+                "because the list does not record reads"
             )
 
     def check_listed(self) -> None:
-        """Raise TypeError if entries of this kind cannot be listed."""
+        """Raise TypeError if this kind does not have ``listed=True``."""
         if not self.listed:
-            raise TypeError(f"entries called {self.name} cannot be listed")
+            raise TypeError(f"{self.name}: each() and count() need a kind with listed=True")
 
     def clash(self) -> ValueError:
         """Return the error for two kinds of entries that have the same name."""

@@ -28,7 +28,7 @@ class Quota:
 
     @classmethod
     def named(cls, name: str, limit: int, window_s: float) -> Quota:
-        """Return a quota; ``name`` must differ from the name of every other quota and ``Kind``."""
+        """Return a quota; no other quota and no ``Kind`` may have the same name."""
         shape = tuple[float, ...]
         # not sealed: a forger could delete the count anyway, and a forged count only refuses
         # requests for a while; a count that must be safe from forgery is in the database

@@ -153,7 +153,9 @@ class ValkeyBoard:
                 loaded.lists[kind] = await self._list(kind)
             for kind in missing.counts:
                 loaded.counts[kind] = await self._count(kind)
-        raise RuntimeError(f"{work!r} gave up after it had read live state {MOST_LOADS} times")
+        raise RuntimeError(
+            f"{work!r} still needs more live state after it was loaded {MOST_LOADS} times"
+        )
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:
         # load heartbeats again: no comparison detects that one is outdated

@@ -232,8 +232,8 @@ class ContentHandler:
         if not self._warned_of_secret:
             self._warned_of_secret = True
             log.warn(
-                "refused a request with another gateway's secret; if players get 403, copy"
-                " GATEWAY_SECRET from gateway.env to content.env"
+                "refused a request, because the gateway secret in it is wrong; if players get 403,"
+                " copy GATEWAY_SECRET from gateway.env to content.env"
             )
         return True
 

@@ -106,8 +106,8 @@ def add(
         names = parse_env_file("\n".join(lines)).keys()
         if "URL" not in names:
             fail(
-                "The URL is missing. Use --from FILE, where FILE has a line URL=...,"
-                " or use --from - and type that line."
+                "The URL is missing. Write a line URL=... in a file and pass --from FILE,"
+                ' or pass "--from -" and type the line.'
             )
         is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
@@ -149,10 +149,11 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
     if address and (form not in OPEN_URLS or "@" in address):
         exposed.insert(0, "the URL")
     if exposed:
+        names = " and ".join(exposed)
         warn(
-            f"the command line contained {' and '.join(exposed)}. Every user of this machine can"
-            " see it, and the shell saves it in its history. Make a new one and give it with"
-            " --from FILE."
+            f"the command line contained {names}. Every user of this machine can see the command"
+            f" line, and the shell saves it in its history. Replace {names} with a new value, and"
+            " pass it with --from FILE."
         )
 
 

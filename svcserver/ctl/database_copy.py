@@ -73,7 +73,10 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
         with database.transaction(make_engine(target)) as new:
             after = _Known.of(new)
             if before.revision != after.revision:
-                fail("SOURCE is of another version. Upgrade it with svcctl db upgrade.")
+                fail(
+                    "SOURCE is a database of another svcserver version."
+                    " Upgrade it with svcctl db upgrade."
+                )
             return _fill(old, before, new, after)
 
 

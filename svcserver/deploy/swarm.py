@@ -749,8 +749,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "the launch failed, but then a machine had room for it, so the hunt may have "
-                "started after all"
+                "no machine had room for the hunt at first, but then one accepted it: the hunt may "
+                "have started"
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

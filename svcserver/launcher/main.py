@@ -233,7 +233,10 @@ def _give_way(program: OwnProgram | None) -> None:
         if program is not None:
             program.give_way()
     except OSError as error:
-        log.warn("the new version may count as failed, but it only ended early: {why}", why=error)
+        log.warn(
+            "the new version ended early without a fault, but may be recorded as failed: {why}",
+            why=error,
+        )
 
 
 def _newer_command(program: OwnProgram) -> list[str]:
@@ -580,7 +583,10 @@ def _not_confirmed(why: Failure) -> None:
 
     The next start may then return to the previous version.
     """
-    log.warn("it could not be recorded that this version works: {why}", why=why.getErrorMessage())
+    log.warn(
+        "this version works, but could not be recorded as working: {why}",
+        why=why.getErrorMessage(),
+    )
 
 
 def _not_registered(why: Failure) -> None:

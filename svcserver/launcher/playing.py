@@ -205,7 +205,9 @@ class Game:
         self._process = None
         self._checks.stopService()
         if status is None:
-            log.warn("the game cannot be ended, and is no longer watched")
+            log.warn(
+                "the game still runs after an attempt to kill it; the launcher no longer checks it"
+            )
         else:
             log.info("the game has ended with {status}", status=status)
         self._report_end()

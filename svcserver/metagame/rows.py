@@ -95,7 +95,8 @@ class Row(web.WebRow):
     def __attrs_post_init__(self) -> None:
         if self.again is None and self.method not in READS:
             raise TypeError(
-                f"{self.name} must set again=, the effect of sending the same request twice"
+                f'{self.name} lacks the argument "again", which says how a repeated request '
+                "is handled"
             )
 
     def least(self, request: HttpRequest) -> Role:

@@ -408,7 +408,7 @@ def restore(
         return
     if stop:
         fail(
-            "--stop cannot be used with --into: while DIR is restored, the host can keep running."
+            "--stop cannot be used with --into: to restore into DIR, the host need not stop."
             " Leave out one of them."
         )
     _there(file)

@@ -149,7 +149,7 @@ def free_ports(held: ExitStack) -> Ports:
                     _free(row, socket.SOCK_DGRAM, port)
                 named = dict(zip(TCP, tcp, strict=True))
                 return Ports(**named, hunts=first, city=first + GAMES - 1)
-    fail(f"{GAMES} consecutive UDP ports are needed, but there are not so many free")
+    fail(f"Found no {GAMES} consecutive UDP ports that are free. Try again.")
 
 
 def _free(held: ExitStack, kind: int, port: int = 0) -> int:

@@ -103,7 +103,7 @@ class HuntPass(TypedDict):
 
 
 class Creator(TypedDict):
-    """The content creator whom the player has chosen to support: always none."""
+    """The reply that the player supports no content creator."""
 
     expirationDate: Moment
     slug: str

@@ -99,9 +99,10 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}, because they are already being "
-                    "closed for too many other networks",
+                    "the game ports stay open for {network}, because they are being closed for "
+                    "{limit} other networks, and that is the limit",
                     network=network,
+                    limit=MAX_UNDER_WAY,
                 )
 
     def _is_used(self, network: str, since: float) -> bool:

@@ -137,7 +137,7 @@ class Sent:
 
 
 class StoredMatches(Protocol):
-    """The state that the rules need, within one transaction on the board (the live state).
+    """The interface through which rules read and change matches in one board transaction.
 
     Within a transaction, all methods return the same object for a match. Changes to this object are
     stored at the end of the transaction.

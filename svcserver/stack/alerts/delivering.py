@@ -189,7 +189,7 @@ class AlertClient:
         return cls(reactor, host, lambda name, port: addresses_of(reactor, name, port))
 
     def deliver(self, channel: Channel, alert: Alert, number: str) -> Deferred[None]:
-        """Send the alert; fail with NotDelivered, at the latest after ``DELIVERY_S``.
+        """Send the alert; fail with NotDelivered on an error, or after ``DELIVERY_S``.
 
         Each retry has the same ``number``, so that a receiver can drop repeats.
         """

@@ -227,7 +227,7 @@ class MetricsPoller:
         """
         if refused and url not in self._refusing:
             log.warn(
-                "{url} refuses requests from svc-stack, so alerts omit this component",
+                "{url} refuses requests from svc-stack, so faults reported there cause no alerts",
                 url=url,
             )
         (self._refusing.add if refused else self._refusing.discard)(url)

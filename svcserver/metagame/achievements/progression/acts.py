@@ -96,7 +96,7 @@ class ProgressionActs:
         return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
-        """Add progress to tracks, set objectives, and return the reply.
+        """Add progress to tracks, store new values of objectives, and return the reply.
 
         A repeated grant changes nothing; its reply is the reply to the first grant.
         """

@@ -45,7 +45,9 @@ def _currencies(data: dict[str, Any]) -> Currencies:
         or not isinstance(fixed, dict)
         or not fixed.keys() <= names
     ):
-        raise ValueError('"notes" and each key in "without_stack" must be the name of a currency')
+        raise ValueError(
+            'the value of "notes" and every key in "without_stack" must be the name of a currency'
+        )
     if any(type(name) is not int or name < 0 for name in fixed.values()):
         raise ValueError("without_stack must hold whole numbers")
     spellings = {UPPER + name: (UPPER + name, LOWER + name.lower()) for name in names}

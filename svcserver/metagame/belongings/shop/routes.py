@@ -53,7 +53,7 @@ class ClosedShopRoutes:
 
 @frozen
 class ShopRoutes:
-    """The routes that list offers, and issue and redeem purchase tokens."""
+    """The routes for listing offers and for issuing and redeeming purchase tokens."""
 
     routes: ClassVar[Routes] = Routes(
         refuse, when=lambda settings: settings.store == "free", body_log=True, access=Access.PLAYER

@@ -53,7 +53,7 @@ class StatusReports:
     _limited: _Variant = field(factory=_Variant, init=False)
 
     def full(self) -> Deferred[rules.Status]:
-        """Return the status with the players, for registered callers."""
+        """Return the status with players and instances, for registered callers."""
         return self._cached(self._full, self._everybody)
 
     def limited(self) -> Deferred[rules.Status]:
