@@ -6,7 +6,7 @@ All requests pass through each player's own relay and the gateway. The chat and 
 are loaded at the same time. The host and the players share this machine. The host is a demo host on
 other ports, with the settings below and a port range that is wide enough for every party. This
 program prints the output of `svcctl demo --once --times`, and the longest turns of the metagame's
-event loop. It exits with the status of the demo, or with 1 if a turn took longer than the limit.
+event loop. It exits with 1 if the session failed or a turn took longer than the limit.
 """
 
 import argparse
@@ -89,6 +89,7 @@ def main() -> None:
     table.below("longest turn of the event loop", slow[0].own_ms if slow else 0.0, "ms", MOST_MS)
     if status:
         table.add("exit status of the session", status, less=True, good=False)
+    table.show()
     raise SystemExit(finish(arguments.json, table.rows))
 
 
