@@ -46,7 +46,7 @@ class HelperState:
 
 @define
 class HelperClient:
-    """The client for the allowlist helper beside the agent; ``http`` is a treq client.
+    """The client for the allowlist helper on the agent's node; ``http`` is a treq client.
 
     ``is_full`` is True if the helper refused the last address because its list was full.
     """

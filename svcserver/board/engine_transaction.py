@@ -84,7 +84,7 @@ def name_of(kind: Kind[Any], key: str) -> bytes:
 
 @define
 class Values:
-    """A cache of decoded values; its keys include the entry's stamp, which each write changes."""
+    """A cache of decoded values. A key includes the entry's stamp, which each write replaces."""
 
     most: int
     seal: Seal

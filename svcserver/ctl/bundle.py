@@ -199,7 +199,7 @@ def without_user(url: str) -> str:
 
 
 def without(text: str, known: list[str]) -> str:
-    """Return ``text`` without these secrets and without strings that look like secrets."""
+    """Return ``text`` without the ``known`` secrets and other strings that look like secrets."""
     for secret in known:
         text = text.replace(secret, OTHER)
     return redact(text)

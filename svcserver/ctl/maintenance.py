@@ -245,7 +245,7 @@ def _until_empty(owner: Owner, state: Reply) -> Reply:
 
 
 def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
-    """Wait until a stack runs that was started after ``begun``; raises Failed."""
+    """Wait until a stack that was started after ``begun`` runs; raises Failed."""
     acts_since: float | None = None
     while True:
         time.sleep(LOOK_S)

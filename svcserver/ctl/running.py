@@ -99,8 +99,9 @@ def stop(host: Host, url: URL) -> list[DatabaseUser]:
     while (user := _user(host, url)) is not None:
         if not user.pid:
             fail(
-                f"{user} uses the database. --stop cannot end this program, because PostgreSQL "
-                "shows only its connection, not its process. Stop it yourself, and try again"
+                f"{user} uses the database. --stop cannot end {user}: PostgreSQL shows a "
+                "connection, but not which process has opened it. Stop the process yourself, and "
+                "try again"
             )
         if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
             fail(

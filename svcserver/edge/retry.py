@@ -50,8 +50,8 @@ class Retry:
         """Return whether to retry, after a connection was closed without an answer.
 
         ``ended`` is the connection. With ``repeats``, the request may be sent ``MOST_TRIES`` times.
-        Otherwise a retry is allowed only if ``ended`` had served earlier requests: the upstream may
-        have closed an idle connection.
+        Otherwise one retry is allowed if ``ended`` had served earlier requests, because then the
+        upstream may have closed it as idle.
         """
         most = MOST_TRIES if repeats else 1 + ended.used
         if self._record.tries >= most:

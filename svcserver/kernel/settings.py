@@ -238,7 +238,7 @@ def ip_list(text: str) -> tuple[str, ...]:
 
 
 def secret(text: str) -> Secret:
-    """Read any string as a Secret, which every repr hides."""
+    """Wrap a setting in a Secret, so that no repr shows it."""
     return Secret(text)
 
 

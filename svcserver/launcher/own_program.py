@@ -236,7 +236,7 @@ class WindowsProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        Before a new version first runs, this call marks it as failed; ``confirm`` removes the mark.
+        A new version is marked as failed before its first run; ``confirm`` removes the mark.
         """
         upcoming = self._named(NEXT)
         version = upcoming or self._named(CURRENT)
@@ -431,7 +431,7 @@ class PackedProgram:
     def newer_command(self) -> list[str]:
         """Return the command of the version that must run instead of this program, or [].
 
-        Before a new version first runs, this call marks it as failed; ``confirm`` removes the mark.
+        A new version is marked as failed before its first run; ``confirm`` removes the mark.
         """
         if self.is_trial:
             return []

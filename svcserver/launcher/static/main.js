@@ -110,7 +110,7 @@ function welcome() {
     el("label", {}, "Your invite", el("small", {}, "The whole line that the host's owner sent you. It begins with svc://join."), invite),
     el("button", { class: "main" }, "Open the invite"));
   const importing = el("form", { onsubmit: on(() => api.bring(keyFile.files[0], replacing)) },
-    el("label", {}, "Key file of another PC", el("small", {}, "The file that the button \"Save my key for another PC\" saved there. Its name begins with svc-key."), keyFile),
+    el("label", {}, "Key file of another PC", el("small", {}, "The file that you saved on the other PC with \"Save my key for another PC\". Its name begins with svc-key."), keyFile),
     bringing);
   main.replaceChildren(el("div", { class: "welcome" },
     el("div", { class: "stack" }, el("h1", {}, "Hunt with your friends"),
@@ -225,7 +225,7 @@ function closed(reason) {
   end.replaceChildren();
   updateNotice.replaceChildren();
   main.replaceChildren(el("div", { class: "welcome" }, el("h1", {}, reason === "updated" ? "The launcher starts again" : reason === "gone" ? "The launcher has ended" : "This page is closed"),
-    el("p", { class: "hint" }, reason === "updated" ? "Its new version opens a new page." : reason === "gone"
+    el("p", { class: "hint" }, reason === "updated" ? "The new version of the launcher opens a new page." : reason === "gone"
       ? "Start it again to play. If you were playing, the game has lost its connection to the host."
       : "Open it from the launcher: its link works once, and only on this PC.")));
 }

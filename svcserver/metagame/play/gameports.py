@@ -99,8 +99,8 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}, because they are being closed for "
-                    "{limit} other networks, and that is the limit",
+                    "the game ports stay open for {network}: they can be closed for at most "
+                    "{limit} networks at a time, and that many are waiting",
                     network=network,
                     limit=MAX_UNDER_WAY,
                 )

@@ -127,7 +127,7 @@ function standing({ status, faults, watched, startedAt, maintenance, services: a
       endable(maintenance) ? owners("End it", () => allow(maintains)) : null));
   }
   if (!watched && Date.now() - Date.parse(startedAt) > QUIET_S * 1000) {
-    lines.push(line("alone", state("off", "Only the metagame is watched"), "svc-stack or svc-watch would watch the other services."));
+    lines.push(line("alone", state("off", "Only the metagame is watched"), "Run svc-stack or svc-watch to watch the other services too."));
   }
   return el("section", { class: "card standing", "aria-label": "Status" }, el("ul", { class: "list" }, lines));
 }
