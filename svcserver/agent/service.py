@@ -138,8 +138,8 @@ class LostHost:
         self.is_lost = self.clock.seconds() - self.link.contact_at > LOST_S
         if self.is_lost and not was_lost:
             log.error(
-                "stopping the game servers on this machine: for {s} s, the host either did not "
-                "answer, or answered that the swarm has lost this machine",
+                "this machine lost its connection to the host or to the swarm {s} s ago. The "
+                "agent stops the game servers on this machine.",
                 s=int(LOST_S),
             )
         elif was_lost and not self.is_lost:

@@ -77,7 +77,7 @@ class NftSet:
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES
         if not good or not all(_NFT_NAME.match(word) for word in words[1:]):
-            raise ValueError("must be <family> <table> <set>, as in inet filter players")
+            raise ValueError("must be <family> <table> <set>, for example: inet filter players")
         return cls(*words)
 
     def __str__(self) -> str:

@@ -49,8 +49,8 @@ class Kind(Generic[T]):
     def __attrs_post_init__(self) -> None:
         if self.listed and self.kept_by_reading:
             raise TypeError(
-                f"{self.name}: listed=True and kept_by_reading=True cannot be combined, "
-                "because the list does not record reads"
+                f"{self.name}: listed=True and kept_by_reading=True cannot be combined. A read "
+                "would extend an entry's lifetime, but the list would keep the old expiry time."
             )
 
     def check_listed(self) -> None:

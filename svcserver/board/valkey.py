@@ -154,7 +154,8 @@ class ValkeyBoard:
             for kind in missing.counts:
                 loaded.counts[kind] = await self._count(kind)
         raise RuntimeError(
-            f"{work!r} still needs more live state after it was loaded {MOST_LOADS} times"
+            f"{work!r} was run {MOST_LOADS} times, and each run needed live state "
+            "that was not loaded"
         )
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:

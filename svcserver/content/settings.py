@@ -26,6 +26,8 @@ _PRIVATE_NETWORKS = tuple(
     for text in ("127.0.0.0/8", "::1/128", "100.64.0.0/10", "fd7a:115c:a1e0::/48")
 )
 
+NOT_HOSTS = "must be one or more IP addresses, separated by commas (localhost means 127.0.0.1)"
+
 
 def bind_hosts(text: str) -> tuple[str, ...]:
     """Parse a comma-separated list of IP addresses or ``localhost``."""
@@ -34,9 +36,9 @@ def bind_hosts(text: str) -> tuple[str, ...]:
         try:
             hosts.append("127.0.0.1" if part == "localhost" else str(ipaddress.ip_address(part)))
         except ValueError:
-            raise ValueError("must be a comma list of IP addresses or localhost") from None
+            raise ValueError(NOT_HOSTS) from None
     if not hosts:
-        raise ValueError("must be a comma list of IP addresses or localhost")
+        raise ValueError(NOT_HOSTS)
     return tuple(dict.fromkeys(hosts))
 
 

@@ -72,7 +72,10 @@ def verify(host: Host, out: Out, folder: Path | None, listed: Path | None) -> No
             out.text(f"{word:8} {path}")
     if not result.good:
         count = sum(len(paths) for paths in bad.values())
-        fail(f"{count} files differ from the manifest. Put them back, or build a new manifest.")
+        fail(
+            f"{count} files differ from the manifest. Restore the original files, or build a new"
+            " manifest."
+        )
     out.text(f"{len(result.ok)} files match the manifest")
 
 

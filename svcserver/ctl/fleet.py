@@ -216,8 +216,8 @@ def _is_windows(program: Path, binary: str) -> bool:
     path = (program / binary).resolve()
     if not path.is_relative_to(program.resolve()) or not path.is_file():
         fail(
-            f"{program} has no file {binary}. With --binary, give the program's"
-            " path within this folder."
+            f"the folder {program} has no file {binary}. Set --binary to the program's"
+            " path relative to that folder."
         )
     with path.open("rb") as file:
         return file.read(2) == b"MZ"

@@ -149,7 +149,8 @@ def place_of(
     if private_host is not None and not is_private(private_host):
         fail(
             f"--private-host {private_host} must be in 100.64.0.0/10 or a loopback address: "
-            "on other addresses, the metagame is open to everybody. Use --public-host."
+            "on other addresses, the metagame is open to everybody. For other addresses, use "
+            "--public-host instead of --private-host."
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
@@ -264,8 +265,9 @@ def warn_of_passwords(scale: Scale) -> None:
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
                 f"the password of --{name} was on the command line. Every user of this machine"
-                " can see the command line, and the shell saves it in its history. Make a new"
-                f" password and give the URL in {variable}"
+                " can see the command line, and the shell saves it in its history. Change the"
+                f" password. Next time, give the URL in the environment variable {variable}"
+                f" instead of --{name}."
             )
 
 

@@ -75,7 +75,8 @@ def rotate(host: Host, out: Out, reason: str) -> None:
         current = _PublicKeys.of(host)
         if len(current.further) >= MAX_FURTHER:
             fail(
-                f"{FURTHER} already holds {MAX_FURTHER} keys. Remove them with svcctl keys retire."
+                f"{FURTHER} already holds {MAX_FURTHER} old keys, which is the limit. To remove"
+                " all old keys, run svcctl keys retire."
             )
         try:
             before = key_id(load_public(current.public))
@@ -129,7 +130,10 @@ class _PublicKeys:
     def of(cls, host: Host) -> _PublicKeys:
         file = host.folder / "metagame.env" if host.folder is not None else host.env_file
         if file is None:
-            fail("The keys are in a file. Give --config DIR or --env-file FILE.")
+            fail(
+                "svcctl does not know which env file holds the keys."
+                " Give --config DIR or --env-file FILE."
+            )
         values = host.variables("metagame")
         return cls(file, values.get(PUBLIC, ""), comma_list(values.get(FURTHER, "")))
 

@@ -53,7 +53,7 @@ class Readiness:
         try:
             while not _is_ready(_content(proof), process, port):
                 if not process.alive:
-                    raise Unlaunchable("the game server ended while it started")
+                    raise Unlaunchable("the game server exited before it was ready")
                 if self.clock.seconds() >= deadline:
                     raise Unlaunchable("the game server was not ready in 90 s")
                 await deferLater(self.clock, POLL_S)
@@ -69,7 +69,7 @@ class Readiness:
         while (left := deadline - self.clock.seconds()) > 0:
             await deferLater(self.clock, min(left, POLL_S))
             if not process.alive:
-                raise Unlaunchable("the game server ended while it started")
+                raise Unlaunchable("the game server exited before it was ready")
 
 
 def _is_ready(proof: str, process: GameProcess, port: int) -> bool:

@@ -309,7 +309,7 @@ class SwarmService:
         if self._is_reported or self.process is None:
             return
         if self.launching:
-            self.failure = self.failure or OSError(reason or "it ended while it started")
+            self.failure = self.failure or OSError(reason or "it exited before it was ready")
         self._is_reported, self.launching = True, False
         self.process.reason = self.process.reason or reason
         self.process.end_exec(self.failure)
@@ -617,8 +617,9 @@ class SwarmEngine:
             label = str((node["Spec"].get("Labels") or {}).get(ADDRESS, ""))
             if label and not _is_address(label) and self._labels.due(node["ID"], now):
                 log.warn(
-                    "the label {label} of machine {node} is not an IPv4 address: {text!r}. Players "
-                    "get the machine's address in the swarm.",
+                    "the label {label} of machine {node} is ignored, because it is not an IPv4 "
+                    "address: {text!r}. Until you correct the label, players connect to the "
+                    "machine's address in the swarm, or to MY_IP on the deploy server's machine.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],

@@ -259,7 +259,7 @@ def _worded(
             message = words.get(MESSAGE) or f"{key} must be {error.wanted}"
             return Malformed(message, code=words.get(CODE, BAD_REQUEST))
     raise AssertionError(
-        "each field is valid by itself, but the compiled reader refused the object"
+        "an object was refused although all of its fields are valid; this is a bug in svcserver"
     )
 
 

@@ -234,7 +234,8 @@ def _give_way(program: OwnProgram | None) -> None:
             program.give_way()
     except OSError as error:
         log.warn(
-            "the new version ended early without a fault, but may be recorded as failed: {why}",
+            "the new version of the launcher ended before it was tested, and this cannot be "
+            "recorded: {why}. The launcher may treat the new version as failed.",
             why=error,
         )
 

@@ -384,8 +384,8 @@ class PrivateTests(SynchronousTestCase):
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
     def test_an_address_that_strangers_reach_is_refused(self) -> None:
         for words, fault in (
-            (("--private-host", "203.0.113.1"), "Use --public-host"),
-            (("--private-host", "0.0.0.0"), "Use --public-host"),
+            (("--private-host", "203.0.113.1"), "use --public-host instead"),
+            (("--private-host", "0.0.0.0"), "use --public-host instead"),
             (("--private-host", "127.0.0.1", "--public-host", "h.example"), "not both"),
             *(
                 (("--public-host", address), "or an IPv4 address, and PORT is from 1 to 65535")

@@ -155,7 +155,7 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, why = ran.err.splitlines()
-        warning = f"svcctl: Alpha may already be deleted; the export is in {self.file}"
+        warning = f"svcctl: it is unclear whether Alpha was deleted. The export is in {self.file}"
         self.assertEqual(where, warning)
         self.assertIn("the database cannot be used", why)
         self.assertNotIn("Alpha", self.accounts())
@@ -172,7 +172,7 @@ class TransactionTests(FileOfAnAccountCase):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, *_, last = ran.err.splitlines()
-        warning = f"svcctl: Alpha may already be deleted; the export is in {self.file}"
+        warning = f"svcctl: it is unclear whether Alpha was deleted. The export is in {self.file}"
         self.assertEqual((where, last), (warning, "Aborted!"))
         self.assertIn("Alpha", self.accounts())
         self.assert_whole()

@@ -377,7 +377,7 @@ class SwarmTests(SwarmCase):
                 process = supervisor.process_of(server_id)
                 assert process is not None
                 process.kill("TERM")
-            self.check_failure(launch, "ended while it started")
+            self.check_failure(launch, "exited before it was ready")
 
     def test_restarts_of_a_city_by_the_swarm_are_in_the_history(self) -> None:
         supervisor = self.on_swarm()

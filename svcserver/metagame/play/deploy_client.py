@@ -397,7 +397,9 @@ class LaunchKeys:
             return succeed(None)
         if len(self._turns.waiting) >= MAX_WAITING:
             log.warn(
-                "too many unknown game-server keys at once: a key was refused without a look-up"
+                "a game-server key was refused without a check, because {limit} other keys are "
+                "waiting for the deploy server to check them",
+                limit=MAX_WAITING,
             )
             return succeed(None)
         return self._turns.run(self._ask, fingerprint(key))

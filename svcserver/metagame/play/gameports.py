@@ -99,8 +99,8 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}: they can be closed for at most "
-                    "{limit} networks at a time, and that many are waiting",
+                    "the game ports stay open for {network}. The metagame already has {limit} "
+                    "unfinished requests to close ports, and it allows no more.",
                     network=network,
                     limit=MAX_UNDER_WAY,
                 )

@@ -227,7 +227,8 @@ class MetricsPoller:
         """
         if refused and url not in self._refusing:
             log.warn(
-                "{url} refuses requests from svc-stack, so faults reported there cause no alerts",
+                "svc-stack cannot read {url}, because the server refuses its requests. Faults "
+                "that only {url} reports cause no alerts.",
                 url=url,
             )
         (self._refusing.add if refused else self._refusing.discard)(url)
