@@ -44,7 +44,9 @@ class PortRange:
 def _canonical(rule: Rule, attribute: object, ips: tuple[str, ...]) -> None:
     for ip in ips:
         if str(ipaddress.ip_address(ip)) != ip or "%" in ip:
-            raise ValueError(f"{ip!r} is not a canonical address")
+            raise ValueError(
+                f"{ip!r} must be an IP address in its usual form, such as 192.0.2.1 or 2001:db8::1"
+            )
 
 
 @frozen

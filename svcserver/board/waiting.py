@@ -45,7 +45,8 @@ def at_once(deferred: Deferred[T]) -> T:
     deferred.addCallbacks(results.append, results.append)
     if not results:
         raise RuntimeError(
-            "the transaction is still pending; at_once() works only with live state in this process"
+            "the transaction has no result yet, and at_once() does not wait for one. "
+            "Use at_once() only with a MemoryBoard, whose transactions end at once."
         )
     result = results[0]
     if isinstance(result, Failure):

@@ -54,7 +54,9 @@ def game_path(text: str) -> str:
     """Parse a path in manifest form: relative, with slashes, without ``..``."""
     path = text.strip()
     if not is_clean(path):
-        raise ValueError("must be a path as in the manifest, such as Game/Binaries/Game.exe")
+        raise ValueError(
+            "must be a path inside the game folder, written with /, such as Game/Binaries/Game.exe"
+        )
     return path
 
 

@@ -87,7 +87,10 @@ def _must_be_empty(target: URL) -> None:
     with database.snapshot(make_engine(target)) as tx:
         for table in _Known.of(tx).tables:
             if _count(tx, table):
-                fail(f"TARGET is not empty: {table.name} has rows. Give a new database.")
+                fail(
+                    f"TARGET is not empty: its table {table.name} already contains rows. "
+                    "Give a new or empty database as TARGET."
+                )
 
 
 @frozen

@@ -239,8 +239,8 @@ def host_name(name: str) -> str:
         or parse_env_file(line) != {"SERVER_NAME": name}
     ):
         fail(
-            f"--name {name!a}: give 1 to 64 printable characters, without a blank or a quotation "
-            "mark at the ends"
+            f"--name {name!a}: give 1 to 64 printable characters. The name must not begin or end "
+            "with a space, and must not be enclosed in quotation marks."
         )
     return name
 

@@ -226,7 +226,10 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     Raises Failed.
     """
     if workers > 1 and private:
-        fail("--workers needs a gateway. Give --public-host, too.")
+        fail(
+            "A private host cannot have several workers, because it has no gateway. "
+            "Make a public host with --public-host, or leave out --workers."
+        )
     try:
         if database:
             database_url(database)
@@ -264,10 +267,9 @@ def warn_of_passwords(scale: Scale) -> None:
     ):
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
-                f"the password of --{name} was on the command line. Every user of this machine"
-                " can see the command line, and the shell saves it in its history. Change the"
-                f" password. Next time, give the URL in the environment variable {variable}"
-                f" instead of --{name}."
+                f"the URL in --{name} contains a password. Every user of this machine can see the"
+                " command line, and the shell saves it in its history. Change the password. Next"
+                f" time, leave out --{name} and set the environment variable {variable} to the URL."
             )
 
 

@@ -90,7 +90,10 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
 def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the pending migrations, without running them."""
     if not only_check:
-        fail("Use --check. To run the migrations, use svcctl db upgrade or restart the metagame.")
+        fail(
+            "svcctl upgrade only shows migrations, and only if you add --check. "
+            "To run the migrations, use svcctl db upgrade or restart the metagame."
+        )
     engine = database.existing(database.url_of(host))
     with database.transaction(engine) as tx:
         newer = revisions.newer(tx)

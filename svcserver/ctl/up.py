@@ -158,7 +158,8 @@ def make(
         if sys.stdin.isatty():
             raise
         fail(
-            "There is no terminal for questions. Give --yes, with --public-host H and --owner NAME."
+            "svcctl up cannot ask you about the new host, because its input is not a terminal. "
+            "Give --yes, with --public-host H and --owner NAME."
         )
     made = create_host(
         folder,

@@ -619,7 +619,8 @@ class SwarmEngine:
                 log.warn(
                     "the label {label} of machine {node} is ignored, because it is not an IPv4 "
                     "address: {text!r}. Until you correct the label, players connect to the "
-                    "machine's address in the swarm, or to MY_IP on the deploy server's machine.",
+                    "address that the swarm has for the machine. If the deploy server itself "
+                    "runs on the machine, they connect to the address in its setting MY_IP.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],

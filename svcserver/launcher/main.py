@@ -234,8 +234,8 @@ def _give_way(program: OwnProgram | None) -> None:
             program.give_way()
     except OSError as error:
         log.warn(
-            "the new version of the launcher ended before it was tested, and this cannot be "
-            "recorded: {why}. The launcher may treat the new version as failed.",
+            "the launcher cannot record that it must try its new version again at the next start: "
+            "{why}. It may treat the new version as failed instead.",
             why=error,
         )
 

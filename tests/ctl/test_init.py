@@ -277,7 +277,7 @@ class EngineTests(SynchronousTestCase):
         live = "valkey://svc:hush@127.0.0.1:6379"
         _, err = self.made("--database", self.database, "--live", live)
         [line] = err.splitlines()
-        self.assertIn("the password of --live was on the command line", line)
+        self.assertIn("the URL in --live contains a password", line)
         self.assertIn("SVC_LIVE_URL", line)
         self.assertNotIn("hush", line)
         words = ("--database", self.database, "--live", "memory:")
@@ -286,7 +286,7 @@ class EngineTests(SynchronousTestCase):
         database = "postgresql://svc:hush@127.0.0.1:1/svc"  # no server listens there
         ran = svcctl("init", nowhere(self), "--database", database)
         self.assertEqual(ran.status, 1)
-        self.assertIn("the password of --database was", ran.err)
+        self.assertIn("the URL in --database contains a password", ran.err)
         self.assertNotIn("hush", ran.err)
 
     def test_which_database_it_took_is_said_without_the_password(self) -> None:

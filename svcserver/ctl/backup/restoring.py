@@ -274,9 +274,10 @@ def _readable(source: Path) -> Iterator[None]:
 def _kinds(contents: Contents, url: URL) -> None:
     if contents.kind != url.get_backend_name():
         fail(
-            f"the backup has a {contents.kind} database, but DATABASE_URL is "
-            f"{url.get_backend_name()}; "
-            "restore it with --into DIR, and copy the database with svcctl db copy"
+            f"the backup contains a {contents.kind} database, but this host's DATABASE_URL names "
+            f"a {url.get_backend_name()} database. Restore the backup into a new folder with "
+            "--into DIR. Then use svcctl db copy to copy its database into a new "
+            f"{url.get_backend_name()} database."
         )
 
 

@@ -227,8 +227,9 @@ class MetricsPoller:
         """
         if refused and url not in self._refusing:
             log.warn(
-                "svc-stack cannot read {url}, because the server refuses its requests. Faults "
-                "that only {url} reports cause no alerts.",
+                "svc-stack cannot read {url}, because the server refuses its requests. Some "
+                "faults are reported only there. You get no alerts for them until svc-stack can "
+                "read {url} again.",
                 url=url,
             )
         (self._refusing.add if refused else self._refusing.discard)(url)

@@ -86,7 +86,7 @@ def _listed(value: Any) -> list[Any]:
     whole = value.get("payload") if isinstance(value.get("payload"), dict) else value
     paths = whole.get("paths", [value]) if isinstance(whole, dict) else None
     if not isinstance(paths, list):
-        raise ValueError("paths is not a list")
+        raise ValueError('"paths" must be a list of tracks')
     return paths
 
 
