@@ -1,21 +1,21 @@
-# A table of contents: every target prepares what it needs, on a machine with Python 3.11+ and make.
+# Every target first installs what it needs, on a machine with Python 3.11+ and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# a file's tests stay together, for they may share a host; order and workers are those of tests/conftest.py
+# one worker runs all tests of a file, because they may share a host; tests/conftest.py sets order and number of workers
 SIDE_BY_SIDE := -n auto --dist loadfile --no-loadscope-reorder
 
-# two halves, for what a worker need not test it need not even import: tests/conftest.py
+# the suite has two halves, so that a worker imports only the tests it runs (tests/conftest.py)
 FAST := -m "not live and not packages" --ignore=tests/live --ignore=tests/packages --ignore=tests/prove
 LIVE := -m "live and not alone and not packages"
 
-# all that have the mark are there: conftest.py sees to it
+# all tests with this mark are in this folder; tests/conftest.py enforces it
 ALONE := -m alone tests/live/attacks
 
-# tests wait for no disk where memory has room for what they write
+# temporary files are in memory if there is room, so that tests do not wait for the disk
 test test-tools test-fast trial flaky: export TMPDIR = $(shell $(PYTHON) tests/scratch.py)
 
-# a process that a test starts would otherwise compile all its modules again
+# otherwise every process that a test starts compiles all its modules again
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-tools test-fast flaky mutants seeds simulate other-python doctor trial check bench bench-chat bench-dashboard bench-edge bench-report docs prove sbom fleet format launcher launcher-windows pictures deb image release test-packages
@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(VENV)/run.stamp
 	@$(BIN)/svcctl demo $(if $(ONCE),--once)
 
-# the live tests wait more than they compute: the fast part has the time that they leave
+# the live tests mostly wait, so the fast tests run beside them at low priority
 RESULTS := $(VENV)/results
 PART := $(BIN)/python -m pytest -q --tb=short -rN --junitxml=$(RESULTS)
 test: $(VENV)/tools.stamp
@@ -35,7 +35,7 @@ test: $(VENV)/tools.stamp
 	wait $$beside; fast=$$?; trap - EXIT; [ $$fast = 0 ] || cat $(RESULTS)/fast.log; \
 	$(BIN)/python -m tests.summary $(RESULTS) $$(($$(date +%s) - begun)) fast=$$fast live=$$live alone=$$alone
 
-# the tests that use PostgreSQL, an engine or a browser: with SVC_TEST_TOOLS=system once more on the machine's own
+# the tests that use PostgreSQL, an engine or a browser; SVC_TEST_TOOLS=system runs them with the machine's own programs
 TOOLS := (import|support)\b.*\b(postgres|valkey|real_ledger)|\.(real_browser|dashboard_page|players_page|two_processes|owners_pictures|parity) import
 test-tools: $(VENV)/tools.stamp
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "live and not alone and not packages" \
@@ -61,7 +61,7 @@ test-fast: $(VENV)/dev.stamp
 seeds: $(VENV)/dev.stamp
 	SVC_SIM_KEPT=all $(BIN)/python -m pytest -s tests/simulation/test_seeds.py tests/simulation/test_folding.py
 
-# what the program takes: make simulate OPTIONS=--help
+# for the list of options: make simulate OPTIONS=--help
 simulate: $(VENV)/run.stamp
 	@$(BIN)/python -m simulation $(OPTIONS)
 
@@ -185,7 +185,7 @@ $(VENV)/mutants.stamp: requirements/mutants.lock $(VENV)/dev.stamp
 	@$(VENV)/mutants/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/mutants.lock
 	@touch $@
 
-# without a stamp where that fails: the next time tries again
+# a failed installation leaves no stamp, so the next run tries again
 $(VENV)/audit.stamp: requirements/audit.lock $(VENV)/dev.stamp
 	@$(PYTHON) -m venv $(VENV)/audit
 	@if $(VENV)/audit/bin/pip install -q --disable-pip-version-check --require-hashes -r requirements/audit.lock; \

@@ -27,8 +27,8 @@ START = "/usr/lib/svcserver/start"
 INIT = "tini"
 # An exit by SIGTERM is no failure: twistd, too, exits with it when everything has stopped.
 AS_ASKED = "143"
-# The same in every image, else the next one could not read the /data of the one before. One of the
-# system's users, so that the package takes it for its own, far from where Debian begins to count.
+# The same in every image, because a new image must read an older one's /data. It is a system user's
+# number, so that the package accepts the user, and far from the numbers that Debian assigns first.
 SVC_ID = 770
 INSTALL = "apt-get install -y -q --no-install-recommends"
 CLIENT = "postgresql-client"  # pg_dump, pg_restore and psql, for backups of a host on PostgreSQL

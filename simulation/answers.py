@@ -15,7 +15,7 @@ SETTLES_S = 60.0  # how long traces of a mended fault may be visible
 PROMPT_S = 15.0  # the deadline of a reply while nothing is broken
 # allowed in every state; the actions themselves check their replies against the history
 MAY_REFUSE: dict[str, tuple[int, ...]] = {
-    "POST /svc/api/Register": (429,),  # the gateway also counts tries during its faults
+    "POST /svc/api/Register": (429,),  # the rate limit also counts attempts during faults
     "POST /candidate/join/*": (404,),  # the party has another candidate by now
     "GET /candidate/status": (404,),  # the candidate was cancelled meanwhile
     "PUT /party/invite": (409,),  # already there, full, or declined

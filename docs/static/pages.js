@@ -1,5 +1,5 @@
-// A phone shows a table's rows as cards (narrow.css): each cell says of which column it is. Long names, paths
-// and lists of values in a cell or a heading may break between their words, and nowhere else.
+// A phone shows a table's rows as cards (narrow.css), so each cell carries the name of its column. Long names,
+// paths and lists of values in a cell or a heading may break only between their words.
 const BETWEEN = /(?<=\w[_/,=])(?=\w)|(?<=[a-z])(?=\.[a-z_])/;
 const BETWEEN_IN_CODE = /(?<=\w[_/,=:])(?=[\w<])|(?<=[a-z])(?=\.[a-z_]|[A-Z])/;
 const breakable = (cell) => {
@@ -14,25 +14,25 @@ const breakable = (cell) => {
 };
 
 document.addEventListener("DOMContentLoaded", () => {
-  // what scrolls within itself is reached by the keyboard, too
-  for (const one of document.querySelectorAll(".content pre")) {
-    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+  // let the keyboard reach blocks that scroll
+  for (const block of document.querySelectorAll(".content pre")) {
+    if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
   }
-  // the theme calls them headings, but not of which level
-  for (const one of document.querySelectorAll(".caption[role=heading]")) one.ariaLevel = 2;
-  // nor which of its two columns beside the text is which, and to the page of the search it gives no heading
-  for (const [side, says] of [["sidebar-drawer", "All pages"], ["toc-drawer", "This page"]]) {
-    for (const one of document.querySelectorAll(`aside.${side}`)) one.ariaLabel = says;
+  // the theme gives captions the heading role, but no level
+  for (const caption of document.querySelectorAll(".caption[role=heading]")) caption.ariaLevel = 2;
+  // the theme neither labels its two sidebars nor gives the search page a heading
+  for (const [side, label] of [["sidebar-drawer", "All pages"], ["toc-drawer", "This page"]]) {
+    for (const sidebar of document.querySelectorAll(`aside.${side}`)) sidebar.ariaLabel = label;
   }
   if (!document.querySelector("h1")) {
     const heading = document.createElement("h1");
     heading.textContent = document.title.split(" - ")[0];
     document.querySelector("article").prepend(heading);
   }
-  // a phone has no room for the path of a route
-  for (const one of document.querySelectorAll(".content h2, .content h3")) breakable(one);
+  // a route's path is too long for a phone
+  for (const heading of document.querySelectorAll(".content h2, .content h3")) breakable(heading);
   for (const table of document.querySelectorAll(".content table.docutils")) {
-    const columns = [...table.querySelectorAll("thead th")].map((one) => one.textContent.trim());
+    const columns = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());
     for (const row of table.querySelectorAll("tbody tr")) {
       [...row.cells].forEach((cell, place) => {
         breakable(cell);

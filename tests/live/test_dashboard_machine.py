@@ -493,7 +493,7 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
     assert file.name in alert["text"] and not alert["over"]
 
 
-# slow: a stack of five processes begins anew
+# slow: a stack of five processes restarts
 @proves("svcctl drain, update when-empty", "POST DashboardDrain")
 def test_an_update_when_empty_is_begun_on_the_page(
     browser: Browser, town: tuple[Host, Told]

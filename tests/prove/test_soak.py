@@ -27,7 +27,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
-    # one machine plays a town: what is measured is growth, not the limits of one address
+    # all players share one address, so raise its limits: this test measures growth
     for limit in ("GENERAL", "CONTENT", "REGISTER", "TOKEN", "CONNECT", "WS"):
         change(folder, "gateway", f"GATEWAY_RATE_{limit}", "100000,100000")
     change(folder, "allowlist", "ALLOWLIST_MAX_ENTRIES", "1000")
