@@ -187,7 +187,7 @@ class AdapterTests(AdapterCase):
         self.clock.advance(1.5)
         self.assertTrue(client.transport.disconnecting)
 
-    def test_empty_fragments_without_end_are_a_size_too(self) -> None:
+    def test_endless_empty_fragments_end_the_session_with_size(self) -> None:
         client = self.connect()
         client.dataReceived(masked(b"", 1).replace(b"\x81", b"\x01", 1))
         for _ in range(63):

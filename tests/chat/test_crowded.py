@@ -114,7 +114,7 @@ class SharedTests(Base):
         self.assertIs(here.session, ann.session)
         self.assertLess(steps(lambda: ann.say("General", "hello")), few / 10)
 
-    def test_one_more_than_a_room_takes_is_refused_by_each(self) -> None:
+    def test_every_worker_refuses_an_occupant_over_the_room_limit(self) -> None:
         self.here.server.rooms.max_occupants = self.there.server.rooms.max_occupants = 2
         self.in_room(self.here, 1), self.in_room(self.there, 2)
         for town in (self.here, self.there):

@@ -60,7 +60,7 @@ class ByNetworkTests(SynchronousTestCase):
 
 
 class CrowdTests(SynchronousTestCase):
-    def test_one_more_in_a_full_chat_looks_at_few(self) -> None:
+    def test_eviction_in_a_full_chat_checks_only_a_few_sessions(self) -> None:
         crowd: Crowd[Made] = Crowd()
         made = [Made(str(number % 500)) for number in range(10_000)]
         for item in made:

@@ -308,7 +308,7 @@ class RevokedTests(TownTests):
         self.end(1)
         self.town.bound(1)
 
-    def test_a_login_under_way_with_the_old_token_ends_too(self) -> None:
+    def test_a_pending_login_with_a_revoked_token_ends_as_revoked(self) -> None:
         self.town.game.silent = True
         client = self.town.opened(1)
         client.auth()

@@ -33,7 +33,7 @@ class SessionLimitTests(TownTests):
         counted = self.town.server.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"chat_throttled": 1})
 
-    def test_after_a_plain_close_it_does_not(self) -> None:
+    def test_a_login_after_a_plain_close_needs_no_wait(self) -> None:
         self.town.bound(1).send(serialize(stanza.CLOSE))
         self.town.bound(1)
 

@@ -46,7 +46,7 @@ class NicknameTests(SynchronousTestCase):
             self.assertEqual(fault(f"Alpha:{ME}{end}"), "nick-resource")
 
     @proves("chat: Join refusal: nickname")
-    def test_other_characters_are_nick_format(self) -> None:
+    def test_a_forbidden_character_in_a_nickname_is_nick_format(self) -> None:
         for name in ("x" * 1023, "Al pha", "é", "Al%4", "%ff", "a/b", "<a>", "Al@x", "%ZZ"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-format")
 

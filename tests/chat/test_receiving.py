@@ -147,7 +147,7 @@ class ReceiveTests(SynchronousTestCase):
         ids = [reply.stanza["id"] for reply in replies if isinstance(reply, StanzaReply)]
         self.assertEqual(ids, ["1", "2"])
 
-    def test_after_its_end_it_hears_nothing_and_says_so_once(self) -> None:
+    def test_an_ended_session_reports_its_end_once_and_ignores_input(self) -> None:
         self.bind()
         self.session.end("socket")
         self.session.end("close")

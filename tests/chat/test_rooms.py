@@ -12,7 +12,7 @@ from tests.chat.town import Town, account
 
 
 class RoomTests(TownTests):
-    def test_the_documented_limits(self) -> None:
+    def test_room_limits_match_the_documentation(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
     def test_a_deaf_occupant_hides_no_line_from_later_ones(self) -> None:

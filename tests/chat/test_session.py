@@ -19,7 +19,7 @@ class Case(TownTests):
 
 
 class CountingTests(Case):
-    def test_the_documented_figures(self) -> None:
+    def test_session_timeouts_and_limits_match_the_documentation(self) -> None:
         waiting = (sessions.LOGIN_S, sessions.BIND_S, sessions.SILENCE_S, sessions.ANSWER_S)
         self.assertEqual(waiting, (15.0, 10.0, 50.0, 100.0))
         counts = (sessions.MAX_WAITING, sessions.MAX_REFUSED, sessions.MAX_DROPPED)

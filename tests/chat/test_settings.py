@@ -8,7 +8,7 @@ from svcserver.kernel.settings import BadSetting, load
 
 
 class SettingsTests(SynchronousTestCase):
-    def test_the_defaults(self) -> None:
+    def test_unset_settings_take_their_defaults_without_a_warning(self) -> None:
         settings, warnings = load(Settings, {})
         self.assertEqual(
             (settings.chat, settings.port, settings.host, settings.nick_check, settings.presence),
@@ -34,7 +34,7 @@ class SettingsTests(SynchronousTestCase):
         settings, _ = load(Settings, {"CHAT_BIND_HOST": "::1", "GATEWAY_SECRET": "s" * 32})
         self.assertRaises(BadSetting, check, settings)
 
-    def test_other_bad_values_warn_and_take_the_default(self) -> None:
+    def test_a_bad_value_warns_and_the_setting_takes_its_default(self) -> None:
         for name, bad in (
             ("CHAT", "yes"),
             ("CHAT_NICK_CHECK", "off"),

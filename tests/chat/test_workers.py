@@ -129,7 +129,7 @@ class RoomTests(Base):
         ann.say(ROOM, "to the newer of the two")
         self.assertEqual((first.heard(), len(second.heard())), ([], 1))
 
-    def test_of_two_concurrent_nicks_the_first_delivered_wins(self) -> None:
+    def test_the_first_delivered_of_two_equal_nicknames_wins(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         self.patch(room_access, "_nick_fault", lambda *_: None)
         self.board.slow = waiting = []

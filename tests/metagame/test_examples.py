@@ -186,7 +186,7 @@ class HuntersTests(Evening):
         offer = self.ask(self.ann, f"GET /token/platinum/{CLAW}")
         self.ask(self.ann, f"POST /notification/platinum?token={offer['purchaseToken']}")
 
-    def test_what_a_hunter_has_seen_and_done(self) -> None:
+    def test_the_examples_of_a_hunters_activity_are_recorded(self) -> None:
         mine = self.character()
         trail = {"breadcrumb_id": "AR_IRON_HELM", "timestamp": 1745622414}
         save = {"breadcrumbs": [trail], "updateVersion": 1}
@@ -218,7 +218,7 @@ class HuntersTests(Evening):
         self.server(f"POST /escalation/ESC_SEASON_1/{self.ann.id}", season)
         self.ask(self.ann, f"GET /escalation/ESC_SEASON_1/{self.ann.id}")
 
-    def test_what_a_hunter_has_earned(self) -> None:
+    def test_the_examples_of_a_hunters_rewards_are_recorded(self) -> None:
         self.character()
         earned = {
             "progress_tracks": [{"progression_id": TRACK, "progress": 40}],
@@ -281,7 +281,7 @@ class StaffTests(Evening):
         rows = self.ask(self.olga, f"GET {STAFF}Audit")["rows"]
         self.assertEqual(rows[0]["action"], "role")
 
-    def test_staff_mends_accounts(self) -> None:
+    def test_the_examples_of_account_management_are_recorded(self) -> None:
         self.game.ledger.run(
             lambda tx: tx.execute(
                 update(ACCOUNTS).where(ACCOUNTS.c.id == self.ann.id).values(notes=70)

@@ -96,7 +96,7 @@ class KleinSiteTests(SynchronousTestCase):
                 self.same(seed, method, path, by="player", data=bad)
         self.assertLessEqual({200, 400, 401, 403, 404}, statuses)
 
-    def test_it_can_be_mounted_below_another_resource(self) -> None:
+    def test_the_site_replies_the_same_below_another_resource(self) -> None:
         browser, player, _ = self.sides[0]
         root, below = Resource(), Resource()
         root.putChild(b"a", below)

@@ -53,7 +53,7 @@ class BadValueTests(SynchronousTestCase):
         self.assertEqual(settings(STORE="Free").store, "free")
 
     @proves("settings of the metagame: what a bad value does")
-    def test_and_some_end_the_start_with_fault_and_cure(self) -> None:
+    def test_a_bad_port_or_host_ends_the_start_and_names_the_setting(self) -> None:
         for name, value in (
             ("PORT", "0"),
             ("PORT", "9" * 30),
@@ -79,7 +79,7 @@ class BadValueTests(SynchronousTestCase):
 
 
 class PublicModeTests(SynchronousTestCase):
-    def test_it_needs_keys_and_says_what_is_weak(self) -> None:
+    def test_public_mode_requires_key_login_and_warns_of_weak_settings(self) -> None:
         for mode in ("", "NONE", "apikey"):
             with self.assertRaises(BadSetting):
                 check(settings(GATEWAY_SECRET="s" * 32, AUTH_MODE=mode))

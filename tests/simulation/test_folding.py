@@ -12,7 +12,7 @@ LENGTH_S = 400.0 if ALL else 200.0  # longer for ``make seeds``
 
 
 class FoldingTests(SynchronousTestCase):
-    def test_it_changes_nothing_of_a_run(self) -> None:
+    def test_folding_the_history_changes_no_result_of_a_run(self) -> None:
         for seed in (6, 7):  # two metagames on an engine, and one that dies with its board
             scenario = Scenario(seed, 6, LENGTH_S, faults=True)
             self.patch(run, "FOLD_S", 7200.0)

@@ -23,7 +23,7 @@ class MembershipTests(SynchronousTestCase):
     def roll(self, **ranks: str) -> Roll:
         return Roll("guild", "ada", tuple(ranks.items()))
 
-    def test_acknowledged_acts_hold(self) -> None:
+    def test_memberships_as_acknowledged_break_no_rule(self) -> None:
         roll = self.roll(ada=LEADER, bo=MEMBER)
         self.guilds.shown("ada", roll, 20.0)
         self.guilds.shown("bo", roll, 20.0)

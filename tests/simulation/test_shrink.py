@@ -25,7 +25,7 @@ class ShrinkTests(SynchronousTestCase):
         remaining = fewest(steps, lambda some: wanted <= set(some), lambda: True)
         self.assertEqual(set(remaining), wanted)
 
-    def test_it_ends_at_the_deadline(self) -> None:
+    def test_shrinking_ends_at_the_deadline_with_the_steps_so_far(self) -> None:
         steps = script(1, 4, 1800.0)
         self.assertEqual(fewest(steps, lambda some: True, lambda: False), steps)
 

@@ -37,13 +37,13 @@ class SubjectTests(SynchronousTestCase):
             accounts = [ask(call(caller), BOB) for caller in (PLAYER, SERVER, FORWARDING, ADMIN)]
             self.assertEqual(accounts, [ANN, BOB, BOB, BOB])
 
-    def test_who_names_nobody_means_the_account_of_the_token(self) -> None:
+    def test_a_request_that_names_no_account_acts_on_the_tokens_account(self) -> None:
         self.assertEqual(self.acting.writes(call(PLAYER), None), ANN)
         self.assertEqual(self.acting.writes(call(FORWARDING), None), ANN)
         with self.assertRaises(Forbidden):
             self.acting.writes(call(SERVER), None)
 
-    def test_only_a_write_with_anothers_token_is_logged(self) -> None:
+    def test_only_a_write_to_another_account_than_the_tokens_is_logged(self) -> None:
         with capturedLogs() as events:
             self.acting.reads(call(FORWARDING), BOB)
             for caller, named in ((FORWARDING, ANN), (SERVER, BOB), (ADMIN, BOB), (PLAYER, BOB)):

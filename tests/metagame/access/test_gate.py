@@ -77,7 +77,7 @@ class WrongKeyTests(SynchronousTestCase):
         counted = self.game.parts.counters.by_reason(Counted.FAILED_LOGINS)
         self.assertEqual(counted, {"account_key": 1})
 
-    def test_guesses_of_keys_that_have_no_rate_limit_are_counted_too(self) -> None:
+    def test_a_wrong_key_counts_as_a_failed_login_without_a_rate_limit(self) -> None:
         self.game.browse("GET", "/svc/api/GetUserInfo", key="UUK_x")
         self.game.browse("GET", "/svc/api/GetUserInfo")
         guess = {"x-svc-gameserver-apikey": "guessed"}
@@ -105,7 +105,7 @@ class CallerTests(SynchronousTestCase):
             self.assertEqual(self.status(played, peer), 403, peer)
 
     @proves("authentication 5: game-server key: local callers only", "GAMESERVER_ALLOW_FROM")
-    def test_or_from_the_hosts_the_owner_names(self) -> None:
+    def test_a_game_server_key_counts_from_hosts_the_owner_allows(self) -> None:
         played = Game(
             self, GAMESERVER_ALLOW_FROM=" 203.0.113.7,, nonsense, 2001:DB8:0::7, ::ffff:10.1.2.3"
         )
@@ -123,12 +123,12 @@ class CallerTests(SynchronousTestCase):
         "authentication 5: game-server key: local callers only",
         "game-server key from elsewhere: 403",
     )
-    def test_but_never_through_a_proxy(self) -> None:
+    def test_a_game_server_key_through_a_proxy_is_403(self) -> None:
         played = Game(self, GAMESERVER_ALLOW_FROM="203.0.113.7")
         for peer in ("203.0.113.7", "127.0.0.1"):
             self.assertEqual(self.status(played, peer, Via="x"), 403)
 
-    def test_and_never_from_a_web_page(self) -> None:
+    def test_a_game_server_key_from_another_sites_page_is_403(self) -> None:
         played = Game(self)
         for page in (
             {"Host": "127.0.0.1:61000", "Origin": "http://evil.example"},
@@ -197,7 +197,7 @@ class LargeBodyTests(SynchronousTestCase):
                 self.assertEqual(self.early(played, path, length, **headers), status, path)
             self.assertIsNone(self.early(played, path, UNPROVEN_BODY, **headers), path)
 
-    def test_what_must_be_looked_up_is_read_first(self) -> None:
+    def test_a_large_body_is_read_before_its_key_is_looked_up(self) -> None:
         played = Game(self)
         ann = played.player("Ann_1")
         for path, headers in (

@@ -41,7 +41,7 @@ class MachineTests(SynchronousTestCase):
         return int(answer.status)
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
-    def test_it_opens_all_staff_routes_but_those_of_ones_own_access(self) -> None:
+    def test_a_ticket_opens_all_staff_routes_except_those_of_ones_sign_in(self) -> None:
         closed = set()
         for row in self.game.door.rows:
             route = row.path.rpartition("/")[2]
@@ -57,7 +57,7 @@ class MachineTests(SynchronousTestCase):
         self.assertGreater(len(closed), 1)
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
-    def test_it_counts_only_on_this_machine(self) -> None:
+    def test_a_ticket_is_refused_from_another_machine_proxy_or_page(self) -> None:
         self.assertEqual((self.status("127.0.0.1"), self.status("::1")), (200, 200))
         for peer in ("203.0.113.7", "10.0.0.7", "2001:db8::7", ""):
             self.assertEqual(self.status(peer), 401, peer)
@@ -66,7 +66,7 @@ class MachineTests(SynchronousTestCase):
         for page in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "same-site"}):
             self.assertEqual(self.status("127.0.0.1", **page), 403, page)
 
-    def test_it_opens_one_request_for_two_minutes(self) -> None:
+    def test_a_ticket_opens_only_its_own_request_for_two_minutes(self) -> None:
         made = self.ticket()
         self.assertEqual(self.ask(made).status, 200)
         self.assertEqual(self.ask(made, path="/svc/api/DashboardAudit").status, 401)
@@ -74,7 +74,7 @@ class MachineTests(SynchronousTestCase):
         self.game.clock.advance(LIVES_S + 1)
         self.assertEqual(self.ask(made).status, 401)
 
-    def test_it_opens_nothing_else(self) -> None:
+    def test_a_ticket_for_a_route_without_staff_access_opens_nothing(self) -> None:
         for path in ("/accountinfo", "/svc/api/GetUserInfo"):
             self.assertEqual(self.ask(self.ticket(path=path), path=path).status, 401, path)
         path = "/svc/api/ServerStatus"

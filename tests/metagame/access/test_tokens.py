@@ -123,7 +123,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.news: list[SessionsEnded] = []
         self.epochs.ended.connect(self.news.append)
 
-    def test_each_account_is_told_of_once(self) -> None:
+    def test_each_epoch_of_an_account_is_announced_once(self) -> None:
         self.epochs.learn(ANN, 10)
         self.epochs.learn(ANN, 10)
         self.epochs.load({ANN: 10, BOB: 7}, self.epochs.learned)
@@ -132,7 +132,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.learn(ANN, 12)
         self.assertEqual(self.news[2:], [SessionsEnded(ANN, 12)])
 
-    def test_what_the_database_no_longer_has_is_forgotten(self) -> None:
+    def test_an_epoch_missing_from_the_database_is_forgotten(self) -> None:
         self.epochs.learn(ANN, 10)
         self.epochs.load({BOB: 7}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (0, 7))
@@ -143,7 +143,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.load({BOB: 7}, began)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (10, 7))
 
-    def test_what_was_signed_here_is_older_than_the_news(self) -> None:
+    def test_a_new_epoch_ends_tokens_signed_here_by_a_later_clock(self) -> None:
         self.epochs.signed(ANN, 50)
         self.epochs.learn(ANN, 10)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.behind()), (51, {ANN: (10, 51)}))

@@ -33,7 +33,7 @@ SOCIAL = (
 
 
 class SocialTests(SynchronousTestCase):
-    def test_what_is_written_about_others_is_counted_for_who_writes(self) -> None:
+    def test_social_writes_count_against_the_writers_daily_allowance(self) -> None:
         game = Game(self)
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
         game.parts.data.allowance.spend(ann.id, game.settings.account_bytes_a_day)

@@ -46,7 +46,7 @@ class RefusedTests(SynchronousTestCase):
         notes.append("half done")
         raise Conflict("no more")
 
-    def test_what_it_wrote_before_it_refused_is_undone(self) -> None:
+    def test_a_refused_write_is_rolled_back_and_its_event_is_logged(self) -> None:
         self.failureResultOf(self.write(self.refusing), Conflict)
         self.assertEqual((self.codes(), self.events()), ([], [(409, "half done; no more")]))
 
@@ -58,7 +58,7 @@ class RefusedTests(SynchronousTestCase):
         self.failureResultOf(self.write(fails), ZeroDivisionError)
         self.assertEqual((self.codes(), self.events()), ([], []))
 
-    def test_its_row_is_kept_though_the_client_has_left(self) -> None:
+    def test_an_event_is_logged_although_the_client_disconnected(self) -> None:
         begun: Deferred[None] = Deferred()
         write = self.game.ledger.write
         ways = [lambda work, scope: begun.addCallback(lambda _: write(work, scope)), write]

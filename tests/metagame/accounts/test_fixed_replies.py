@@ -23,7 +23,7 @@ class FixedReplyTests(SynchronousTestCase):
         return page.json
 
     @proves("POST /account/api/oauth/token")
-    def test_a_log_in(self) -> None:
+    def test_a_login_returns_the_documented_reply(self) -> None:
         reply = self.ask("POST", "/account/api/oauth/token", json={"exchange_code": self.ann.key})
         reply.pop("access_token")
         self.assertEqual(
@@ -104,7 +104,7 @@ class FixedReplyTests(SynchronousTestCase):
         )
 
     @proves("POST /account/mapping")
-    def test_a_mapping(self) -> None:
+    def test_an_account_mapping_lists_only_accounts_that_exist(self) -> None:
         mappings = {self.ann.id: {"accountId": self.ann.id, "accountType": "native"}}
         reply = self.ask("POST", "/account/mapping", json={"ids": [self.ann.id, "UID-gone"]})
         self.assertEqual(

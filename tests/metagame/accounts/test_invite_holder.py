@@ -46,7 +46,7 @@ class NameFreeTests(SynchronousTestCase):
         return code
 
     @proves("POST /launcher/name-free | none | bad_request")
-    def test_it_says_what_registering_would_and_spends_nothing(self) -> None:
+    def test_a_name_check_replies_as_registration_and_spends_no_invite(self) -> None:
         for name in ("Bo_1", " Bo_1 "):
             page = self.ask(name)
             self.assertEqual((page.status, page.json), (200, FREE))
@@ -104,12 +104,12 @@ class NameFreeTests(SynchronousTestCase):
             self.assertEqual(self.ask("Bo_1", CODE, host).json, FREE)
         self.assertEqual(self.ask("Ann_1", CODE, host).status, 429)
 
-    def test_where_nobody_may_register_nothing_is_told(self) -> None:
+    def test_a_name_check_is_refused_unless_invites_register_accounts(self) -> None:
         self.assertEqual(self.why("Ann_1", game=self.host("NONE")), "registration_closed")
         page = self.ask("Ann_1", game=self.host("open"))
         self.assertEqual((page.status, page.body), (500, b""))
 
-    def test_what_is_no_question_is_bad_request_and_no_code_is_logged(self) -> None:
+    def test_a_malformed_name_check_is_400_and_no_code_is_logged(self) -> None:
         for sent in ({}, [], {"Username": 7}, {"Username": "Bo_1", "InviteCode": [CODE]}):
             page = self.game.browse("POST", "/launcher/name-free", json=sent)
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))

@@ -327,7 +327,7 @@ class BadTokenTests(SynchronousTestCase):
         "credential: player token, bad ones of every kind",
         "missing or invalid player credential: 401",
     )
-    def test_truncated_and_garbage(self) -> None:
+    def test_a_truncated_or_malformed_token_is_refused(self) -> None:
         whole = self.sign()
         for token in (
             whole[:-1],
@@ -408,6 +408,6 @@ class GameServerTests(SynchronousTestCase):
             self.assertTrue(page.headers["content-type"].startswith("text/html"))
 
     @proves("label: player")
-    def test_a_player_route_wants_the_players_token_too(self) -> None:
+    def test_a_game_server_key_without_a_token_is_403_on_player_routes(self) -> None:
         page = self.game.browse("GET", "/character", game_server=GAME_SERVER_KEY)
         self.assertEqual((page.status, page.body), (403, b""))

@@ -21,7 +21,7 @@ class RecordTests(SynchronousTestCase):
         self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
 
     @proves("GET /account/api/public/account")
-    def test_without_a_query_it_is_the_callers_own_record(self) -> None:
+    def test_a_lookup_without_a_query_returns_the_callers_own_record(self) -> None:
         page = self.game.browse("GET", PUBLIC, token=self.ann.token)
         self.assertEqual((page.json["id"], page.json["displayName"]), (self.ann.id, "Ann_1"))
         self.assertEqual(page.json["minorStatus"], "NOT_MINOR")
@@ -64,7 +64,7 @@ class RecordTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json), (200, {}))
 
     @proves("GET /account/api/public/account/displayName/:name")
-    def test_by_display_name_in_any_case(self) -> None:
+    def test_an_account_is_found_by_its_display_name_in_any_case(self) -> None:
         page = self.game.browse("GET", f"{PUBLIC}/displayName/bOB_1", token=self.ann.token)
         self.assertEqual(page.json["id"], self.bob.id)
         for path, token in (
@@ -123,7 +123,7 @@ class MappingTests(SynchronousTestCase):
         self.assertEqual(reply, {self.bob.id: {"accountId": self.bob.id, "accountType": "native"}})
 
     @proves("POST /account/mapping")
-    def test_from_native_the_other_type_is_said(self) -> None:
+    def test_a_mapping_from_native_returns_the_type_extidp(self) -> None:
         for body in (
             {"srcAccountType": "Native", "ids": [self.bob.id]},
             {"type": "native", "ids": [self.bob.id]},
@@ -146,7 +146,7 @@ class MappingTests(SynchronousTestCase):
             self.assertEqual(list(self.ask(body)), [self.bob.id])
 
     @proves("POST /account/mapping", "limit: account ids per query and per mapping")
-    def test_at_most_a_hundred_each_once(self) -> None:
+    def test_a_mapping_reads_only_the_first_hundred_distinct_ids(self) -> None:
         many = [f"UID-{n}" for n in range(99)] * 3
         self.assertEqual(list(self.ask({"ids": [*many, self.bob.id, "UID-z"]})), [self.bob.id])
         self.assertEqual(self.ask({"ids": [*many, "UID-99", self.bob.id]}), {})

@@ -167,7 +167,7 @@ class RegisterTests(SynchronousTestCase):
 
 class RegistrationStatusTests(SynchronousTestCase):
     @proves("thing: Registration mode", "GET /svc/api/RegistrationStatus")
-    def test_it_shows_the_mode_and_nothing_when_unset(self) -> None:
+    def test_registration_status_shows_the_mode_or_nothing_when_unset(self) -> None:
         path = "/svc/api/RegistrationStatus"
         self.assertEqual(Game(self).browse("GET", path).json, {"RegistrationMode": "OPEN"})
         self.assertEqual(Game(self, REGISTRATION_MODE="").browse("GET", path).json, {})
@@ -229,7 +229,7 @@ class AdminTests(SynchronousTestCase):
         self.assertEqual(self.game.browse("GET", path, headers=twice).status, 401)
 
     @proves("GET /svc/api/GetAllUsers")
-    def test_users_are_listed(self) -> None:
+    def test_the_list_of_all_users_has_each_name_and_id(self) -> None:
         users = self.game.browse("GET", "/svc/api/GetAllUsers", key=self.admin.key).json["Users"]
         self.assertIn({"Username": "Ann_1", "UserId": self.ann.id}, users)
 

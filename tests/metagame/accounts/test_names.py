@@ -55,7 +55,7 @@ class NamesTests(SynchronousTestCase):
         self.rename(self.ann, "Ada_1")
         self.assertEqual(self.names(self.ann), ["Ada_1"])
 
-    def test_one_who_is_unknown_is_asked_for_again(self) -> None:
+    def test_an_unknown_account_is_looked_up_again_each_time(self) -> None:
         names = self.successResultOf(self.directory.names(["nobody"]))
         self.assertEqual((names, self.reads), ({}, 1))
         self.successResultOf(self.directory.names(["nobody"]))
@@ -76,7 +76,7 @@ class NamesTests(SynchronousTestCase):
         self.assertEqual(page.status, 200, page.body)
         self.assertEqual(self.names(self.ann), [""])
 
-    def test_what_others_wrote_without_telling_is_believed_after_a_minute(self) -> None:
+    def test_a_cached_name_is_read_again_after_a_minute(self) -> None:
         self.names(self.ann)
         self.game.clock.advance(59.9)
         self.names(self.ann)
@@ -87,7 +87,7 @@ class NamesTests(SynchronousTestCase):
 
 
 class AwayTests(SynchronousTestCase):
-    def test_a_new_name_shows_here_though_no_other_process_can_be_told(self) -> None:
+    def test_a_rename_drops_the_cached_name_while_the_board_is_down(self) -> None:
         self.patch(RehearsedBoard, "shared", True)
         game = Game(self)
         ann = game.player("Ann_1")
@@ -121,6 +121,6 @@ class KnownTests(SynchronousTestCase):
         self.known.keep({"a": "Ann"}, 0)
         self.assertNotIn("Ann", repr(self.known))
 
-    def test_there_is_a_bound(self) -> None:
+    def test_the_name_cache_never_exceeds_its_limit(self) -> None:
         self.known.keep({str(number): "x" for number in range(MOST + 10)}, 0)
         self.assertLessEqual(len(self.known.among(map(str, range(MOST + 10)))), MOST)

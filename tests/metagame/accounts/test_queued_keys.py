@@ -51,7 +51,7 @@ class QueuedKeysTests(SynchronousTestCase):
 
         return transact(self.engine, work)
 
-    def test_one_that_comes_meanwhile_is_for_the_next_start(self) -> None:
+    def test_a_key_queued_during_a_start_is_moved_at_the_next_start(self) -> None:
         def owner() -> None:
             with transaction(self.engine) as tx:
                 put_in_queue(tx, LATER)
@@ -65,7 +65,7 @@ class QueuedKeysTests(SynchronousTestCase):
     def test_two_services_that_start_at_once_both_start(self) -> None:
         self.assertEqual(self.overtaken(lambda: transact(self.engine, move_queued_keys)), 0)
 
-    def test_one_waits_for_the_other_that_has_not_committed(self) -> None:
+    def test_a_second_start_waits_for_the_firsts_transaction(self) -> None:
         added, moved = Event(), list[int]()
 
         def start() -> None:

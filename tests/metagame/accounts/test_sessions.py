@@ -150,12 +150,12 @@ class EndingTests(SessionCase):
         self.assertEqual(self.status(self.log_in(self.ann.id)), 200)
         self.assertEqual(self.status(self.ann.token), 401)
 
-    def test_an_unknown_account(self) -> None:
+    def test_ending_the_sessions_of_an_unknown_account_fails(self) -> None:
         self.failureResultOf(
             Deferred.fromCoroutine(self.game.parts.sessions.end("UID-nobody")), Missing
         )
 
-    def test_its_game_places_end(self) -> None:
+    def test_ended_sessions_remove_the_player_from_online_and_party(self) -> None:
         parts = self.game.parts
         party = at_once(parts.parties.act(lambda live: live.invite(self.bob.id, self.ann.id)))
         [invite] = at_once(parts.parties.act(lambda live: live.invites_to(self.ann.id)))
@@ -189,13 +189,13 @@ class ClockTests(SessionCase):
         self.refresh()
         self.assertEqual(self.status(again), 401)
 
-    def test_a_login_that_comes_before_the_news_ends_it_too(self) -> None:
+    def test_a_login_before_the_refresh_ends_the_old_session_and_counts(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         again = self.log_in(self.ann.key)
         self.refresh()
         self.assertEqual([self.status(token) for token in (self.ann.token, again)], [401, 200])
 
-    def test_it_stays_so_after_a_restart(self) -> None:
+    def test_a_login_after_the_end_of_a_session_survives_a_restart(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.refresh()
         again = self.log_in(self.ann.key)
@@ -209,7 +209,7 @@ class ClockTests(SessionCase):
         self.assertEqual([self.status(player.token) for player in (self.ann, self.bob)], [401, 200])
 
     @isolates("accounts/sessions: _correct")
-    def test_what_another_ends_meanwhile_is_not_overwritten(self) -> None:
+    def test_a_later_end_of_sessions_elsewhere_is_not_overwritten(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.game.ledger.run(self.game.parts.sessions.load)
         again = self.log_in(self.ann.key)
@@ -229,7 +229,7 @@ class WatchTests(SessionCase):
         self.clock = Clock()
         self.watch = session_watch(self.game.parts.sessions, self.clock)
 
-    def test_what_others_ended_has_ended_within_a_second(self) -> None:
+    def test_sessions_ended_by_another_process_end_within_a_second(self) -> None:
         self.watch.startService()
         self.end_beside(self.ann.id)
         self.assertEqual(self.status(self.ann.token), 200)

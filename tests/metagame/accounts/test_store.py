@@ -22,7 +22,7 @@ class FindAllTests(SynchronousTestCase):
         self.addCleanup(folder.cleanup)
         return f"sqlite:///{folder.name}/svc.db"
 
-    def test_of_many_ids_each_that_exists_is_found(self) -> None:
+    def test_a_lookup_of_many_ids_finds_each_existing_account(self) -> None:
         engine = make_engine(database_url(self.url()))
         self.addCleanup(engine.dispose)
         migrations.upgrade(engine)

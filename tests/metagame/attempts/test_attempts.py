@@ -144,7 +144,7 @@ class NewsTests(Case):
 class BetweenTests(Case):
     """Other players' changes between two attempts are not undone."""
 
-    def test_who_joined_again_is_not_kicked_again(self) -> None:
+    def test_a_retried_kick_spares_a_player_who_has_rejoined(self) -> None:
         self.town.party(self.ann, self.bob)
         request = self.ann, f"DELETE /party/member/{self.bob.id}"
         self.first(*request)

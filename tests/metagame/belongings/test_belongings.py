@@ -31,7 +31,7 @@ class HousekeepingTests(SynchronousTestCase):
         self.clock = Clock()
         self.clock.advance(10_000)
 
-    def test_it_tidies_at_start_and_hourly_until_it_stops(self) -> None:
+    def test_housekeeping_runs_at_start_and_hourly_until_it_stops(self) -> None:
         ledger = InstantLedger()
         service = housekeeping(ledger, self.clock, self.clock.seconds)
         self.expire(ledger, "a")

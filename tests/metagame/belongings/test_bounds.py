@@ -42,7 +42,7 @@ class InventoryBoundTests(Bounded):
         assert held is not None
         return held.size
 
-    def test_one_more_than_the_most_is_refused_whole(self) -> None:
+    def test_items_over_the_limit_are_409_and_change_nothing(self) -> None:
         self.start(INVENTORY_MAX_ITEMS="3")
         self.ann.transact(addStackedItems=stacks("A", "B"), addInstancedItems=[item("i")])
         before = self.ann.inventory()
@@ -119,7 +119,7 @@ class DocumentBoundTests(Bounded):
             (character["updateVersion"], character["data"]), (1, '{"a":"1234567890AB"}')
         )
 
-    def test_a_loadout_slot_too(self) -> None:
+    def test_a_loadout_over_its_size_limit_is_400_and_changes_nothing(self) -> None:
         self.start(LOADOUT_MAX_BYTES="100")
         path = f"/loadout/{self.ann.player.id}/{self.ann.character}"
         before = self.asks("GET", f"{path}/all").json
@@ -130,7 +130,7 @@ class DocumentBoundTests(Bounded):
         small = {"data": '{"a": 1}'}
         self.assertEqual(self.asks("POST", f"{path}/0", json=small).status, 200)
 
-    def test_breadcrumbs_too(self) -> None:
+    def test_breadcrumbs_over_their_size_limit_are_400(self) -> None:
         self.start(BREADCRUMBS_MAX_BYTES="20")
         path = f"/breadcrumbs/{self.ann.character}"
         page = self.asks("POST", path, json={"breadcrumbs": ["x" * 17], "updateVersion": 1})
@@ -150,7 +150,7 @@ class AchievementBoundTests(Bounded):
         body = {"content_type": 1, "content_id": name}
         return self.asks("POST", f"/encountered-content/{self.ann.character}", json=body)
 
-    def test_content_met(self) -> None:
+    def test_a_new_encounter_over_the_limit_is_409(self) -> None:
         for name in "abcde":
             self.assertEqual(self.meet(name).status, 200)
         self.refused(self.meet("f"), 409)
@@ -160,7 +160,7 @@ class AchievementBoundTests(Bounded):
         self.assertEqual(page.json["payload"]["content_types"][1]["content"], list("abcde"))
         self.refused(self.asks("POST", path, json={"content_types": [1, 1]}), 400)
 
-    def test_cooldowns(self) -> None:
+    def test_a_new_cooldown_over_the_limit_is_409(self) -> None:
         path = "/cooldown/batch/{id}"
         five = {"cooldowns": {name: "" for name in "ABCDE"}}
         self.assertEqual(self.server("PUT", path, json=five).status, 200)
@@ -171,7 +171,7 @@ class AchievementBoundTests(Bounded):
         page = self.asks("GET", f"/cooldown/{self.ann.player.id}")
         self.assertEqual(sorted(page.json["payload"]), list("ABCDE"))
 
-    def test_objectives_and_tracks(self) -> None:
+    def test_a_new_objective_or_track_over_the_limit_is_409(self) -> None:
         def grant(*names: str, track: str = "T") -> Page:
             body = {
                 "objectives": [{"objective_id": name, "value": 1} for name in names],
@@ -186,7 +186,7 @@ class AchievementBoundTests(Bounded):
             self.assertEqual(grant(track=name).status, 200)
         self.assertEqual(grant(track="Y").status, 409)
 
-    def test_the_bounty_board(self) -> None:
+    def test_a_bounty_board_over_its_size_limit_is_409(self) -> None:
         self.start(BOUNTIES_MAX_BYTES="200")
 
         def update(name: str, slot: int, more: str = "", **draft: Any) -> int:
@@ -201,7 +201,7 @@ class AchievementBoundTests(Bounded):
         self.assertEqual(self.asks("GET", f"/bounty/{self.ann.player.id}").json, before)
         self.assertEqual([update("B", 2), update("C", 3), update("C", 2)], [200, 409, 200])
 
-    def test_entitlements(self) -> None:
+    def test_a_new_entitlement_over_the_limit_is_409(self) -> None:
         def grant(name: str) -> int:
             return self.server("POST", "/entitlementv2/{id}", json={"entitlement": name}).status
 

@@ -51,7 +51,7 @@ class BodyLogTests(SynchronousTestCase):
         )
         self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
 
-    def test_other_rows_are_not(self) -> None:
+    def test_a_request_of_an_unmarked_row_is_not_logged(self) -> None:
         game = self.game()
         token = game.player("Ann_1").token
         game.browse("POST", "/heartbeat", token=token, json={"map": "x"})
@@ -83,7 +83,7 @@ class BodyLogTests(SynchronousTestCase):
                 self.assertTrue([row for row in rows if row.path.startswith(start)], start)
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_at_most_so_many_of_a_path(self) -> None:
+    def test_each_path_is_logged_up_to_its_limit(self) -> None:
         game = self.game(BODY_LOG_PER_PATH="2")
         token = game.player("Ann_1").token
         for _ in range(3):
@@ -92,7 +92,7 @@ class BodyLogTests(SynchronousTestCase):
         self.assertEqual(len(self.records()), 4)
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_no_cap_at_zero(self) -> None:
+    def test_a_limit_of_zero_logs_every_request(self) -> None:
         game = self.game(BODY_LOG_PER_PATH="0")
         token = game.player("Ann_1").token
         for _ in range(25):
@@ -161,5 +161,5 @@ class ShownTests(SynchronousTestCase):
 
     @given(st.binary(max_size=300))
     @effort(max_examples=50, deadline=None)
-    def test_anything_is_shown(self, body: bytes) -> None:
+    def test_a_body_of_any_bytes_is_shown_as_text(self, body: bytes) -> None:
         self.assertIsInstance(shown(body), str)

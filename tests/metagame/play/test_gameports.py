@@ -88,7 +88,7 @@ class GamePortsTests(SynchronousTestCase):
             self.ports.close(player)
         self.assertEqual(self.withdrawn(), [HOME])
 
-    def test_who_was_kicked_and_is_back_is_not_put_out_again(self) -> None:
+    def test_a_kicked_player_who_returns_is_not_closed_a_second_time(self) -> None:
         self.ports.note_network(ANN, HOME)
         self.ports.close(ANN)
         self.assertEqual(self.withdrawn(), [HOME])
@@ -123,7 +123,7 @@ class GamePortsTests(SynchronousTestCase):
             self.withdrawn(), [f"203.0.113.{number}" for number in range(3, 3 + MAX_NETWORKS)]
         )
 
-    def test_so_many_at_once_and_a_stop(self) -> None:
+    def test_withdrawals_are_capped_and_a_stop_leaves_no_timer(self) -> None:
         for number in range(MAX_UNDER_WAY + 5):
             self.ports.note_network(f"player-{number}", f"10.0.{number >> 8}.{number & 255}")
         for number in range(MAX_UNDER_WAY + 5):

@@ -33,7 +33,7 @@ class BountyTests(Achieving):
         self.assertEqual(tokens, ("TOKEN_BOUNTY_DRAFT", "TOKEN_BOUNTY_DRAFT_PREMIUM"))
 
     @proves("GET /bounty/:userId")
-    def test_an_empty_board(self) -> None:
+    def test_a_new_account_has_an_empty_bounty_board(self) -> None:
         self.check_marks("GET", self.path, own=True)
         page = self.asks("GET", self.path).json
         self.assertEqual((page["code"], page["payload"]["bounties"]), ("OK", []))
@@ -72,7 +72,7 @@ class BountyTests(Achieving):
         self.assertEqual(self.ids(), [])
 
     @proves("POST /bounty/delete/:userId")
-    def test_delete_by_id(self) -> None:
+    def test_bounties_are_deleted_by_id_and_unknown_ids_are_ignored(self) -> None:
         path = f"/bounty/delete/{self.ann.id}"
         self.check_marks("POST", path, json={"bounty_ids": []})
         self.post({"bounty_id": "A", "slot_index": 0}, {"bounty_id": "B", "slot_index": 1})
@@ -91,7 +91,7 @@ class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
     @proves("GET /bounty/:userId", "POST /bounty/:userId")
-    def test_the_empty_board(self) -> None:
+    def test_the_bounty_stub_replies_with_an_empty_board(self) -> None:
         for method in ("GET", "POST"):
             page = self.asks(method, f"/bounty/{self.ann.id}", json={}).json
             payload = page["payload"]
@@ -119,7 +119,7 @@ class BoardTests(SynchronousTestCase):
     def order(self) -> list[str]:
         return [bounty.id for bounty in in_order(self.board.values())]
 
-    def test_the_empty_draft(self) -> None:
+    def test_an_empty_draft_has_no_choices_and_zero_counts(self) -> None:
         self.assertEqual(
             NO_DRAFT,
             {
@@ -138,7 +138,7 @@ class BoardTests(SynchronousTestCase):
         self.assertEqual(self.board["B"].version, 5)
         self.assertEqual(self.notes, ["B: version 4 is older than 5"])
 
-    def test_versions_count_within_one_update_too(self) -> None:
+    def test_an_older_version_within_one_update_is_ignored(self) -> None:
         self.send({"bounty_id": "B", "update_version": 5}, {"bounty_id": "B", "update_version": 4})
         self.assertEqual(self.board["B"].version, 5)
         self.assertEqual(len(self.notes), 1)
@@ -171,7 +171,7 @@ class BoardTests(SynchronousTestCase):
         self.assertEqual(json.parse(self.board["A"].data)["drafted_timestamp"], "now")
         self.assertEqual(json.parse(self.board["B"].data)["drafted_timestamp"], "then")
 
-    def test_ids_to_delete(self) -> None:
+    def test_only_texts_in_a_list_are_ids_to_delete(self) -> None:
         self.assertEqual(read_ids({"bounty_ids": ["A", 5, "", "B"]}), ["A", "B"])
         for body in ([], "A", None, {}, {"bounty_ids": "A"}):
             self.assertRaises(Malformed, read_ids, body)
@@ -197,7 +197,7 @@ class BoundTests(SynchronousTestCase):
         self.check("AB", "AB", self.size - 1)
         self.assertRaises(Conflict, self.check, "AB", "ABC", self.size - 1)
 
-    def test_a_draft_is_bounded_too(self) -> None:
+    def test_a_draft_over_the_size_limit_is_a_conflict(self) -> None:
         draft = json.dump({"gold_count": 1})
         self.check("", "", len(draft), draft)
         self.assertRaises(Conflict, self.check, "", "", len(draft) - 1, draft)

@@ -24,7 +24,7 @@ class BreadcrumbTests(WithCharacter):
         return self.asks("POST", PATH, json=body)
 
     @proves("GET /breadcrumbs/:characterId")
-    def test_none_is_an_empty_list_at_version_0(self) -> None:
+    def test_a_character_without_breadcrumbs_has_an_empty_list_version_0(self) -> None:
         payload = {"breadcrumbs": [], "updateVersion": 0}
         page = self.asks("GET", PATH).json
         self.assertEqual(page, {"code": None, "message": "OK", "payload": payload})

@@ -17,7 +17,7 @@ class CooldownTests(Achieving):
         return self.asks("GET", f"/cooldown/{self.ann.id}").json
 
     @proves("GET /cooldown/:userId")
-    def test_none_is_an_empty_object(self) -> None:
+    def test_an_account_without_cooldowns_gets_an_empty_object(self) -> None:
         self.check_marks("GET", f"/cooldown/{self.ann.id}", own=True)
         self.assertEqual(self.read(), {"code": 200, "message": "OK", "payload": {}})
 
@@ -48,7 +48,7 @@ class CooldownTests(Achieving):
         self.assertEqual(unknown.status, 404)
 
     @proves("PUT /cooldown/:userId/:cooldownId")
-    def test_one_starts_now_and_old_throw_away_ids_go(self) -> None:
+    def test_a_new_cooldown_deletes_day_old_one_time_ids(self) -> None:
         self.check_marks("PUT", f"/cooldown/{self.ann.id}/A")
         self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{'A1' * 16}").json, {})
         self.game.clock.advance(86_401)
@@ -57,7 +57,7 @@ class CooldownTests(Achieving):
         self.assertEqual(list(page["payload"]), ["New"])
 
     @proves("PUT /cooldown/:userId/:cooldownId")
-    def test_an_id_that_no_batch_would_take_is_refused_in_a_path_too(self) -> None:
+    def test_an_invalid_cooldown_id_in_a_path_is_400(self) -> None:
         for name in ("a%00b", "x" * 129):
             self.assertEqual(self.server("PUT", f"/cooldown/{self.ann.id}/{name}").status, 400)
 
@@ -80,7 +80,7 @@ class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
     @proves("GET /cooldown/:userId", "PUT /cooldown/batch/:userId")
-    def test_fixed_replies(self) -> None:
+    def test_cooldown_stubs_reply_with_an_empty_object(self) -> None:
         self.game.described.odd = True
         empty = {"code": None, "message": "OK", "payload": {}}
         self.assertEqual(self.asks("GET", f"/cooldown/{self.ann.id}").json, empty)
@@ -107,7 +107,7 @@ class BatchTests(SynchronousTestCase):
         for date in ("x" * 65, "a\nb", 5, [], True):
             self.assertRaises(Malformed, self.read, date)
 
-    def test_an_object_of_dates_is_a_batch_too(self) -> None:
+    def test_a_batch_may_be_an_object_of_dates(self) -> None:
         self.assertEqual(
             read_batch({"cooldowns": {"A": "x", "B": ""}}, "now"), {"A": "x", "B": "now"}
         )

@@ -43,7 +43,7 @@ class EncounterTests(WithCharacter):
         "POST /encountered-content/:characterId",
         "POST /encountered-content/query/:characterId",
     )
-    def test_only_ones_own_character(self) -> None:
+    def test_encounters_of_another_accounts_character_are_403(self) -> None:
         good = {"content_type": 1, "content_id": "M"}
         for who in ("his", "nobody"):
             for page in (

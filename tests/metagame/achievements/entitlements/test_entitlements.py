@@ -101,7 +101,7 @@ class StubTests(Achieving):
     environ = {"PROGRESSION_MODE": "stub"}  # noqa: RUF012
 
     @proves("GET /entitlementsv2", "POST /entitlementv2/:userId")
-    def test_fixed_replies(self) -> None:
+    def test_entitlement_stubs_reply_with_an_empty_list(self) -> None:
         empty = {"code": None, "message": "OK", "payload": []}
         self.assertEqual(self.asks("GET", "/entitlementsv2").json, empty)
         page = self.asks("POST", f"/entitlementv2/{self.ann.id}", json={"entitlement": "X"})

@@ -38,7 +38,7 @@ class GrantTests(SynchronousTestCase):
         self.timed = Entitlement("X", 1.0, 1000, "shop")
         self.forever = evolve(self.timed, duration=0.0)
 
-    def test_it_holds_up_to_its_last_millisecond(self) -> None:
+    def test_a_timed_grant_holds_up_to_its_last_millisecond(self) -> None:
         self.assertIs(self.timed.holds(1000 + HOUR_MS - 1), True)
         self.assertIs(self.timed.holds(1000 + HOUR_MS), False)
         self.assertIs(self.forever.holds(10**15), True)

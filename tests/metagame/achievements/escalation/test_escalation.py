@@ -46,7 +46,7 @@ class StubTests(Achieving):
         self.assertEqual(self.game.browse("GET", path).status, 401)
 
     @proves("POST /escalation/:season/:userId", "ESCALATION_MODE")
-    def test_no_save_exists(self) -> None:
+    def test_the_escalation_stub_has_no_route_that_saves(self) -> None:
         page = self.server("POST", f"/escalation/ESC_SEASON_1/{self.ann.id}", json=season())
         self.assertEqual((page.status, page.body), (404, b""))
 
@@ -117,7 +117,7 @@ class RealTests(Achieving):
         self.assertEqual(self.asks("GET", self.path).json["payload"], season(0, 0, 0))
 
     @proves("POST /escalation/:season/:userId")
-    def test_versions(self) -> None:
+    def test_a_changed_save_without_a_newer_version_is_409(self) -> None:
         first = self.save(3, 140, 5).json
         self.assertEqual(self.save(3, 140, 5).json, first)
         self.check_refused(409, 3, 141, 5)
@@ -125,7 +125,7 @@ class RealTests(Achieving):
         self.assertEqual(self.save(4, 0, 50).status, 200)
 
     @proves("POST /escalation/:season/:userId")
-    def test_progress_never_falls(self) -> None:
+    def test_a_save_with_lower_progress_is_409(self) -> None:
         self.save(3, 140, 1)
         self.check_refused(409, 2, 599, 2)
         self.check_refused(409, 3, 139, 2)

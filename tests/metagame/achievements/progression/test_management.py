@@ -81,7 +81,7 @@ class ManagementTests(Achieving):
             self.assertEqual((page.status, page.body), (status, b""))
 
     @proves("POST /svc/api/GrantEntitlement", "POST /svc/api/RevokeEntitlement")
-    def test_grant_and_revoke(self) -> None:
+    def test_a_granted_entitlement_can_be_revoked_once(self) -> None:
         body = {"UserId": self.ann.id, "Entitlement": "X"}
         page = self.api("POST", "GrantEntitlement", json=body | {"Duration": 2}).json
         self.assertEqual(list(page), ["UserId", "Entitlements"])

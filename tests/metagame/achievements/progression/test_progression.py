@@ -164,7 +164,7 @@ class GrantTests(Achieving):
         self.assertEqual(self.progress(), 5)
 
     @proves("POST /progression/:userId/:progressionId/:amount")
-    def test_one_track_by_path(self) -> None:
+    def test_a_path_grant_adds_only_positive_amounts_to_a_track(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.check_marks("POST", f"{path}/5")
         for amount, total in (("5", 5), ("-3", 5), ("9999", 5005)):
@@ -205,13 +205,13 @@ class ConfirmTests(Achieving):
         self.assertEqual(self.confirm(1, "premium", LEVEL).json["payload"]["progress"], 0)
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
-    def test_refusals(self) -> None:
+    def test_a_confirmation_of_a_bad_rank_or_track_is_refused(self) -> None:
         self.assertEqual(self.confirm("x", "public").status, 400)
         self.assertEqual(self.confirm(1, "gold").status, 400)
         self.assertEqual(self.confirm(1, "public", "Nope").status, 404)
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
-    def test_it_grants_nothing_by_itself(self) -> None:
+    def test_a_confirmed_rank_grants_no_entitlement(self) -> None:
         self.confirm(10, "premium")
         names = self.asks("GET", "/entitlementsv2").json["entitlements"]
         self.assertEqual(len(names), 3)
@@ -361,7 +361,7 @@ class GuardOffTests(Achieving):
     environ = {"PROGRESSION_REPLAY_WINDOW_S": "0", "PROGRESSION_GRANT_CAP": "30"}  # noqa: RUF012
 
     @proves("PROGRESSION_REPLAY_WINDOW_S")
-    def test_every_grant_counts(self) -> None:
+    def test_a_repeated_grant_counts_each_time(self) -> None:
         body = {"progress_tracks": [{"progression_id": SEASON, "progress": 40}]}
         for total in (30, 60):
             page = self.server("POST", f"/progression/{self.ann.id}", json=body).json

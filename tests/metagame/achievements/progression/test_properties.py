@@ -70,7 +70,7 @@ class RetryProperties(Achieving):
     @proves("POST /progression/:userId")
     @tried(20)
     @given(st.lists(st.tuples(st.integers(0, 900), st.integers(1, 4)), min_size=1, max_size=5))
-    def test_retries_never_double(self, grants: list[tuple[int, int]]) -> None:
+    def test_a_retried_grant_counts_once(self, grants: list[tuple[int, int]]) -> None:
         path, before, total = f"/progression/{self.ann.id}", self.total(), 0
         for number, (amount, times) in enumerate(grants):
             entry = {"progression_id": "season09b", "progress": amount}

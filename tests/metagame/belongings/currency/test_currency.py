@@ -129,7 +129,7 @@ class CurrencyTests(SynchronousTestCase):
             )
 
     @proves("POST /reconcile")
-    def test_credentials(self) -> None:
+    def test_currency_routes_require_the_players_token(self) -> None:
         for method, path in (("GET", "/balance"), ("POST", "/reconcile")):
             self.assertEqual(self.game.browse(method, path).status, 401)
             page = self.game.browse(method, path, game_server=GAME_SERVER_KEY)
@@ -165,7 +165,7 @@ class DataTests(SynchronousTestCase):
                     feature.load()
                 self.assertIn("currencies.json", str(caught.exception))
 
-    def test_every_currency_may_have_a_value_of_its_own_from_0(self) -> None:
+    def test_plain_values_may_be_0_and_missing_currencies_are_bad_data(self) -> None:
         good = datafiles.read(feature.PACKAGE, feature.FILE)
         names = [key.removeprefix("CURRENCY_") for key in good["keys"] if key.isupper()]
         change = {"without_stack": dict.fromkeys(names, 0)}

@@ -28,7 +28,7 @@ class ReadTests(Case):
         self.assertEqual((page.status, page.body), (403, b""))
 
     @proves("GET /inventory/:userId/:characterId")
-    def test_anothers_or_an_unknown_character_is_403(self) -> None:
+    def test_an_unknown_or_foreign_characters_inventory_is_403(self) -> None:
         for character in (self.bob.character, "nope", "%00"):
             path = f"/inventory/{self.ann.player.id}/{character}"
             page = self.game.browse("GET", path, token=self.ann.player.token)

@@ -142,7 +142,7 @@ class LogTests(Case):
             ],
         )
 
-    def test_none_more_of_a_stack_may_still_change_its_further_keys(self) -> None:
+    def test_adding_0_to_a_stack_still_stores_its_extra_keys(self) -> None:
         self.ann.add("A", 5)
         self.ann.transact(addStackedItems=[{"catalogId": "A", "quantity": 0, "shine": 1}])
         item = {"catalogId": "A", "quantity": 5, "shine": 1}

@@ -27,7 +27,7 @@ class SingleItemTests(Case):
         self.assertEqual(self.ann.instances(), {"i-1": page.json})
 
     @proves("POST /inventory/instanceditem")
-    def test_refusals(self) -> None:
+    def test_an_invalid_item_update_is_refused_and_changes_nothing(self) -> None:
         self.ann.transact(addInstancedItems=[sword(1), sword(0, None, "plain")])
         self.assertEqual(self.update(**sword(1)).status, 409)
         self.assertEqual(self.update(**sword(2, name="i-2")).status, 404)

@@ -84,7 +84,7 @@ class ReadTests(Case):
         self.assertEqual(self.ann.by_server("GET", path).status, 404)
         self.assertEqual(self.server("all", "GET").status, 200)
 
-    def test_credentials(self) -> None:
+    def test_loadout_routes_without_a_token_are_401(self) -> None:
         for method, tail in (
             ("GET", "all"),
             ("POST", "0"),

@@ -119,7 +119,7 @@ class ListingTests(Case):
         )
 
     @proves("GET /product/skus/public")
-    def test_tags(self) -> None:
+    def test_a_tag_lists_its_offers_and_only_unknown_tags_are_logged(self) -> None:
         [elite] = self.listed("season09b_pass")
         self.assertEqual((elite["id"], elite["items"]), ("season09b_premium", None))
         self.assertEqual(elite["entitlements"], [{"name": "season09b_premium", "duration": 0}])
@@ -168,7 +168,7 @@ class ListingTests(Case):
         self.assertEqual(self.listed("season09b_pass")[0]["remaining"], 1)
 
     @proves("GET /product/skus/public")
-    def test_credentials(self) -> None:
+    def test_shop_routes_require_the_players_token(self) -> None:
         for method, path in (
             ("GET", "/product/skus/public?requiredTags=webstore"),
             ("GET", f"/product/sku/{IRON}"),
@@ -226,7 +226,7 @@ class PurchaseTests(Case):
         page = self.game.browse("GET", f"/product/sku/{SHEEN}", token=token)
         self.assertEqual(page.json["remaining"], 0)
 
-    def test_of_two_tokens_for_one_offer_the_second_grants_nothing(self) -> None:
+    def test_a_second_token_for_a_purchased_offer_grants_nothing(self) -> None:
         first, second = self.token(), self.token()
         self.assertEqual((self.redeem(first).status, self.redeem(second).status), (204, 204))
         self.assertEqual(len(self.ann.instances()), 1)
@@ -268,7 +268,7 @@ class PurchaseTests(Case):
         self.token(IRON)
 
     @proves("POST /notification/:currency", "Store refusals")
-    def test_redeem_refusals(self) -> None:
+    def test_a_bad_or_foreign_purchase_token_is_refused(self) -> None:
         token = self.token()
         self.refused(self.redeem(token, currency="notes"), 400)
         for bad in ("", "x", token.upper(), token + "0", token[1:], "%00" * 64):

@@ -34,7 +34,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.successResultOf(self.game.parts.announcements.refresh())
 
     @proves("POST DashboardAnnouncement", "GET DashboardAnnouncement")
-    def test_it_is_in_the_banner_and_the_chat_until_its_end(self) -> None:
+    def test_an_announcement_is_in_banner_and_chat_until_it_expires(self) -> None:
         usual = self.banner()
         page = self.announce("Hunt night  at eight", For="2h")
         self.assertEqual(page.json["announcement"]["text"], "Hunt night at eight")
@@ -59,7 +59,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(self.banner()["en"], "Welcome to Game Server!")
 
     @proves("GET DashboardAnnouncement")
-    def test_it_is_ended(self) -> None:
+    def test_an_empty_announcement_ends_the_current_one(self) -> None:
         self.announce("one"), self.announce("two"), self.announce("")
         self.assertEqual(self.line_due, ["one", "two"])
         page = self.game.browse("GET", "/svc/api/DashboardAnnouncement", key=self.olga.key)
@@ -68,7 +68,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual([row["action"] for row in rows], ["announce end", "announce", "announce"])
         self.assertEqual(rows[0]["before"]["text"], "two")
 
-    def test_what_another_process_announces_is_shown_within_a_second(self) -> None:
+    def test_another_process_announcement_is_shown_within_a_second(self) -> None:
         clock = Clock()
         watch = announcement_watch(self.game.parts.announcements, clock)
         watch.startService()

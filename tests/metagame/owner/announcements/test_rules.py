@@ -22,7 +22,7 @@ class WishTests(SynchronousTestCase):
         for text in ("", "   ", "x" * 257, "\x07"):
             self.assertRaises(Malformed, announcement_request, text, "", "")
 
-    def test_it_is_shown_for_an_hour_as_requested_or_until_restart(self) -> None:
+    def test_an_announcement_lasts_an_hour_its_set_time_or_to_the_restart(self) -> None:
         for shown, restart, seconds in (("", "", 3600), ("2h", "", 7200), ("2h", "10m", 600)):
             self.assertEqual(announcement_request("text", shown, restart).shown_s, seconds)
         self.assertEqual(announcement_request("text", "7d", "").shown_s, 604_800)
@@ -48,7 +48,7 @@ class CountdownTests(SynchronousTestCase):
             announcement = announced(announcement_request("x", "", restart), "Olga", NOON)
             self.assertEqual(in_language(announcement, "en", NOON), f"x Restart in {text}.")
 
-    def test_it_is_described_with_its_times(self) -> None:
+    def test_an_announcement_is_described_with_its_times(self) -> None:
         times = {"since": "2026-09-21T14:13:20.000Z", "until": "2026-09-21T14:23:20.000Z"}
         announcement = announced(announcement_request("x", "", "10m"), "Olga", NOON)
         expected = {"text": "x", "by": "Olga", **times}

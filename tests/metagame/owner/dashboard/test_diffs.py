@@ -49,7 +49,7 @@ class DiffTests(SynchronousTestCase):
         self.assertEqual(changes("abc", "abd"), [("", "abc", "abd")])
         self.assertEqual(changes("{broken", "{broken"), [])
 
-    def test_one_is_not_true(self) -> None:
+    def test_a_change_from_1_to_true_is_shown(self) -> None:
         self.assertEqual(changes({"a": 1}, {"a": True}), [("a", "1", "true")])
 
     def test_long_values_and_long_lists_are_cut(self) -> None:

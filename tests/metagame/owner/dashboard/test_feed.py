@@ -112,7 +112,7 @@ class FeedTests(SynchronousTestCase):
         self.take(self.feed, 5_000.0, {"Ada": CITY})
         self.assertEqual(len(self.newest(self.feed)), 1)
 
-    def test_of_many_players_only_the_first_are_named(self) -> None:
+    def test_a_feed_line_about_ten_players_names_only_the_first_four(self) -> None:
         names = [f"P{number}" for number in range(10)]
         self.take(self.feed, 1.0, {})
         self.take(self.feed, 2.0, dict.fromkeys(names, CITY))

@@ -105,7 +105,7 @@ class PagesTests(SynchronousTestCase):
             self.assertIn(button, pressed(file), title)
             self.assertRegex(title, r"\w")  # otherwise it would also match any other title
 
-    def test_other_files_are_404(self) -> None:
+    def test_files_outside_the_dashboard_pages_are_404(self) -> None:
         for name in ("nothing.js", "..%2fpages.py", "%2e%2e", "pages.py", "a/b", "%00"):
             self.assertEqual(self.ask(f"/svc/dashboard/{name}").status, 404, name)
 

@@ -213,7 +213,7 @@ class ChatTests(Case):
         self.assertEqual(titles, wanted)
 
     @proves("GET DashboardEntitlements")
-    def test_what_can_be_granted_is_listed(self) -> None:
+    def test_entitlements_that_can_be_granted_are_listed_in_order(self) -> None:
         ann = self.game.player("Ann_1")
         grant = {"UserId": ann.id, "Entitlement": "gift_of_autumn"}
         self.assertEqual(self.ask("GrantEntitlement", "POST", json=grant).status, 200)

@@ -26,7 +26,7 @@ class MetricsTests(SynchronousTestCase):
         self.assertEqual(list(Game(self).parts.desk.measuring(MemoryReactorClock())), [])
 
     @proves("METRICS_PORT of the metagame")
-    def test_players_are_counted(self) -> None:
+    def test_metrics_count_the_players_online(self) -> None:
         game = Game(self, METRICS_PORT="61900")
         game.browse("POST", "/heartbeat", token=game.player("Ann_1").token, json={})
         metrics = self.scrape(game)
@@ -34,7 +34,7 @@ class MetricsTests(SynchronousTestCase):
         self.assertNotIn("svc_metagame_requests_total", metrics)
 
     @proves("METRICS_PORT of the metagame")
-    def test_with_backend_health_requests_and_the_event_loop_too(self) -> None:
+    def test_backend_health_adds_request_and_event_loop_metrics(self) -> None:
         game = Game(self, METRICS_PORT="61900", BACKEND_HEALTH="1")
         game.browse("GET", "/nowhere")
         game.browse("GET", "/QoS")

@@ -221,7 +221,7 @@ class RouteTests(SynchronousTestCase):
         self.assertEqual(self.ask().json["requests"]["completed"], 0)
 
     @proves("GET /svc/api/BackendHealth")
-    def test_who_may_ask(self) -> None:
+    def test_the_health_route_refuses_players_and_proxied_requests(self) -> None:
         player = self.game.player("Ann_1")
         self.assertEqual(self.game.browse("GET", PATH).status, 401)
         self.assertEqual(self.game.browse("GET", PATH, key="UUK_nobody").status, 401)

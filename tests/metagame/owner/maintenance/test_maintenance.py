@@ -171,7 +171,7 @@ class MaintenanceTests(SynchronousTestCase):
         return game.browse("POST", "/candidate/join", json=request, token=token).status
 
     @proves("maintenance mode outlives a crash")
-    def test_it_survives_a_crash_until_somebody_ends_it(self) -> None:
+    def test_maintenance_mode_survives_a_restart_until_it_is_ended(self) -> None:
         self.deploy.kinds = ["city", "hunt"]
         self.switch(Reason="new disk")
         before = self.standing()["drain"]
@@ -208,7 +208,7 @@ class MaintenanceTests(SynchronousTestCase):
         requests[0].callback(None)  # as it was before
         self.assertIsNotNone(self.standing()["drain"])
 
-    def test_of_two_workers_one_acts(self) -> None:
+    def test_only_one_of_two_workers_requests_the_restart(self) -> None:
         self.stack_runs()
         self.switch(Then="restart")
         second_worker = Game(self, http=self.deploy, ledger=self.game.ledger).parts.desk.maintenance
@@ -223,7 +223,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.assertIsNone(self.wished())
         self.assertEqual(self.standing()["drain"]["then"], "restarting")
 
-    def test_it_waits_until_nobody_is_online_if_requested(self) -> None:
+    def test_a_stop_set_to_wait_comes_when_nobody_is_online(self) -> None:
         self.stack_runs()
         ann = self.game.player("Ann_1")
         beat = {"map": "cora_jamima", "state": "island"}
@@ -382,7 +382,7 @@ class MaintenanceTests(SynchronousTestCase):
 @pytest.mark.live
 class SharedTests(SynchronousTestCase):
     @isolates("owner/maintenance: become")
-    def test_of_workers_that_see_it_empty_at_once_one_ends_it(self) -> None:
+    def test_only_one_of_two_concurrent_workers_ends_maintenance(self) -> None:
         two, drain = TwoLedgers(self), Drain("Olga", START, Then.RESTART)
         here = Game(self)
         workers = [

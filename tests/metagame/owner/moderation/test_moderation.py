@@ -80,7 +80,7 @@ class BanTests(StaffCase):
         status = self.game.browse("GET", "/svc/api/ServerStatus", key=self.ann.key)
         self.assertTrue(status.json["limited"])
 
-    def test_it_ends_by_itself(self) -> None:
+    def test_a_timed_ban_ends_when_its_time_is_over(self) -> None:
         self.do(self.mod, "Ban", "Ann_1", For="2h")
         self.game.clock.advance(7_199)
         self.assertEqual(self.log_in(self.ann), 400)
@@ -88,7 +88,7 @@ class BanTests(StaffCase):
         self.assertEqual(self.log_in(self.ann), 200)
 
     @proves("POST DashboardUnban")
-    def test_it_is_lifted(self) -> None:
+    def test_a_lifted_ban_allows_login_and_a_second_unban_is_409(self) -> None:
         self.do(self.mod, "Ban", "Ann_1")
         self.assertEqual(self.do(self.mod, "Unban", "Ann_1", Reason="a mistake").status, 200)
         self.assertEqual(self.log_in(self.ann), 200)
@@ -306,7 +306,7 @@ class AuditTests(StaffCase):
             self.assertEqual(refused.status, 400)
 
     @proves("GET DashboardAudit")
-    def test_the_other_acts_of_an_owner_are_rows_too(self) -> None:
+    def test_an_owners_account_and_invite_actions_are_audit_rows(self) -> None:
         def post(route: str, **sent: Any) -> Page:
             path = f"/svc/api/{route}"
             return self.game.browse("POST", path, json=sent, key=self.olga.key)

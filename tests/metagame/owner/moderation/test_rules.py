@@ -67,7 +67,7 @@ class ModerationRuleTests(SynchronousTestCase):
         why = self.assertRaises(Missing, rules.person, self.store, "x" * 200)
         self.assertEqual((why.code, str(why)), ("not_found", "no account is called " + "x" * 64))
 
-    def test_who_may_sanction_whom(self) -> None:
+    def test_staff_may_sanction_only_accounts_below_their_role(self) -> None:
         rules.check_may_handle(MONA, ANN)
         mick = evolve(ANN, staff_role="moderator")
         rules.check_may_handle(OLGA, mick)

@@ -84,7 +84,7 @@ class BelongingsTests(SynchronousTestCase):
         self.assertIn(b'"weapon":"i-1"', page.body)
         self.assertEqual(taken.left_out, [])
 
-    def test_what_is_held_is_never_taken_away(self) -> None:
+    def test_a_passport_never_reduces_what_the_account_already_has(self) -> None:
         self.bob.add("potion", 9)
         own = {**SWORD, "itemData": '{"power":9}', "updateVersion": 8}
         self.bob.transact(addInstancedItems=[own])

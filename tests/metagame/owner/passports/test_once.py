@@ -106,7 +106,7 @@ class PostgresTests(Once, SynchronousTestCase):
     def make(self) -> Engine:
         return make_engine(database_url(fresh_database()))
 
-    def test_it_waits_for_the_players_own_act(self) -> None:
+    def test_taking_a_passport_waits_for_the_players_running_request(self) -> None:
         """The running server locks the account's row for each request of the player."""
         engine = self.ready()
         assert not is_sqlite(engine)

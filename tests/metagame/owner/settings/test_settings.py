@@ -84,7 +84,7 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(self.game.settings.guild_max_members, 50)
 
     @proves("POST DashboardSetting")
-    def test_other_metagames_apply_a_change_within_a_second(self) -> None:
+    def test_a_second_metagame_applies_a_changed_setting_at_its_refresh(self) -> None:
         parts = self.game.parts
         second = LiveSettings(settings(), parts.audit, parts.registration)
         self.change("GUILD_MAX_MEMBERS", "7")

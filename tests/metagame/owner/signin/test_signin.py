@@ -80,7 +80,7 @@ class SessionTests(StaffCase):
         self.assertNotEqual(cookie.partition("=")[0], second_cookie.partition("=")[0])
         self.assertEqual(self.ask(f"{cookie}; {second_cookie}").status, 200)
 
-    def test_it_ends_with_its_time_and_with_the_accounts_sessions(self) -> None:
+    def test_a_sign_in_ends_at_its_expiry_or_with_the_accounts_sessions(self) -> None:
         cookie, word = self.sign_in(self.mod.key), self.word
         second_cookie = self.sign_in(self.helper.key)
         self.successResultOf(Deferred.fromCoroutine(self.game.parts.sessions.end(self.mod.id)))
@@ -345,7 +345,7 @@ class WaysTests(StaffCase):
         self.assertEqual(self.sign_in(self.olga.key, self.code(secret)).status, 200)
 
     @proves("POST DashboardOwnKey")
-    def test_with_a_second_factor_another_key_takes_its_code_too(self) -> None:
+    def test_a_new_own_key_requires_the_second_factors_code(self) -> None:
         page = self.game.browse("GET", "/svc/api/DashboardAccess", key=self.olga.key)
         secret = page.json["secret"]
         self.ways("SecondFactor", self.olga.key, Code=self.code(secret), Secret=secret)
@@ -448,7 +448,7 @@ class StaffKeyTests(StaffCase):
         self.assertEqual((page.status, page.json["Username"]), (200, "Mona"))
 
     @proves("POST DashboardNewKey", "POST DashboardRole")
-    def test_with_a_second_factor_staff_rights_take_its_code_too(self) -> None:
+    def test_a_change_of_staff_rights_requires_an_unused_code(self) -> None:
         code = self.second_factor()
         for act, who, role in (("NewKey", "Mona", ""), ("Role", "Ann_1", "owner")):
             for wrong in ("", "000000"):

@@ -69,7 +69,7 @@ class RestartTests(SynchronousTestCase):
         )
         self.assertEqual(self.http.sent["headers"], {MATCH: b"match"})
 
-    def test_one_that_does_not_come_back_is_a_failure_soon(self) -> None:
+    def test_a_deploy_server_that_stays_down_fails_the_launch(self) -> None:
         launched = self.launch()
         self.clock.pump([0.25] * int(RESTARTS_S / 0.25))
         self.failureResultOf(launched, DeployFailed)
@@ -80,7 +80,7 @@ class RestartTests(SynchronousTestCase):
         self.failureResultOf(self.launch(), DeployFailed)
         self.assertEqual(self.http.requests, 1)
 
-    def test_so_does_the_question_for_a_key(self) -> None:
+    def test_a_launch_key_lookup_retries_then_returns_false(self) -> None:
         known = Deferred.fromCoroutine(self.client.find_launch_key("ab" * 32))
         self.clock.advance(0.25)
         self.assertNoResult(known)

@@ -52,7 +52,7 @@ class GateTests(SynchronousTestCase):
         self.game.clock.advance(1.0)
         self.assertEqual(self.status(ALIVE), 401)
 
-    def test_it_is_asked_about_once_a_second(self) -> None:
+    def test_a_launch_key_is_looked_up_at_most_once_a_second(self) -> None:
         for _ in range(5):
             self.status(ALIVE)
         self.assertEqual(len(self.deploy.requests), 1)
@@ -63,7 +63,7 @@ class GateTests(SynchronousTestCase):
             self.assertEqual(self.status(nonsense), 401)
         self.assertEqual(self.deploy.requests, [])
 
-    def test_no_usable_answer_is_a_no(self) -> None:
+    def test_a_launch_key_without_a_usable_reply_is_401(self) -> None:
         for answer in (
             OSError("gone"),
             Reply(404, {}),
@@ -74,7 +74,7 @@ class GateTests(SynchronousTestCase):
             self.deploy.answer = answer
             self.assertEqual(self.status(ALIVE), 401)
 
-    def test_without_a_deploy_server_there_is_none(self) -> None:
+    def test_a_launch_key_without_a_deploy_server_is_401(self) -> None:
         self.game = Game(self, http=self.deploy, DEPLOYSERVER_URL="")
         self.assertEqual(self.status(ALIVE), 401)
 

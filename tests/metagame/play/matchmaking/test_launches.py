@@ -70,12 +70,12 @@ class LaunchCase(MatchmakingCase):
 
 
 class AloneTests(LaunchCase):
-    def test_who_asks_six_times_has_one_game_server_and_one_candidate(self) -> None:
+    def test_six_requests_of_one_player_start_one_game_server(self) -> None:
         candidates = {self.join(self.ann, **TUTORIAL).json["candidateId"] for _ in range(6)}
         self.assertEqual((len(candidates), self.fleet.running), (1, {8775}))
         self.assertEqual(self.sent_to(self.ann), 8775)
 
-    def test_who_was_sent_there_is_sent_again_after_twenty_seconds(self) -> None:
+    def test_a_player_sent_to_a_server_is_sent_again_after_20_seconds(self) -> None:
         first = self.join(self.ann, **TUTORIAL).json["candidateId"]
         self.sent_to(self.ann)
         again = self.join(self.ann, **(TUTORIAL | {"gameArgs": TUTORIAL["gameArgs"] + "?x=y"}))
@@ -116,7 +116,7 @@ class AloneTests(LaunchCase):
         self.join(self.ann, **TUTORIAL)
         self.assertEqual(self.sent_to(self.ann), 8775)
 
-    def test_who_waits_for_room_has_no_server_that_counts(self) -> None:
+    def test_a_launch_refused_for_capacity_does_not_delay_the_next(self) -> None:
         self.fleet.answer = BUSY
         self.join(self.ann, **TUTORIAL)
         self.fleet.answer = Reply(200, {})
@@ -163,7 +163,7 @@ class AloneTests(LaunchCase):
             self.join(player, **CITY)
             self.assertEqual(self.hunt(player, OTHER), port)
 
-    def test_one_that_is_at_a_loss_has_ended_nothing(self) -> None:
+    def test_an_error_of_the_deploy_server_ends_no_launch(self) -> None:
         for player, status in zip(self.players, (500, 503), strict=False):
             self.fleet.instead = Reply(status, b"")
             self.hunt(player)
@@ -178,7 +178,7 @@ class AloneTests(LaunchCase):
             self.assertEqual(self.sent_to(self.ann), 8777)
         self.assertEqual(self.fleet.running, {8775, 8774})
 
-    def test_one_of_a_queue_who_has_none_is_enough(self) -> None:
+    def test_a_queue_starts_if_one_of_its_players_has_no_game_server(self) -> None:
         self.hunt(self.ann)
         self.join(self.bob, **OTHER)
         self.assertEqual(self.hunt(self.ann, OTHER), 8774)
@@ -209,13 +209,13 @@ class TogetherTests(LaunchCase):
         self.game.clock.advance(after)
         return self.sent_to(player)
 
-    def test_who_leaves_a_hunt_starts_the_next_after_the_cooldown(self) -> None:
+    def test_a_player_who_leaves_a_hunt_waits_out_the_launch_cooldown(self) -> None:
         self.city(self.ann)
         self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
         self.game.clock.advance(39)
         self.assertEqual(self.sent_to(self.ann), 8774)
 
-    def test_the_last_to_leave_waits_for_its_end(self) -> None:
+    def test_the_last_player_to_leave_a_hunt_waits_until_it_ends(self) -> None:
         self.city(self.ann)
         self.assertEqual(self.again(self.ann), 8774)
         self.city(self.bob)
@@ -237,7 +237,7 @@ class TogetherTests(LaunchCase):
         # a player with two launches starts no third launch
         self.assertEqual(self.again(self.bob, 200), "MATCHING")
 
-    def test_who_was_taken_along_has_one_that_counts_and_no_other(self) -> None:
+    def test_a_launch_joined_in_another_players_queue_does_not_count(self) -> None:
         self.city(self.ann), self.city(self.bob)
         cat = self.players[2]
         self.join(cat, **OTHER)

@@ -99,7 +99,7 @@ class BookTests(SynchronousTestCase):
         self.assertEqual(self.stored.held("ann"), [])
         self.assertEqual(self.in_the_way(self.match("ann"), 1.0), {})
 
-    def test_one_that_is_being_asked_for_counts_but_does_not_run(self) -> None:
+    def test_a_pending_launch_counts_but_is_not_running(self) -> None:
         pending = self.match("ann")
         self.launches.begun(pending)
         self.assertEqual(self.launches.running(self.match("ann")), [])
@@ -139,11 +139,11 @@ class DeadAskerTests(SynchronousTestCase):
         self.successResultOf(still)
         self.assertIsNone(self.begin(2 * ASKED_S - 0.2))
 
-    def test_after_its_death_another_asks_once_for_the_same_match(self) -> None:
+    def test_after_a_requesters_crash_another_requests_the_match_once(self) -> None:
         self.assertIsNotNone(self.begin(ASKED_S))
         self.assertIsNone(self.begin(ASKED_S))
 
-    def test_who_waited_with_it_can_go_elsewhere(self) -> None:
+    def test_a_player_can_leave_a_match_whose_requester_crashed(self) -> None:
         self.live.now = ASKED_S
         self.successResultOf(self.matches.transact(lambda rules: rules.leave("ann")))
         gone = self.matches.on_match(self.match_id, lambda rules, match: match)

@@ -52,7 +52,7 @@ class WorldTests(MatchmakingCase):
         )
 
     @proves("candidate none -> MATCHING: join")
-    def test_dojo_blank_hunts_and_the_tutorial_go_at_once_too(self) -> None:
+    def test_dojo_tutorial_and_blank_hunts_start_at_once(self) -> None:
         tutorial = "/Game/Maps/islands/1705/dia_moss_triforce?MaxPlayers=1?MonsterClass=?x"
         for body in (
             {"gameMode": "SHARED", "playerHuntId": "ShatteredIsles_TrainingDojo"},
@@ -222,7 +222,7 @@ class QueueTests(MatchmakingCase):
         self.status(self.bob)
         self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.bob.id])
 
-    def test_who_leaves_during_a_launch_is_not_in_its_retry(self) -> None:
+    def test_a_player_who_leaves_during_a_launch_is_not_in_its_retry(self) -> None:
         self.deploy.hold = True
         for player in (self.ann, self.bob):
             self.join(player, **HUNT)
@@ -441,7 +441,7 @@ class EndedTests(MatchmakingCase):
         [request] = self.deploy.requests
         self.assertEqual(request["ExpectedPlayers"], [player.id for player in (bob, *others[:3])])
 
-    def test_who_waits_for_a_free_port_is_not_expected_when_there_is_one(self) -> None:
+    def test_a_player_whose_sessions_ended_is_not_expected_at_the_launch(self) -> None:
         self.deploy.answer = FULL
         for player in (self.ann, self.bob):
             self.join(player, **HUNT)

@@ -62,12 +62,12 @@ class PartyTests(MatchmakingCase):
         self.assertEqual(self.status(self.ann).json["serverInfo"]["port"], 8775)
         self.assertEqual(len(self.deploy.requests), 1)
 
-    def test_who_was_not_sent_yet_is_sent_at_once_after_joining_again(self) -> None:
+    def test_a_second_join_during_loading_delays_no_player(self) -> None:
         self.join(self.ann, **HUNT)
         self.join(self.ann, **HUNT)  # the game joins twice while it loads
         self.assertEqual(self.status(self.ann).json["status"], "IN_PROGRESS")
 
-    def test_a_second_hunt_on_the_same_port_leaves_the_party_poll_too(self) -> None:
+    def test_a_finished_hunt_leaves_the_party_poll_even_on_a_reused_port(self) -> None:
         for hunt in ("Hunt_A", "Hunt_B", "Hunt_A"):
             candidate = self.join(self.ann, **(HUNT | {"playerHuntId": hunt})).json["candidateId"]
             for player in self.all:
@@ -97,7 +97,7 @@ class PartyTests(MatchmakingCase):
         self.assertEqual(self.status(self.cleo).json["huntId"], "Hunt_A")
 
     @proves("POST /candidate/join")
-    def test_who_leaves_before_the_server_is_up_stays_behind(self) -> None:
+    def test_a_member_who_leaves_before_the_launch_is_not_expected(self) -> None:
         self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
         self.join(self.ann, **HUNT)
         self.game.browse("DELETE", "/party/member", token=self.bob.token)

@@ -79,7 +79,7 @@ class PartyTests(Case):
         self.assertEqual((sent.server, sent.hunt_id, sent.at), (SERVER, "Hunt_A", 120.0))
         self.assertIsNotNone(self.matches.of_party("party", 179.0))
 
-    def test_who_joins_the_partys_hunt_again_waits_in_no_other_queue(self) -> None:
+    def test_rejoining_the_partys_hunt_ends_the_players_other_match(self) -> None:
         match = self.join("ann")
         self.matches.asking(match, 0.0)
         self.matches.left_party("party", ("bob",))
@@ -96,7 +96,7 @@ class PartyTests(Case):
         entry = self.matches.entry("bob", 1.0)
         self.assertIs(None if entry is None else entry.match, city)
 
-    def test_who_joined_the_party_later_follows_for_ten_minutes_too(self) -> None:
+    def test_a_late_party_member_can_follow_the_hunt_for_ten_minutes(self) -> None:
         match = self.join("ann")
         self.matches.ready(match, SERVER, 0.0)
         late = Party("party", "ann", ("ann", "bob", "cat", "dan"))
@@ -228,7 +228,7 @@ class Silent:
 
 
 class WaitTests(Case):
-    def test_who_waits_no_more_is_forgotten_before_the_launch_is_decided(self) -> None:
+    def test_a_cancelled_wait_is_dropped_before_the_launch_is_decided(self) -> None:
         clock = Clock()
         launching = Launching(self.matches.matches, Silent(), clock)  # type: ignore[arg-type]
         match = self.alone("ann", request=CITY)
@@ -247,14 +247,14 @@ class WaitTests(Case):
 
 
 class MemoryTests(Case):
-    def test_who_asks_for_an_hour_no_more_is_forgotten(self) -> None:
+    def test_a_player_who_sends_no_request_for_an_hour_is_forgotten(self) -> None:
         self.alone("ann"), self.alone("bob")
         self.matches.entry("bob", 100.0)
         self.assertIsNone(self.matches.entry("ann", 3600.0))
         self.assertIsNotNone(self.matches.entry("bob", 3699.0))
         self.assertIsNone(self.matches.entry("bob", 3699.0 + 3600.0))
 
-    def test_who_is_forgotten_is_not_expected_by_the_queue(self) -> None:
+    def test_a_forgotten_player_is_removed_from_the_queue(self) -> None:
         match = self.alone("ann")
         self.alone("bob", 3000.0)
         self.assertIs(self.alone("cat", 3600.0), match)

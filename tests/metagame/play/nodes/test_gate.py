@@ -245,7 +245,7 @@ class NodeGateTests(SynchronousTestCase):
             page = self.browse("GET", f"/progression/{self.ann.id}", **sent)
             self.assertIn(page.status, (401, 403))
 
-    def test_other_routes_do_not_exist_here(self) -> None:
+    def test_routes_outside_the_node_gate_are_404(self) -> None:
         owner = self.game.player("Olga", admin=True)
         for path in ("/svc/api/InviteCodes", "/dashboard", "/account/api/oauth/token", "/QoS"):
             page = self.browse("GET", path, key=owner.key, game_server=HUNT_KEY)

@@ -94,7 +94,7 @@ class HeartbeatTests(SynchronousTestCase):
 
 
 class OnlineTests(SynchronousTestCase):
-    def test_it_is_bounded(self) -> None:
+    def test_the_online_list_drops_the_oldest_player_at_its_limit(self) -> None:
         self.patch(presence, "BEATS", evolve(presence.BEATS, most=50))
         online = Online(TestBoard().board)
         for n in range(55):
@@ -120,7 +120,7 @@ class OnlineTests(SynchronousTestCase):
 
 class PlaceTests(SynchronousTestCase):
     @proves("where is derived from the heartbeat's map")
-    def test_it_is_read_from_the_map_then_from_the_state(self) -> None:
+    def test_a_players_place_is_read_from_the_map_then_from_the_state(self) -> None:
         for map_path, state, expected in (
             ("/Game/Maps/Map_LoginMenu", "city", "menu"),
             ("Map_LoginMenu", "", "menu"),

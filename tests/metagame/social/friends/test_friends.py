@@ -185,7 +185,7 @@ class ListTests(Base):
         "GET /friends/api/public/list/:namespace/:userId/recentPlayers",
         "GET /friends/api/v1/:userId/settings",
     )
-    def test_fixed_reads(self) -> None:
+    def test_recent_players_are_empty_and_invites_are_public(self) -> None:
         path = "/friends/api/public/list/any/UID-x/recentPlayers"
         self.assertEqual(self.game.browse("GET", path).json, [])
         page = self.game.browse("GET", "/friends/api/v1/UID-x/settings")

@@ -16,7 +16,7 @@ class ManagementTests(Base):
         return self.game.browse("POST", self.PATH, key=key, json=body, **more)
 
     @proves("POST /svc/api/Friends")
-    def test_the_four_results(self) -> None:
+    def test_a_friend_request_returns_one_of_four_results(self) -> None:
         for by, to, result in (
             (self.ann, "bOB", "requested"),
             (self.ann, "Bob", "already_requested"),
@@ -34,7 +34,7 @@ class ManagementTests(Base):
         "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
         "self, blocked, limit",
     )
-    def test_refusals(self) -> None:
+    def test_an_invalid_or_blocked_friend_request_is_refused(self) -> None:
         self.block("POST", self.cat, self.ann.id)
         for body, status, word in (
             ({}, 400, "bad_request"),

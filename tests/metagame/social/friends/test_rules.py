@@ -91,7 +91,7 @@ class LimitTests(SynchronousTestCase):
         said_so = rules.request(friends, ANN, BOB, 2, may_ask=False)[0]
         self.assertEqual((said_so, friends.done), ("already_friends", []))
 
-    def test_two_hundred_blocks(self) -> None:
+    def test_a_block_beyond_two_hundred_is_409(self) -> None:
         friends = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
         friends.blocked = [new_account_id() for _ in range(200)]
         self.assertEqual(self.code(rules.block, friends, ANN, BOB, 1), (409, "limit"))
@@ -101,7 +101,7 @@ class LimitTests(SynchronousTestCase):
         self.assertIs(rules.block(friends, ANN, BOB, 1), True)
         self.assertEqual(friends.done, ["block", "remove"])
 
-    def test_who_is_unknown_or_oneself_has_a_code(self) -> None:
+    def test_an_unknown_account_is_404_and_blocking_oneself_is_400(self) -> None:
         friends = FakeFriends(Load(0, 0, 0), Load(0, 0, 0))
         self.assertEqual(self.code(rules.named, "a b"), (404, "not_found"))
         self.assertEqual(self.code(rules.block, friends, ANN, ANN, 1), (400, "self"))

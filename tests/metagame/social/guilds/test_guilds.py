@@ -221,7 +221,7 @@ class FallbackTests(Base):
         self.assertEqual(self.create(self.ann, "Slayers").status, 200)
 
     @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK", "GUILD_CREATE_ACTIVITY_FALLBACK")
-    def test_a_leader_heard_from_within_a_minute_passes(self) -> None:
+    def test_a_leader_seen_within_a_minute_may_create_a_guild(self) -> None:
         for who, path in ((self.ann, "/heartbeat"), (self.bob, "/party")):
             self.game.browse("POST", path, token=who.token, json={})
             self.game.clock.advance(60)
@@ -243,7 +243,7 @@ class MembershipTests(Base):
         self.join(self.ann, self.bob, self.cat)
 
     @proves("DELETE /guild/player", "DELETE /guild/player/:accountId")
-    def test_leaving(self) -> None:
+    def test_a_member_may_leave_a_guild_but_its_leader_may_not(self) -> None:
         self.ack(self.do("DELETE", "/player", self.bob))
         self.assertIsNone(self.mine(self.bob))
         self.assertEqual(self.left, [GuildChanged(self.guild_id, (self.bob.id,))])
@@ -254,7 +254,7 @@ class MembershipTests(Base):
         self.assertEqual(self.ranks(self.ann), {self.ann.id: "Leader"})
 
     @proves("DELETE /guild/player/:accountId")
-    def test_kicking(self) -> None:
+    def test_a_member_can_be_kicked_only_by_a_higher_rank(self) -> None:
         self.ack(self.rank(self.ann, self.cat, "officer"))
         for by, target, status, word in (
             (self.dan, self.bob.id, 404, "Excluded"),
@@ -293,7 +293,7 @@ class MembershipTests(Base):
             self.refused(self.rank(by, target, rank), status, word)
 
     @proves("PUT /guild/rank/:accountId/:rank")
-    def test_handing_over(self) -> None:
+    def test_a_leader_who_hands_over_becomes_an_officer(self) -> None:
         self.ack(self.rank(self.ann, self.bob, "Leader"))
         guild = self.mine(self.cat)
         self.assertEqual(guild["leader_account_id"], self.bob.id)
@@ -303,7 +303,7 @@ class MembershipTests(Base):
         self.ack(self.do("DELETE", "/player", self.ann))
 
     @proves("DELETE /guild/:guildId")
-    def test_disbanding(self) -> None:
+    def test_a_disbanded_guild_removes_its_members_and_invites(self) -> None:
         self.ack(self.invite(self.ann, self.dan))
         eve = self.game.player("Eve")
         self.found(eve, "Hunters")

@@ -50,7 +50,7 @@ class InviteTests(Base):
         self.refused(self.invite(self.ann, self.cat), 403, "")
 
     @proves("PUT /guild/invite/:accountId")
-    def test_officers_invite(self) -> None:
+    def test_an_officer_can_invite_players_to_the_guild(self) -> None:
         self.join(self.ann, self.bob)
         self.ack(self.rank(self.ann, self.bob, "officer"))
         self.ack(self.invite(self.bob, self.cat))
@@ -147,7 +147,7 @@ class InviteTests(Base):
             self.ack(end())
             self.assertEqual(self.invites(self.cat), [])
 
-    def test_an_invite_of_a_demoted_officer_is_gone_for_the_guild_too(self) -> None:
+    def test_a_demoted_officers_invite_does_not_block_a_new_one(self) -> None:
         self.join(self.ann, self.bob)
         self.ack(self.rank(self.ann, self.bob, "officer"))
         self.ack(self.invite(self.bob, self.cat))
@@ -163,7 +163,7 @@ class InviteTests(Base):
         self.assertEqual(len(self.invites(self.cat)), 1)
 
     @proves("limit: Guild open invites; invites sent per inviter")
-    def test_thirty_an_hour(self) -> None:
+    def test_a_player_sends_at_most_thirty_guild_invites_an_hour(self) -> None:
         players = [self.game.player(f"Other_{number}") for number in range(31)]
         for player in players[:30]:
             self.ack(self.invite(self.ann, player))

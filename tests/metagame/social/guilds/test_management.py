@@ -45,7 +45,7 @@ class ManagementTests(Base):
         "forbidden",
         "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
     )
-    def test_other_refusals_of_an_invite(self) -> None:
+    def test_a_malformed_guild_invite_is_refused(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
             ({"Username": "Nobody"}, 404, "not_found"),
@@ -88,7 +88,7 @@ class ManagementTests(Base):
         "bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)",
         "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
     )
-    def test_refusals_of_disbanding(self) -> None:
+    def test_disbanding_a_malformed_or_unknown_guild_is_refused(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
             ({"Guild": 7}, 400, "bad_request"),

@@ -103,7 +103,7 @@ class NameTests(SynchronousTestCase):
         "reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0",
         "limit: Guild name / nameplate",
     )
-    def test_names(self) -> None:
+    def test_each_guild_name_is_accepted_or_refused_with_its_reason(self) -> None:
         for name, expected in NAMES:
             self.assertEqual(said(name_of, WORDS, name), expected, name)
 
@@ -115,7 +115,7 @@ class NameTests(SynchronousTestCase):
         "reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0",
         "limit: Guild name / nameplate",
     )
-    def test_nameplates(self) -> None:
+    def test_each_nameplate_is_accepted_or_refused_with_its_reason(self) -> None:
         for nameplate, expected in (
             ("", ""),
             (None, ""),

@@ -206,7 +206,7 @@ class InviteTests(Base):
 
 class AcceptTests(Base):
     @proves("PUT /party/invite/accept/:inviteId")
-    def test_by_party_id_or_sender(self) -> None:
+    def test_an_invite_is_accepted_by_party_id_or_sender(self) -> None:
         for name in ("partyId", "sendingPlayerId"):
             self.invite(self.ann, self.bob.id)
             [invite] = self.invites(self.bob)
@@ -217,7 +217,7 @@ class AcceptTests(Base):
             self.do("DELETE", "/member", self.bob)
 
     @proves("PUT /party/invite/accept/:inviteId")
-    def test_it_leaves_the_old_party(self) -> None:
+    def test_accepting_an_invite_leaves_the_old_party(self) -> None:
         old = self.join(self.bob, self.cat)
         self.left.clear()
         self.join(self.ann, self.bob)
@@ -243,7 +243,7 @@ class AcceptTests(Base):
         self.assertEqual(self.accept(self.cat, party_id).status, 404)
 
     @proves("PUT /party/invite/accept/:inviteId")
-    def test_nobody_accepts_anothers_invite(self) -> None:
+    def test_accepting_an_invite_for_another_player_is_404(self) -> None:
         self.invite(self.ann, self.bob.id)
         [invite] = self.invites(self.bob)
         self.assertEqual(self.accept(self.cat, invite["partyId"]).status, 404)

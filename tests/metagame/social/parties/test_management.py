@@ -12,7 +12,7 @@ class ManagementTests(Base):
         return self.game.browse("POST", "/svc/api/PartyInvite", key=by.key, json=body, **more)
 
     @proves("POST /svc/api/PartyInvite")
-    def test_it_invites_into_the_key_owners_party(self) -> None:
+    def test_a_keys_invite_is_sent_from_the_key_owners_party(self) -> None:
         page = self.ask(self.bob, {"Username": "cAT"})
         self.assertEqual((page.status, page.json), (200, {"From": "Bob", "To": "Cat"}))
         self.assertEqual(self.invites(self.cat)[0]["sendingPlayerId"], self.bob.id)
@@ -36,7 +36,7 @@ class ManagementTests(Base):
         "forbidden",
         "not_found (PartyInvite, Friends, GuildInvite, DisbandGuild)",
     )
-    def test_other_refusals(self) -> None:
+    def test_a_malformed_party_invite_is_refused(self) -> None:
         for body, status, word in (
             ({}, 400, "bad_request"),
             ({"Username": "Nobody"}, 404, "not_found"),

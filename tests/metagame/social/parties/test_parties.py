@@ -151,7 +151,7 @@ class LeaveTests(Base):
         self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
 
     @proves("DELETE /party/member/:memberId")
-    def test_the_leader_kicks(self) -> None:
+    def test_a_member_kicked_by_the_leader_is_in_another_party(self) -> None:
         party_id = self.join(self.ann, self.bob, self.cat)
         page = self.do("DELETE", f"/member/{self.bob.id}", self.ann)
         self.assertEqual((page.status, page.json), (200, {}))
@@ -239,7 +239,7 @@ class SilenceTests(Base):
         self.game.clock.advance(1000)
         self.assertEqual(self.poll(self.ann)["partyId"], party_id)
 
-    def test_when_all_are_silent_the_last_heard_keeps_the_party(self) -> None:
+    def test_the_member_seen_last_leads_a_party_that_is_all_silent(self) -> None:
         party_id = self.join(self.ann, self.bob, self.cat)
         for who in (self.cat, self.ann, self.bob):
             self.game.clock.advance(1)
@@ -271,7 +271,7 @@ class StatusTests(Base):
         self.assertEqual(self.status_of(ids)["parties"], [])
 
     @proves("POST /party/status")
-    def test_what_is_no_list_gives_two_empty_ones(self) -> None:
+    def test_a_status_request_without_a_list_gets_two_empty_lists(self) -> None:
         self.game.described.odd = True
         self.invite(self.ann, self.dan.id)
         for ids in (None, "x", {}, 7):
@@ -325,7 +325,7 @@ class BoundTests(SynchronousTestCase):
         self.assertIsNone(self.do(4000.0, lambda parties: parties.party_of("ann")))
         self.assertEqual(self.held(), [0, 0])
 
-    def test_what_nobody_reads_ends_by_itself(self) -> None:
+    def test_parties_and_invites_that_nobody_reads_are_deleted(self) -> None:
         self.do(0.0, lambda parties: parties.invite("ann", "bob"))
         self.do(0.0, lambda parties: parties.accept(parties.invites_to("bob")[0]))
         for seconds in range(200):

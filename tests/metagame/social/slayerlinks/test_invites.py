@@ -60,7 +60,7 @@ class InviteTests(Base):
         self.assertEqual([invite["slot"] for invite in self.invites(self.ann)], [1])
 
     @proves("PUT /slayerlink/invite")
-    def test_what_is_tied_already_is_409(self) -> None:
+    def test_an_invite_for_a_linked_player_or_slot_is_409(self) -> None:
         self.invite(self.ann, self.bob, 1)
         self.refused(self.put(self.bob, self.ann), 409)
         self.refused(self.put(self.ann, self.cat, 1), 409)
@@ -70,7 +70,7 @@ class InviteTests(Base):
         self.refused(self.put(self.ann, self.cat, 1), 409)
 
     @proves("limit: Slayer links")
-    def test_they_need_a_free_slot(self) -> None:
+    def test_an_invite_to_a_player_without_a_free_slot_is_409(self) -> None:
         for partner, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
             self.invite(self.ann, partner, slot)
         self.refused(self.put(self.eve, self.ann), 409)
@@ -167,7 +167,7 @@ class AnswerTests(Base):
             self.refused(self.post(self.bob, action, self.ann), 400)
 
     @proves("POST /slayerlink/invite")
-    def test_an_id_in_the_body_is_tried_first_among_ones_own(self) -> None:
+    def test_an_invite_id_counts_only_for_the_callers_own_invites(self) -> None:
         first = self.invite(self.ann, self.bob)
         second = self.invite(self.cat, self.ann, 1)
         for key in ("link_id", "invite_id"):

@@ -111,7 +111,7 @@ class EndTests(Base):
             self.assertIn(partner.id, [link["account_id"] for link in self.links(self.ann)])
 
     @proves("DELETE /slayerlink/invites/:accountId")
-    def test_ones_own_id_drops_all_and_anothers_only_theirs(self) -> None:
+    def test_the_callers_id_drops_all_invites_another_id_only_theirs(self) -> None:
         self.invite(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
         self.invite(self.dan, self.ann, 1)
@@ -140,7 +140,7 @@ class EndTests(Base):
             self.assertEqual((self.links(self.ann), self.links(self.bob)), ([], []))
 
     @proves("DELETE /slayerlink/links")
-    def test_what_does_not_match_ends_nothing(self) -> None:
+    def test_a_delete_that_matches_no_link_ends_no_link(self) -> None:
         self.game.described.odd = True
         self.link(self.ann, self.bob, 2)
         for body in (
@@ -156,14 +156,14 @@ class EndTests(Base):
         self.assertEqual(len(self.links(self.bob)), 1)
 
     @proves("DELETE /slayerlink/links")
-    def test_the_query_names_a_link_too(self) -> None:
+    def test_a_link_named_in_the_query_is_deleted(self) -> None:
         whom = f"account_id={self.bob.id}"
         for query in (f"{whom}&slot=2&delete_pair=true", whom, "slot=2"):
             self.link(self.ann, self.bob, 2)
             self.assertEqual(self.ok(self.do("DELETE", f"/links?{query}", self.ann)), {})
             self.assertEqual(self.links(self.bob), [], query)
 
-    def test_what_has_ended_is_swept(self) -> None:
+    def test_expired_links_and_invites_are_deleted_from_the_database(self) -> None:
         self.link(self.ann, self.bob, 1)
         for later, friend, links, invites in (
             (168 * HOUR, self.cat, 0, 2),
@@ -183,7 +183,7 @@ class EndTests(Base):
 
 class AvailabilityTests(Base):
     @proves("POST /slayerlink/availability")
-    def test_in_the_asked_order_each_once(self) -> None:
+    def test_availability_lists_each_id_once_in_the_requested_order(self) -> None:
         self.game.described.odd = True
         ids = [self.cat.id, "UID-nobody", self.bob.id, self.cat.id, 7, None, self.ann.id]
         available = self.free(self.ann, *ids)
@@ -198,7 +198,7 @@ class AvailabilityTests(Base):
         )
 
     @proves("POST /slayerlink/availability")
-    def test_who_is_tied_or_no_friend_is_not_available(self) -> None:
+    def test_a_linked_invited_or_blocked_player_is_not_available(self) -> None:
         self.link(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
         self.invite(self.dan, self.ann, 1)
@@ -209,7 +209,7 @@ class AvailabilityTests(Base):
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
 
     @proves("POST /slayerlink/availability")
-    def test_both_need_a_free_slot(self) -> None:
+    def test_players_without_a_free_slot_are_not_available(self) -> None:
         for partner, slot in ((self.bob, 1), (self.cat, 2), (self.dan, 3)):
             self.link(self.ann, partner, slot)
         self.assertEqual(self.free(self.ann, self.eve.id), {self.eve.id: False})
