@@ -173,7 +173,7 @@ class GameServerKeyTests(HostCase):
         self.assertTrue(self.known(made))
 
     @proves("svcctl gameserver-key add")
-    def test_a_key_of_ones_own_twice(self) -> None:
+    def test_a_given_game_server_key_can_be_added_twice(self) -> None:
         for _ in range(2):
             ran = self.ctl("gameserver-key", "add", "my-own-game-server-key")
             self.assertEqual((ran.status, ran.out), (0, "registered\n"))
@@ -230,7 +230,7 @@ class InviteTests(HostCase):
         self.assertNotIn("svc://", ran.out)
 
     @proves("svcctl invite")
-    def test_revoke(self) -> None:
+    def test_a_revoked_invite_is_gone_and_cannot_be_revoked_again(self) -> None:
         code = self.ctl("invite", "create", "--json").data["code"]
         self.assertEqual(self.ctl("invite", "revoke", code.lower()).status, 0)
         self.assertEqual(self.ctl("invite", "list", "--json").data["invites"], [])

@@ -20,7 +20,7 @@ class AlertChannelTests(HostCase):
         return str(ran.out)
 
     @proves("svcctl alerts", "alerts: json, discord, slack, matrix, ntfy, mail, signed")
-    def test_each_has_a_secret_of_its_own_that_is_not_printed(self) -> None:
+    def test_each_channel_gets_a_different_secret_that_is_not_printed(self) -> None:
         secrets = set()
         for form in ("json", "discord", "matrix", "ntfy"):
             out = self.add(form, form)
@@ -31,7 +31,7 @@ class AlertChannelTests(HostCase):
             secrets.add(secret)
         self.assertEqual(len(secrets), 4)
 
-    def test_what_the_owner_says_stands(self) -> None:
+    def test_a_given_secret_unsigned_or_mail_gets_no_new_secret(self) -> None:
         self.assertNotIn("signed", self.add("own", "json", "SIGNING_SECRET=a-word-of-mine"))
         self.assertNotIn("signed", self.add("plain", "json", "UNSIGNED=1"))
         self.assertNotIn("signed", self.add("mail", "mail"))
@@ -49,7 +49,7 @@ class AlertChannelTests(HostCase):
         return self.ctl("alerts", "add", name, "--form", form, "--from", lines, *more)
 
     @proves("svcctl alerts")
-    def test_what_is_secret_comes_from_a_file(self) -> None:
+    def test_a_channel_reads_its_settings_and_secrets_from_a_file(self) -> None:
         text = "# mine\nURL=https://203.0.113.9/topic\nTOKEN=tk_1\nQUIET=22:00-06:00\n"
         ran = self.of_file("phone", "ntfy", text, "--set", "QUIET=23:00-07:00")
         self.assertEqual((ran.status, ran.err), (0, ""))
@@ -66,7 +66,7 @@ class AlertChannelTests(HostCase):
         self.assertEqual((self.folder / "alert-phone.env").stat().st_mode & 0o777, 0o600)
 
     @proves("svcctl alerts")
-    def test_what_is_secret_comes_from_the_standard_input(self) -> None:
+    def test_a_channel_reads_its_token_from_the_standard_input(self) -> None:
         words = ["alerts", "add", "room", "--form", "matrix", "--url", "https://203.0.113.9"]
         more = ["--set", "ROOM=!a:example.org", "--from", "-", "--config", str(self.folder)]
         ran = CliRunner().invoke(main, [*words, *more], input="TOKEN=syt_1\n")
@@ -74,7 +74,7 @@ class AlertChannelTests(HostCase):
         self.assertEqual(value(self.folder, "alert-room", "TOKEN"), "syt_1")
 
     @proves("svcctl alerts")
-    def test_a_secret_on_the_command_line_is_said_to_be_seen(self) -> None:
+    def test_a_secret_on_the_command_line_causes_a_warning(self) -> None:
         url = ("--url", "https://203.0.113.9/x")
         for name, form, words, exposed in (
             ("a", "json", url, "svcctl: the command line contained the URL."),

@@ -174,7 +174,7 @@ class SecondFactorTests(RunningHostCase):
         again = self.ctl("account", "merge-notes", "Ann_1", "Olga").line
         self.assertEqual(again, "svcctl: Ann_1 has no notes")
 
-    def test_a_changed_signing_key_is_said_with_its_cure(self) -> None:
+    def test_a_changed_signing_key_is_reported_with_its_remedy(self) -> None:
         change(self.folder, "metagame", SIGNING_KEY, "bmV3")
         self.assertEqual(self.ctl("drain", "status").line, f"svcctl: {as_owner.UNPROVEN}")
         self.game.ledger.run(lambda tx: SqlDashboardAccess(tx).put(DashboardAccess(self.olga.id)))

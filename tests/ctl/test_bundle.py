@@ -37,7 +37,7 @@ class BundleTests(HostCase):
         self.patch(journal, "last_lines", lambda count: self.journal)
 
     @proves("svcctl bundle")
-    def test_of_units_the_journal_has_the_lines_without_their_secrets(self) -> None:
+    def test_the_bundle_holds_journal_lines_without_secrets(self) -> None:
         secret = value(self.folder, "metagame", "GATEWAY_SECRET")
         self.journal = f"[gateway] ready\n[gateway] it is {secret}\n"
         lines = self.made()["log.txt"].splitlines()
@@ -78,7 +78,7 @@ class BundleTests(HostCase):
         return secrets | {(self.folder / "owner.key").read_text().strip(), pem, signing, PASSWORD}
 
     @proves("svcctl bundle")
-    def test_it_holds_what_helps(self) -> None:
+    def test_the_bundle_holds_log_versions_settings_and_doctor(self) -> None:
         (self.folder / "stack.log").write_text("one\ntwo\n")
         # so that no real metagame of this machine answers
         change(self.folder, "metagame", "PORT", "9")
@@ -92,7 +92,7 @@ class BundleTests(HostCase):
         self.assertIn("does not answer", parts["status.json"])
 
     @proves("svcctl bundle")
-    def test_none_of_the_hosts_secrets_is_in_it_wherever_it_stood(self) -> None:
+    def test_the_bundle_contains_no_secret_of_the_host(self) -> None:
         change(self.folder, "metagame", "LIVE_URL", f"valkey://me:{PASSWORD}@127.0.0.1:1")
         change(self.folder, "metagame", "MY_OWN_WORD", "a word nobody knows")
         change(self.folder, "deploy", "GAMESERVER_ARGS", "-server -password=swordfish-12")

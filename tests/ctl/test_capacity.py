@@ -83,7 +83,7 @@ class CommandTests(HostCase):
         self.assertEqual(names, {"memory", "ports", "cores", "disk"})
         self.assertEqual(usage([ours]).keys(), {ours})
 
-    def test_what_the_deploy_server_noted_and_still_runs(self) -> None:
+    def test_only_saved_game_servers_that_still_run_are_counted(self) -> None:
         servers, mine = SavedServers(self.folder / STATE), os.getpid()
         for name, kind in (("a", Kind.HUNT), ("b", Kind.CITY)):
             servers.save(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))

@@ -79,7 +79,7 @@ class DatabaseTests(HostCase):
         holder.execute("BEGIN IMMEDIATE")
         return copy, target
 
-    def test_who_holds_the_file_is_not_waited_for_for_ever(self) -> None:
+    def test_a_copy_from_a_locked_database_fails_after_a_timeout(self) -> None:
         self.patch(database_commands, "LOCKED_S", 0)
         copy, target = self.held()
         with self.assertRaisesRegex(Failed, "another program has locked one of the databases"):
@@ -125,7 +125,7 @@ class DatabaseTests(HostCase):
             rows = db.execute("SELECT * FROM dashboard_sessions").fetchall()
         self.assertEqual(rows, [])
 
-    def test_restore_refuses_a_database_with_code_of_its_own(self) -> None:
+    def test_restore_refuses_a_database_with_views_or_triggers(self) -> None:
         for code in (
             "CREATE VIEW v AS SELECT 1",
             "CREATE TRIGGER t AFTER INSERT ON accounts BEGIN DELETE FROM accounts; END",

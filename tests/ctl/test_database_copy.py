@@ -195,7 +195,7 @@ class CopyTests(SynchronousTestCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("cats", ran.line)
 
-    def test_what_is_no_database_of_a_host_is_one_line(self) -> None:
+    def test_a_copy_with_an_unusable_database_fails_with_one_line(self) -> None:
         full, missing = self.filled(), self.sqlite("missing.db")
         nothing = Path(self.folder, "nothing.db")
         nothing.touch()

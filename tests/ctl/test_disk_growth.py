@@ -42,7 +42,7 @@ class FilledTests(SynchronousTestCase):
         self.assertEqual(over.gains(30), 0)
 
     @given(RATES, RATES, RATES, st.integers(0, 1 << 50))
-    def test_it_fits_until_the_day_before(
+    def test_a_disk_has_room_until_the_day_before_it_is_full(
         self, a_day: float, soon_a_day: float, soon: float, free: int
     ) -> None:
         disk = filled(free, Filling("x", 0, a_day, soon_a_day, soon))
@@ -50,7 +50,7 @@ class FilledTests(SynchronousTestCase):
             self.assertGreater(disk.gains(disk.full_in), disk.usable)
             self.assertLessEqual(disk.gains(max(0, disk.full_in - 1)), disk.usable)
 
-    def test_what_has_one_name_is_one_row(self) -> None:
+    def test_rows_with_the_same_name_are_merged_into_one(self) -> None:
         rows = [Filling("logs", 1, 1, 1, 1), Filling("database", 9), Filling("logs", 2, 2, 2, 2)]
         self.assertEqual(merged(rows), [Filling("logs", 3, 3, 3, 3), Filling("database", 9)])
 

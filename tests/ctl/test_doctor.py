@@ -98,7 +98,7 @@ class CommandTests(DoctorCase):
             self.assertTrue(ran.line.startswith("svcctl: "))
 
     @proves("svcctl doctor")
-    def test_it_changes_nothing(self) -> None:
+    def test_the_doctor_changes_no_file(self) -> None:
         def all_files() -> dict[str, bytes]:
             return {
                 str(path): path.read_bytes()

@@ -37,12 +37,12 @@ class CertificateTests(DoctorCase):
             self.write("203.0.113.10", now=datetime.now(UTC) + timedelta(days=days), years=1)
             self.finds(fault, cure)
 
-    def test_of_another_key(self) -> None:
+    def test_a_certificate_with_the_wrong_key_is_a_fault(self) -> None:
         pair = make_pair(["203.0.113.10"])
         (self.folder / "gateway-key.pem").write_bytes(pair.key)
         self.finds("the key does not belong to the certificate", "the matching pair")
 
-    def test_that_does_not_name_the_host(self) -> None:
+    def test_a_certificate_without_the_hosts_address_is_a_fault(self) -> None:
         self.write("other.example")
         self.finds("does not name 203.0.113.10", "svcctl cert make --host 203.0.113.10")
         self.plant("relay", "SVC_RELAY_HOST", "OTHER.example")
@@ -133,7 +133,7 @@ class ProgramTests(DoctorCase):
         (game / "Game" / "Hunt.exe").write_bytes(b"MZ")
         self.ctl("content", "manifest")
 
-    def test_what_no_player_has_cannot_start_the_game(self) -> None:
+    def test_a_game_program_missing_from_the_manifest_is_a_fault(self) -> None:
         self.assertIn("launchers start game.exe, which is not in the manifest", self.notes())
         self.plant("content", "CONTENT_GAME_PROGRAM", "Game/hunt.exe")
         self.finds("CONTENT_GAME_PROGRAM is Game/hunt.exe, which is not in", "as listed in the man")
@@ -145,14 +145,14 @@ class ProgramTests(DoctorCase):
 
 
 class DatabaseTests(DoctorCase):
-    def test_missing(self) -> None:
+    def test_a_missing_database_is_reported_and_not_created(self) -> None:
         (self.folder / "svc.db").unlink()
         lines = self.wrong()
         self.assertIn("there is no database", lines[0])
         self.assertIn("svcctl db upgrade", lines[0])
         self.assertFalse((self.folder / "svc.db").exists())
 
-    def test_damaged(self) -> None:
+    def test_a_damaged_database_is_reported_with_db_restore(self) -> None:
         file = self.folder / "svc.db"
         file.write_bytes(file.read_bytes()[:40_000] + b"\xee" * 40_000)
         lines = self.wrong()
@@ -160,7 +160,7 @@ class DatabaseTests(DoctorCase):
         self.assertIn("svcctl db restore", lines[0])
 
     @proves("svcctl doctor")
-    def test_behind(self) -> None:
+    def test_an_outdated_database_is_reported_with_db_upgrade(self) -> None:
         (self.folder / "svc.db").unlink()
         os.close(os.open(self.folder / "svc.db", os.O_CREAT | os.O_WRONLY, 0o600))
         engine = make_engine(database_url(f"sqlite:///{self.folder / 'svc.db'}"))
@@ -168,7 +168,7 @@ class DatabaseTests(DoctorCase):
         engine.dispose()
         self.finds("this version needs", "svcctl db upgrade")
 
-    def test_on_a_disk_of_its_own_that_has_less_than_the_reserve(self) -> None:
+    def test_a_separate_database_disk_below_the_reserve_is_a_fault(self) -> None:
         elsewhere = self.folder / "disk"
         elsewhere.mkdir()
         (self.folder / "svc.db").rename(elsewhere / "svc.db")
@@ -200,12 +200,12 @@ class DatabaseTests(DoctorCase):
             "row 1 of mine refers to a row that does not exist", "changed the database by hand"
         )
 
-    def test_empty(self) -> None:
+    def test_an_empty_database_is_reported_with_its_remedy(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'new.db'}")
         os.close(os.open(self.folder / "new.db", os.O_CREAT | os.O_WRONLY, 0o600))
         self.finds("the database is empty", "restore a backup; otherwise run svcctl db upgrade")
 
-    def test_of_a_later_version(self) -> None:
+    def test_a_database_of_a_newer_version_is_a_fault(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:
             database.execute("UPDATE alembic_version SET version_num = '9999'")
             database.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
@@ -246,7 +246,7 @@ class DatabaseTests(DoctorCase):
             (self.folder / "stack.env").write_text(f"{line}\n")
             self.finds(fault, cure)
 
-    def test_a_channel_of_alerts_by_which_nobody_is_told_is_a_note(self) -> None:
+    def test_an_invalid_alert_channel_is_a_note(self) -> None:
         (self.folder / "alert-phone.env").write_text("FORM=pigeon\nURL=https://x\n")
         self.assertEqual(self.wrong(), [])
         self.assertIn("alerts: alert-phone.env: FORM must be", self.notes())

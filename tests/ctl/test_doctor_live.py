@@ -67,7 +67,7 @@ class EngineTests(DoctorCase):
         notes = self.notes(self.engine(save="", aof_enabled="0"))
         self.assertIn("writes nothing to disk", notes)
 
-    def test_another_clock(self) -> None:
+    def test_an_engine_clock_that_differs_by_30_s_is_a_fault(self) -> None:
         self.finds("differ by 30 s", "timedatectl", self.engine(slip=30.4))
 
     def test_one_that_does_not_answer_and_nobody_sees_the_password(self) -> None:
@@ -106,7 +106,7 @@ def test_a_real_one_without_a_password_is_open() -> None:
 
 
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-NOAUTH no\r\n", b""])
-def test_what_is_no_engine_or_refuses_us(reply: bytes) -> None:
+def test_an_invalid_reply_or_a_refusal_raises_an_error(reply: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def answer() -> None:

@@ -117,7 +117,7 @@ class SwarmTests(HostCase):
         (self.folder / "allowlist.env").write_text("ALLOWLIST_DRY_RUN=0\n")
         self.assertEqual(self.findings(second(state="down"), unguarded=None), ["second is down"])
 
-    def test_what_an_agent_reports_is_findings(self) -> None:
+    def test_an_agents_clock_image_and_ports_become_findings(self) -> None:
         report = {"clockSeconds": -3.21, "hasImage": False, "gamePorts": "not reachable"}
         self.assertEqual(
             self.findings(second(), **report),

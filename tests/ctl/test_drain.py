@@ -75,7 +75,7 @@ class DrainOffTests(HostCase):
         self.assertIn("waiting up to 60 s", waits)
         self.assertEqual(why, "svcctl: the metagame does not answer")
 
-    def test_any_other_failure_is_said_at_once(self) -> None:
+    def test_an_error_other_than_no_answer_ends_the_retries(self) -> None:
         self.answers(1, Failed("no such route"))
         self.assertEqual(self.ctl(*OFF).status, 1)
         self.assertEqual((len(self.requests), self.now), (2, 1000 + TRY_S))

@@ -87,7 +87,7 @@ class ReservationTests(SynchronousTestCase):
     def test_the_services_are_read_again(self) -> None:
         self.assertEqual(self.reserved(2), {"svc-city": 64})
 
-    def test_it_gives_up_with_the_error_of_docker(self) -> None:
+    def test_a_service_that_stays_missing_fails_with_dockers_error(self) -> None:
         with self.assertRaisesRegex(Failed, "no such service: id2"):
             self.reserved(100)
 

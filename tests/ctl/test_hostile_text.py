@@ -287,7 +287,7 @@ class HostileTextTests(HostCase):
             self.check(name, output)
             self.assertIn("owned", output, name)
 
-    def test_what_is_written_for_people_holds_nothing_unsafe(self) -> None:
+    def test_exports_and_bundles_contain_no_unsafe_text(self) -> None:
         self.patch(as_owner, "_exchange", self.exchange)
         made = self.folder.parent / "made"
         for words in (["bundle", made / "bundle"], ["account", "export", ACCOUNT, made / "export"]):

@@ -79,7 +79,7 @@ class InitTests(SynchronousTestCase):
             self.assertTrue(path.name in PUBLIC or mode == 0o600, f"{path.name} has mode {mode:o}")
 
     @proves("svcctl init")
-    def test_what_must_match_matches(self) -> None:
+    def test_shared_secrets_and_maps_match_between_settings_files(self) -> None:
         metagame, gateway = self.values("metagame"), self.values("gateway")
         self.assertEqual(metagame["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
         self.assertEqual(self.values("content")["GATEWAY_SECRET"], gateway["GATEWAY_SECRET"])
@@ -273,7 +273,7 @@ class EngineTests(SynchronousTestCase):
         self.assertEqual(output["DATABASE_URL"], self.database)
         self.assertFalse((self.folder / "other.db").exists())
 
-    def test_a_password_on_the_command_line_is_told_of_and_not_said_again(self) -> None:
+    def test_a_password_on_the_command_line_warns_without_showing_it(self) -> None:
         live = "valkey://svc:hush@127.0.0.1:6379"
         _, err = self.made("--database", self.database, "--live", live)
         [line] = err.splitlines()
@@ -289,7 +289,7 @@ class EngineTests(SynchronousTestCase):
         self.assertIn("the URL in --database contains a password", ran.err)
         self.assertNotIn("hush", ran.err)
 
-    def test_which_database_it_took_is_said_without_the_password(self) -> None:
+    def test_init_prints_the_database_and_where_it_was_set(self) -> None:
         with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
             ran = svcctl("init", nowhere(self))
         self.assertIn(f"database     {self.database} from SVC_DATABASE_URL\n", ran.out)

@@ -154,7 +154,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(status, 0)
         self.assertGreater(number, 5)
 
-    def test_what_is_left_of_one_that_is_done_is_cleared_away_by_the_next(self) -> None:
+    def test_init_removes_the_note_of_an_init_killed_at_cleanup(self) -> None:
         self.assertEqual(child(killed_at_removal, *self.words()), KILLED)
         self.assertTrue((self.folder / "metagame.env").exists())
         self.assertEqual(svcctl(*self.words()).status, 1)
@@ -167,7 +167,7 @@ class StoppedTests(SynchronousTestCase):
             (self.folder / begun.NOTE).write_text(damaged)
             self.assertIn("is damaged. Empty", svcctl(*self.words()).line)
 
-    def test_a_new_database_in_a_folder_of_data_is_finished_too(self) -> None:
+    def test_a_killed_init_with_a_data_folder_completes_on_retry(self) -> None:
         for trap in (killed_before_the_commit, partial(killed_at_put, begun.LAST)):
             self.setUp()
             own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)

@@ -52,7 +52,7 @@ class KeysTests(DoctorCase):
         self.assertEqual(self.tokens().verify(after), "UID-ann")
         self.assertRaises(InvalidToken, self.tokens().verify, before)
 
-    def test_a_key_is_not_retired_while_its_tokens_live_unless_told_to(self) -> None:
+    def test_a_key_with_valid_tokens_is_retired_only_with_now(self) -> None:
         self.assertEqual(self.ctl("keys", "retire").status, 1)
         self.start(hours_ago=100)
         self.ctl("keys", "rotate")

@@ -53,7 +53,7 @@ class LauncherFileTests(SynchronousTestCase):
             if finding["level"] == "note" and "launcher" in finding["what"]
         )
 
-    def test_it_is_put_there_whole_and_its_checksum_is_in_the_letter(self) -> None:
+    def test_the_launcher_is_copied_and_its_checksum_is_in_invites(self) -> None:
         self.assertIn("get the launcher from me.", self.says())
         self.put()
         self.assertEqual((self.launchers / LAUNCHER_FILE).read_bytes(), BODY)
@@ -104,7 +104,7 @@ class LauncherFileTests(SynchronousTestCase):
         env.write_text(env.read_text().replace("BIND_HOST=100.64.0.9", "BIND_HOST=127.0.0.1"))
         self.assertIn("get the launcher from me (", self.says())
 
-    def test_no_checksum_is_told_that_may_be_another_files(self) -> None:
+    def test_an_invalid_or_outdated_checksum_is_not_in_the_invite(self) -> None:
         self.put()
         good = (self.launchers / CHECKSUM_FILE).read_text()
         for bad in (
@@ -178,7 +178,7 @@ class LauncherFileTests(SynchronousTestCase):
         [entry] = json.parse(LauncherFiles.from_folder(self.launchers).body())["files"]
         return verified(entry, [fingerprint((self.folder / CERT_FILE).read_bytes())])
 
-    def test_what_cannot_be_done_is_one_line(self) -> None:
+    def test_a_missing_launcher_or_setting_is_a_one_line_error(self) -> None:
         ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)
         self.assertEqual(ran.status, 1)
         self.assertIn("in a clone, make launcher-windows launcher builds them", ran.line)

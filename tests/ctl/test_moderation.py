@@ -39,7 +39,7 @@ class ModerationTests(RunningHostCase):
         self.assertEqual((again.status, again.line), (1, "svcctl: Alpha is not banned"))
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_what_svcctl_itself_refuses_is_there_too(self) -> None:
+    def test_commands_that_svcctl_refuses_are_in_the_audit_log(self) -> None:
         for words, action, target, why in (
             (("account", "new-key", "Nobody"), "new key", "Nobody", "no account is called"),
             (("account", "dashboard-key", "Nobody"), "dashboard key", "Nobody", "no account"),
@@ -152,7 +152,7 @@ class ModerationTests(RunningHostCase):
         self.assertEqual(rows, [("unban", "Alpha", True), ("unban", "Nobody", False), *bans])
 
     @proves("svcctl mute, unmute, kick", "svcctl announce")
-    def test_what_needs_a_metagame_names_how_to_start_it(self) -> None:
+    def test_commands_without_a_metagame_name_svcctl_up(self) -> None:
         self.stop_the_metagame()
         for words in (
             ("mute", "Alpha"),
@@ -169,7 +169,7 @@ class ModerationTests(RunningHostCase):
             self.assertEqual((ran.status, ran.out), (1, ""))
             self.assertRegex(ran.line, "does not answer on .* svcctl up starts the host$")
 
-    def test_what_makes_no_sense_is_one_line(self) -> None:
+    def test_an_invalid_duration_is_a_one_line_error(self) -> None:
         for words in (
             ("ban", "Alpha", "--for", "soon"),
             ("audit", "--since", "ever"),
@@ -180,7 +180,7 @@ class ModerationTests(RunningHostCase):
             self.assertIn("like 12h or 7d", ran.line)
 
     @proves("svcctl announce")
-    def test_an_announcement(self) -> None:
+    def test_announce_sets_and_clears_an_announcement_with_audit(self) -> None:
         ran = self.ctl("announce", "New version", "--restart-in", "10m", "--json")
         self.assertEqual(ran.data["announcement"]["text"], "New version")
         self.assertIsNotNone(ran.data["announcement"]["restartAt"])
@@ -190,7 +190,7 @@ class ModerationTests(RunningHostCase):
             self.assertEqual(self.ctl("announce", *words).status, 1)
 
     @proves("svcctl announce")
-    def test_what_is_announced_is_shown_and_stays(self) -> None:
+    def test_announce_without_a_text_shows_the_current_announcement(self) -> None:
         self.assertEqual(self.ctl("announce").out, "nothing is announced\n")
         self.assertEqual(self.ctl("announce", "--json").data, {"announcement": None})
         self.ctl("announce", "Hunt night", "--for", "2h")

@@ -66,7 +66,7 @@ class NotingTests(HostCase):
         self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_what_is_called_off_in_the_middle_may_be_done_in_part(self) -> None:
+    def test_an_interrupted_command_is_audited_as_possibly_partial(self) -> None:
         host = Host(self.folder)
         for why, word in (
             (KeyboardInterrupt, "called off"),
@@ -86,7 +86,7 @@ class NotingTests(HostCase):
             self.assertIn(outcome, self.ctl("audit", "--count", "1").out)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_what_is_refused_before_anything_is_done(self) -> None:
+    def test_a_command_refused_before_it_starts_is_audited(self) -> None:
         add = ("alerts", "add", "phone", "--form", "json")
         self.assertIn("URL is missing", self.tried("add alerts", *add, target="phone"))
         away = ("--from", self.folder / "none")

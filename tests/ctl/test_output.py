@@ -36,5 +36,5 @@ class ProgramTests(SynchronousTestCase):
 
 
 class VersionTests(SynchronousTestCase):
-    def test_it_says_which_build_it_is(self) -> None:
+    def test_the_version_option_prints_the_version(self) -> None:
         self.assertRegex(svcctl("--version").out, r"^svcserver, version \d+\.\d+\.\d+\n$")

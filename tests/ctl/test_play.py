@@ -70,7 +70,7 @@ class WireTests(SynchronousTestCase):
         )
         self.assertRaises(PlayFailed, lambda: reply.json)
 
-    def test_silence_ends(self) -> None:
+    def test_a_request_without_an_answer_fails_after_a_timeout(self) -> None:
         app = Klein()
         app.route("/", branch=True)(lambda request: Deferred())
         clock = Clock()
@@ -132,7 +132,7 @@ class DatagramTests(SynchronousTestCase):
             answer_of(self.reactor, "127.0.0.1", 8777, "127.1.2.3")
         )
 
-    def test_it_knocks_until_the_server_answers(self) -> None:
+    def test_hello_is_repeated_until_the_server_answers(self) -> None:
         self.reactor.pump([0.25] * 4)
         self.assertEqual(set(self.reactor.sent), {(HELLO, ("127.0.0.1", 8777))})
         self.assertGreater(len(self.reactor.sent), 3)

@@ -217,7 +217,7 @@ class TalkTests(SynchronousTestCase):
 
 
 class GuestsTests(SynchronousTestCase):
-    def test_a_game_server_is_left_when_the_last_has_said_goodbye(self) -> None:
+    def test_a_game_server_is_empty_after_the_last_player_leaves(self) -> None:
         guests = Guests()
         self.assertFalse(guests.gone(1e9))
         for name in (b"a", b"b"):

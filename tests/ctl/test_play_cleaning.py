@@ -98,7 +98,7 @@ class CleaningTests(HostCase):
         clean(find(str(self.folder), None), [player("Stranger", key="")])
         self.assertIn("Stranger", self.accounts())
 
-    def test_who_was_online_a_moment_ago_leaves_no_row_behind(self) -> None:
+    def test_cleaning_deletes_players_who_were_just_online(self) -> None:
         clean(find(str(self.folder), None), [player(name) for name in NAMES])
         with database_of(self.folder) as tx:
             SqlPeople(tx).keep_seen(dict.fromkeys(self.ids, 7))
@@ -113,14 +113,14 @@ class CleaningTests(HostCase):
 
 
 class EndingTests(HostCase):
-    def test_where_no_metagame_can_be_is_said_at_once(self) -> None:
+    def test_an_invalid_metagame_url_is_an_error(self) -> None:
         for url in ("nonsense", "http://", "ftp://127.0.0.1", "http://127.0.0.1:99999"):
             self.assertIn(f"{url} is not a URL like http://", svcctl("play", "--url", url).line)
         (self.folder / "gateway.env").unlink()
         change(self.folder, "metagame", "PORT", "abc")
         self.assertIn(":abc is not a URL like", self.ctl("play").line)
 
-    def test_a_fault_of_its_own_is_not_silent(self) -> None:
+    def test_an_unexpected_error_in_play_is_raised(self) -> None:
         def react(main: Callable[[Any], Deferred[None]]) -> None:
             self.successResultOf(main(None))
             raise SystemExit(0)

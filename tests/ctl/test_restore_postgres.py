@@ -267,7 +267,7 @@ class RestoreTests(HostCase):
         self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
 
     @proves("svcctl db")
-    def test_what_cannot_be_kept_is_not_replaced(self) -> None:
+    def test_a_restore_that_cannot_keep_a_copy_changes_nothing(self) -> None:
         self.filled()
         there = self.folder / "before-restore-now.dump"
         there.write_text("mine")
@@ -291,7 +291,7 @@ class RestoreTests(HostCase):
         self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_what_only_a_superuser_may_make_stays_as_it_is(self) -> None:
+    def test_a_restore_keeps_extensions_and_publications(self) -> None:
         role = f'"{database_url(self.url).username}"'
         with self.administered() as tx:
             # no dump contains the extension that initdb creates

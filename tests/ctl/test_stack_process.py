@@ -9,7 +9,7 @@ from tests.ctl.command import nowhere
 
 
 class LogTests(SynchronousTestCase):
-    def test_of_a_long_evening_the_end_is_kept(self) -> None:
+    def test_a_long_log_is_rotated_and_keeps_the_last_lines(self) -> None:
         self.patch(stack_process, "MOST_LOG", 1_000)
         folder = nowhere(self)
         folder.mkdir(exist_ok=True)

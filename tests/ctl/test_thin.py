@@ -208,7 +208,7 @@ class StatusTests(HostCase):
         self.assertNotIn("bans", out)
 
     @proves("svcctl status")
-    def test_an_unknown_key_is_said(self) -> None:
+    def test_status_with_an_unknown_key_fails_with_a_reason(self) -> None:
         with self.metagame({**STATUS, "limited": True}):
             ran = self.ctl("status", "--key", "UUK_x")
         self.assertEqual(ran.status, 1)
@@ -219,7 +219,7 @@ class StatusTests(HostCase):
             self.assertIn("answered 500", self.ctl("status").line)
         self.assertIn("is it running?", self.ctl("status").line)
 
-    def test_a_port_that_is_none_is_said(self) -> None:
+    def test_an_invalid_metagame_port_is_an_error(self) -> None:
         for port in ("abc", "99999"):
             change(self.folder, "metagame", "PORT", port)
             for words in (("status",), ("drain", "status")):

@@ -84,7 +84,7 @@ class UpTests(SynchronousTestCase):
         [join] = [line.split()[1] for line in ran.out.splitlines() if line.startswith("invite ")]
         self.assertEqual(decode(join).host, "203.0.113.10")
 
-    def test_where_nobody_answers_it_names_the_options(self) -> None:
+    def test_up_without_answers_names_the_required_options(self) -> None:
         ran = self.up()
         self.assertEqual((ran.status, self.started), (1, []))
         self.assertIn("Give --yes, with --public-host H and --owner NAME", ran.err)
@@ -172,7 +172,7 @@ class UpTests(SynchronousTestCase):
         self.assertRegex(text, rf"^port {port} is taken by .*python.* \(process {os.getpid()}\)\.")
         self.assertIn("--base-port 62000, whose ports are free", text)
 
-    def test_a_taken_port_of_a_worker_is_named_too(self) -> None:
+    def test_a_taken_worker_port_is_named(self) -> None:
         machine = Quiet(taken={61_110: PortState(taken=True)})
         place = place_of("203.0.113.10", None)
         self.assertEqual(taken_port(place, machine, 3), "")
@@ -203,7 +203,7 @@ class UpTests(SynchronousTestCase):
         self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
         self.assertEqual([host.folder for host in self.started], [self.folder])
 
-    def test_what_the_doctor_finds_wrong_is_not_started(self) -> None:
+    def test_up_starts_nothing_if_the_doctor_finds_a_fault(self) -> None:
         new_host(self.folder)
         change(self.folder, "metagame", "PORT", "many")
         ran = self.up()
@@ -222,7 +222,7 @@ class UpTests(SynchronousTestCase):
 class DashboardCommandTests(SynchronousTestCase):
     """``svcctl dashboard``, which prints a sign-in link."""
 
-    def test_it_prints_a_link_for_the_owner_or_another_of_the_staff(self) -> None:
+    def test_dashboard_prints_a_sign_in_link_for_owner_or_staff(self) -> None:
         folder = new_host(nowhere(self))
         sent: list[Any] = []
 
@@ -254,13 +254,13 @@ class NewHostTests(SynchronousTestCase):
         self.assertEqual(value(folder, "relay", "SVC_RELAY_GATEWAY_PORT"), "8443")
         self.assertEqual(value(folder, "relay", "SVC_RELAY_HOST"), "203.0.113.10")
 
-    def test_what_is_no_port_or_a_taken_one_is_refused(self) -> None:
+    def test_a_public_host_with_an_invalid_or_taken_port_is_refused(self) -> None:
         for bad in ("h.example:", "h.example:0", "h.example:65536", ":443", "h.example:61000"):
             ran, folder = self.init("--public-host", bad)
             self.assertEqual((ran.status, folder.exists()), (1, False), bad)
             self.assertIn("--public-host", ran.line)
 
-    def test_a_name_without_an_address_is_said_loudly(self) -> None:
+    def test_a_host_name_without_public_address_causes_a_warning(self) -> None:
         for resolution in (OSError("no such name"), ["127.0.1.1"]):
             with mock.patch("socket.gethostbyname", side_effect=resolution):
                 ran, folder = self.init("--public-host", "h.example")

@@ -70,7 +70,7 @@ def under_units(folder: Path) -> Iterator[None]:
 @proves(
     "alerts: errors rising, under attack", "svc-watch: alerts of services that no svc-stack runs"
 )
-def test_a_flood_reaches_the_owners_webhook_and_its_end_too(
+def test_the_start_and_end_of_a_flood_reach_the_webhook(
     tmp_path: Path, running: Callable[[Path], Iterator[None]]
 ) -> None:
     folder = demo_host(tmp_path / "host")

@@ -93,7 +93,7 @@ def kept_running(folder: Path) -> Iterator[list[str]]:
 
 
 # slow: a stack of six processes, and a launcher
-def test_what_a_player_would_open_is_shown_and_leads_into_the_host(tmp_path: Path) -> None:
+def test_demo_prints_a_page_and_a_command_that_reach_the_host(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with kept_running(folder) as lines:
         [dashboard] = [entry for entry in lines if entry.startswith("dashboard")]

@@ -124,7 +124,7 @@ def test_a_link_of_svcctl_signs_in_once(browser: Browser, here: Host) -> None:
         tab.picture("used-link")
 
 
-def test_who_is_where_and_who_may_register(browser: Browser, here: Host) -> None:
+def test_overview_shows_locations_and_links_to_registration(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
     with visit(browser, here) as tab:
         tab.sign_in(here.key)

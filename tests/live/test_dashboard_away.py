@@ -70,7 +70,7 @@ def is_back(tab: Visit) -> None:
 
 # slow: longer than a server may take to answer the page
 @proves("the dashboard while its server is away")
-def test_a_frozen_server_is_said_and_no_page_is_blank(browser: Browser, here: Host) -> None:
+def test_pages_of_a_frozen_server_show_old_data_and_its_age(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         link = tab.page.get_by_role("row").get_by_role("link", name="Bertram")
@@ -200,7 +200,7 @@ def test_the_ninth_stream_of_an_account_ends_its_oldest(here: Host) -> None:
 
 
 @proves("the dashboard while its server is away")
-def test_what_changes_is_shown_and_the_keyboards_place_kept(browser: Browser, here: Host) -> None:
+def test_a_live_update_is_shown_and_keeps_the_keyboard_focus(browser: Browser, here: Host) -> None:
     comes_online(here, 2, "LoginMenu")
     with visit(browser, here) as tab:
         tab.sign_in(here.key)

@@ -242,9 +242,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
 
 
 @proves("POST DashboardRole", "who of the staff may do what")
-def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
-    browser: Browser, here: Host
-) -> None:
+def test_a_demoted_moderator_must_sign_in_again(browser: Browser, here: Host) -> None:
     player = register(here.service, "Mo_der")
     role = {"Account": "Mo_der", "Role": "moderator"}
     here.admin("POST", "DashboardRole", role)
@@ -266,7 +264,9 @@ def test_a_moderator_looks_after_people_and_is_told_when_that_is_over(
 
 # slow: 50 s: a code of the second factor counts once: the next comes after thirty seconds at most
 @proves("POST DashboardOwnKey", "POST DashboardSecondFactor", "GET DashboardAccess")
-def test_a_key_of_its_own_and_a_second_factor(browser: Browser, here: Host) -> None:
+def test_a_dashboard_key_and_second_factor_are_needed_to_sign_in(
+    browser: Browser, here: Host
+) -> None:
     player = register(here.service, "Careful")
     here.admin("POST", "DashboardRole", {"Account": "Careful", "Role": "moderator"})
     with visit(browser, here) as tab:

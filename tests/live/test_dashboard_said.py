@@ -98,7 +98,7 @@ def mute(tab: Visit) -> None:
     ids=["an act", "a dialog that acts", "an account"],
 )
 @proves("the dashboard says what was done when it shows it")
-def test_what_was_done_is_said_when_the_page_shows_it(
+def test_an_action_is_confirmed_once_the_page_shows_it(
     browser: Browser,
     here: Host,
     page: str,
@@ -125,7 +125,9 @@ def test_what_was_done_is_said_when_the_page_shows_it(
 
 
 @proves("the dashboard says what was done when it shows it")
-def test_what_was_done_is_said_though_the_list_cannot_be_read(browser: Browser, here: Host) -> None:
+def test_an_action_is_confirmed_though_its_list_cannot_be_read(
+    browser: Browser, here: Host
+) -> None:
     with visit(browser, here) as tab:
         hush(tab)
         tab.sign_in(here.key)

@@ -112,7 +112,7 @@ def test_the_last_words_of_a_crash_are_in_its_log(tmp_path: Path) -> None:
 
 
 @proves("no orphan, no leak")
-def test_what_a_game_server_forked_ends_with_it(tmp_path: Path) -> None:
+def test_processes_forked_by_a_game_server_end_with_it(tmp_path: Path) -> None:
     flag = tmp_path / "enough"
     waiting = f"while [ ! -e {flag} ]; do sleep 0.1; done"
     note = tmp_path / "forked"
@@ -147,7 +147,7 @@ def test_a_forked_server_is_adopted_when_its_launcher_was_killed(tmp_path: Path)
 
 
 @proves("no orphan, no leak")
-def test_what_a_dead_server_left_is_ended_at_the_next_start(tmp_path: Path) -> None:
+def test_a_restart_kills_processes_left_by_dead_game_servers(tmp_path: Path) -> None:
     note = tmp_path / "forked"
     forking = program(tmp_path, "forks", f"setsid sleep 3600 & echo $! > {note}", SERVES)
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=forking) as service:

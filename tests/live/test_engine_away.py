@@ -217,7 +217,7 @@ feature.with_fallback = lambda result, fallback: result
 """
 
 
-def test_where_nothing_is_dispensable_a_heartbeat_fails_too(tmp_path: Path) -> None:
+def test_a_heartbeat_fails_if_every_request_needs_the_engine(tmp_path: Path) -> None:
     """Check that a heartbeat fails in a metagame where no request can do without live state."""
     changed = sabotaged(NOTHING_DISPENSABLE)
     with killed() as away, metagame(tmp_path, LIVE_URL=away.url, **changed) as service:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.live
 PAGE = Path(__file__).parents[2] / "docs" / "contributors" / "first-call.md"
 
 
-def test_it_registers_logs_in_and_reads_its_character(tmp_path: Path) -> None:
+def test_the_pages_calls_register_log_in_and_read_a_character(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         raise skip("curl", "there is no curl")
     names, calls, _ = (block.text for block in blocks(PAGE) if block.word == "sh")

@@ -37,7 +37,7 @@ def test_the_first_evening_goes_as_its_page_says(tmp_path: Path) -> None:
         assert (tmp_path / "pictures" / f"{name}.png").stat().st_size > 10_000
 
 
-def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
+def test_the_page_has_a_time_for_each_step_and_their_sum() -> None:
     page = PAGE.read_text("utf-8")
     reply = shown(page)
     assert set(reply) == {*STEPS, "in all"}
@@ -49,7 +49,7 @@ def test_the_pages_times_are_of_its_own_parts_and_sum_up() -> None:
     assert slow({STEPS[1]: 28.1, STEPS[2]: 0.1}, again) == {STEPS[1]: 28.1}
 
 
-def test_it_is_said_when_and_on_what_they_were_measured() -> None:
+def test_the_page_names_date_and_machine_of_the_measurement() -> None:
     reply = machine(date(2026, 11, 22), "tests/test_ship.py")
     assert reply.startswith("Measured on 22 November 2026 by `tests/test_ship.py` on ")
     assert "\n" not in reply

@@ -106,7 +106,7 @@ def test_a_websocket_goes_through_both(host: Host) -> None:
 
 
 @proves("relay: forwards every request unchanged")
-def test_a_game_that_has_said_all_still_gets_its_answer(host: Host) -> None:
+def test_a_half_closed_connection_still_gets_its_answer(host: Host) -> None:
     with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
         game.sendall(b"POST /half HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
         game.shutdown(socket.SHUT_WR)

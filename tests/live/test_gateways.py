@@ -74,7 +74,7 @@ def two(stack: ExitStack, folder: Path, **more: str) -> list[Gateway]:
     return made
 
 
-def test_what_one_gave_the_other_does_not_give_again(tmp_path: Path) -> None:
+def test_two_gateways_share_a_rate_limit_and_keep_it_if_engine_dies(tmp_path: Path) -> None:
     engine = Instance.make()
     engine.start()
     with ExitStack() as stack:

@@ -117,7 +117,7 @@ def player(client: Path, service: Service) -> Iterator[Come]:
 
 
 # slow: the first of its file, for which the client is generated
-def test_it_logs_in_saves_and_reads_again(player: Come) -> None:
+def test_a_generated_client_saves_and_reads_a_character(player: Come) -> None:
     mine, _ = player("Ada")
     [character] = ask("characters_read", client=mine)
     ask(
@@ -133,7 +133,7 @@ def test_it_logs_in_saves_and_reads_again(player: Come) -> None:
     assert json.loads(saved.data) == {"level": 2}
 
 
-def test_it_is_called_as_the_page_of_a_first_call_says(
+def test_the_first_call_pages_python_example_runs(
     client: Path, service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = pasted("python")
@@ -142,7 +142,7 @@ def test_it_is_called_as_the_page_of_a_first_call_says(
     assert capsys.readouterr().out.strip()
 
 
-def test_it_makes_friends_and_is_online(player: Come) -> None:
+def test_a_generated_client_adds_friends_and_sends_heartbeats(player: Come) -> None:
     bob, bobs_id = player("Bob")
     cleo, cleos_id = player("Cleo")
     ask("friends_request", bobs_id, cleos_id, client=bob)
@@ -170,7 +170,7 @@ def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Com
     assert ask("bounties_read", doras_id, client=dora).payload.draft_data.gold_count == 0
 
 
-def test_it_takes_loot_shops_and_asks_for_a_hunt(player: Come) -> None:
+def test_a_generated_client_takes_loot_shops_and_requests_a_hunt(player: Come) -> None:
     iris, iris_id = player("Iris")
     [character] = ask("characters_read", client=iris)
     stacks = import_module(f"{PACKAGE}.models").StackWish
@@ -199,7 +199,7 @@ def test_it_takes_loot_shops_and_asks_for_a_hunt(player: Come) -> None:
     assert standing.candidate_id == requests.candidate_id
 
 
-def test_it_reads_why_it_was_refused(player: Come) -> None:
+def test_a_generated_client_parses_refusals(player: Come) -> None:
     finn, finns_id = player("Finn")
     request = {"client": finn, "shape": "RegisterWish"}
     status, why = refused("management_register", username="finn", **request)

@@ -153,6 +153,6 @@ def test_a_port_is_read_as_the_gateway_reads_it(start: Start) -> None:
     assert "by TCP port 8443: publish" in start.says()
 
 
-def test_an_ipv6_address_that_got_another_port_is_told_of(start: Start) -> None:
+def test_a_port_that_differs_from_an_ipv6_host_causes_a_warning(start: Start) -> None:
     reply = start.says(SVC_PUBLIC_HOST="2001:db8::1", SVC_GATEWAY_PORT="8443")
     assert "SVC_GATEWAY_PORT=8443, but this host's gateway listens on 443" in reply

@@ -45,7 +45,9 @@ LOOKS_ON = [*((look, "linux") for look in LOOKS), ("light", "windows")]
 
 # slow: 120 s: a whole visit in a browser, each page pictured and checked
 @pytest.mark.parametrize(("look", "system"), LOOKS_ON, indirect=["system"])
-def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path, look: str) -> None:
+def test_a_player_gets_from_an_invite_to_playing(
+    browser: Browser, host: Path, tmp_path: Path, look: str
+) -> None:
     with visit(browser, tmp_path, look) as tab:
         tab.picture("1-invite")
         tab.join(invite(host))
@@ -77,7 +79,7 @@ def test_from_an_invite_to_playing(browser: Browser, host: Path, tmp_path: Path,
 
 
 # slow: 50 s: a launcher, and a browser that joins hosts four times
-def test_what_goes_wrong_on_the_way_in_is_told(
+def test_the_launcher_explains_errors_while_joining(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
     run("account", "create", "Taken_1", "--config", host)

@@ -60,7 +60,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_what_the_wrapper_has_started_is_asked_to_end(
+def test_stopping_a_game_also_ends_what_its_wrapper_started(
     tmp_path: Path, processes: list[Process]
 ) -> None:
     clock, ended = Clock(), list[int]()

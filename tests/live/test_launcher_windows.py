@@ -73,7 +73,7 @@ def test_both_programs_have_icon_version_and_product_name() -> None:
                 assert f"{text}\0".encode("utf-16-le") in program, text
 
 
-def test_it_holds_the_licence_of_each_part() -> None:
+def test_the_windows_zip_holds_the_licence_of_each_part() -> None:
     with zipfile.ZipFile(windows_zip()) as packed:
         texts = {name.split("/")[2] for name in packed.namelist() if "/licenses/" in name}
         with zipfile.ZipFile(packed.open("svc-launcher/app/python311.zip")) as modules:
@@ -174,7 +174,7 @@ def page_of(pc: WindowsPC) -> str:
 
 
 # slow: a prefix of Wine is made, and the launcher starts twice
-def test_it_says_its_version_and_serves_its_page_under_wine(tmp_path: Path) -> None:
+def test_the_windows_launcher_serves_its_page_under_wine(tmp_path: Path) -> None:
     with windows_pc(tmp_path) as pc:
         output = pc.launcher("--version")
         page = page_of(pc)

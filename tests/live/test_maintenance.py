@@ -153,7 +153,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
 
 # slow: 40 s: two graces of ten seconds, since a grace is whole seconds of real silence
 @proves("deploy: a game server whose players are heard is not frozen")
-def test_a_frozen_city_is_left_alone_while_its_players_are_heard(tmp_path: Path) -> None:
+def test_a_frozen_city_lives_while_its_players_send_heartbeats(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     change(folder, "deploy", "GAMESERVER_FROZEN_SECONDS", "10")
     city_map = value(folder, "deploy", "CITY_MAP")

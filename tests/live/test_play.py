@@ -154,7 +154,7 @@ def test_relay_check_tells_the_pinned_certificate_from_another(folder: Path) -> 
 
 # slow: a stack of six processes
 @proves("svcctl demo")
-def test_the_demo_stays_until_it_is_told_to_end(tmp_path: Path) -> None:
+def test_the_demo_runs_until_it_is_interrupted(tmp_path: Path) -> None:
     host = demo_host(tmp_path / "host")
     words = ["demo", "--config", str(host), "--players", "1", "--hunts", "0"]
     with (tmp_path / "out").open("wb") as out:

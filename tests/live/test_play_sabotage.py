@@ -93,7 +93,7 @@ def test_groups_hunt_side_by_side_and_leave_only_the_city(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("theft", THEFTS)
-def test_what_is_lost_or_doubled_in_the_store_is_named(folder: Path, theft: str) -> None:
+def test_play_reports_items_that_are_lost_or_doubled(folder: Path, theft: str) -> None:
     when, what, words = THEFTS[theft]
     with thief(folder, when, what):
         status, deliveries = evening(folder)

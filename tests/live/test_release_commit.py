@@ -102,7 +102,7 @@ class ReleaseCommitTests(SynchronousTestCase):
             self.assertIn(why, line)
         self.assertFalse(copied.exists())
 
-    def test_what_git_knows_is_built_at_the_time_of_its_commit(self) -> None:
+    def test_only_committed_files_are_built_with_the_commits_time(self) -> None:
         (self.root / "new.py").write_text("# mine\n")
         copied = self.building.copied(self.root.parent / "copied")
         self.assertEqual([path.name for path in copied.iterdir()], ["pyproject.toml"])

@@ -40,10 +40,10 @@ class CountingTests(SynchronousTestCase):
     def test_one_that_a_listener_hears_twice(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob, self.bob, self.cat), (1, 1, 0))
 
-    def test_one_that_its_speaker_was_told_of_and_a_listener_never_hears(self) -> None:
+    def test_an_echoed_line_that_a_listener_misses_counts_as_missing(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob), (1, 0, 1))
 
-    def test_one_that_its_speaker_was_not_told_of_may_be_lost(self) -> None:
+    def test_a_line_that_was_not_echoed_never_counts_as_missing(self) -> None:
         self.assertEqual(self.counted(self.bob), (0, 0, 0))
 
     def test_a_listener_whose_chat_ended_counts_where_the_count_is_strict(self) -> None:

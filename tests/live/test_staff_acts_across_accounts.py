@@ -187,7 +187,7 @@ async def test_two_owners_cannot_demote_each_other(both: Both) -> None:
 
 @isolates("owner/announcements: make")
 @on_two_metagames
-async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> None:
+async def test_simultaneous_announcements_both_succeed_and_are_audited(both: Both) -> None:
     for number in range(ROUNDS):
         replies = await at_once(
             *(
@@ -206,7 +206,7 @@ async def test_of_two_announcements_both_processes_show_the_same(both: Both) -> 
 
 @isolates("owner/maintenance: record")
 @on_two_metagames
-async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Both) -> None:
+async def test_simultaneous_maintenance_switches_are_both_audited(both: Both) -> None:
     for _ in range(ROUNDS):
         replies = await at_once(
             *(both.call("POST", f"{API}/DashboardDrain", body={"On": True}, at=at) for at in (0, 1))
@@ -217,7 +217,7 @@ async def test_of_two_switches_of_maintenance_mode_each_leaves_its_row(both: Bot
 
 @isolates("owner/settings: change")
 @on_two_metagames
-async def test_of_two_changes_of_a_setting_both_processes_use_one(both: Both) -> None:
+async def test_simultaneous_changes_of_a_setting_are_both_audited(both: Both) -> None:
     sent = {"Name": "GUILD_MAX_MEMBERS"}
     for number in range(ROUNDS):
         replies = await at_once(
@@ -237,7 +237,7 @@ async def test_of_two_changes_of_a_setting_both_processes_use_one(both: Both) ->
 
 @isolates("accounts/audit: with_file")
 @on_two_metagames
-async def test_of_two_changes_of_one_schedule_the_second_is_refused(both: Both) -> None:
+async def test_the_second_of_two_simultaneous_schedule_changes_is_refused(both: Both) -> None:
     """Both metagames have the same folder, and both requests come from an outdated page."""
     schedule = (await both.good("GET", f"{API}/DashboardBackups"))["schedule"]
     for number in range(4 * ROUNDS):
@@ -267,7 +267,7 @@ async def test_of_two_changes_of_one_schedule_the_second_is_refused(both: Both) 
 
 @isolates("accounts/audit: with_file")
 @on_two_metagames
-async def test_of_two_changes_of_one_alert_channel_the_second_is_refused(both: Both) -> None:
+async def test_the_second_of_two_simultaneous_alert_changes_is_refused(both: Both) -> None:
     channel = {"Name": "friends", "Form": "json", "Private": True, "New": False}
     url = {"Url": "http://127.0.0.1:9/"}
     await both.good("POST", f"{API}/DashboardAlertChannel", body={**channel, **url, "New": True})

@@ -37,7 +37,7 @@ except SystemExit:
 
 
 @proves("svcctl --version imports no command")
-def test_the_version_is_told_at_once_without_importing_a_command() -> None:
+def test_the_version_prints_fast_and_imports_no_command() -> None:
     assert least_s(LOOK) < max(AT_MOST_S, AT_MOST_TIMES * least_s(BARE))
 
 

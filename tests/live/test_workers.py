@@ -165,7 +165,7 @@ def sabotaged(change: str) -> dict[str, str]:
     return {CHANGE: change}
 
 
-def test_without_the_news_each_process_hears_an_order_of_its_own(tmp_path: Path) -> None:
+def test_chat_order_differs_if_workers_deliver_lines_at_once(tmp_path: Path) -> None:
     """Check that players see different orders if each process delivers its lines immediately."""
     result = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
     assert all(sorted(them) == sorted(result[0]) for them in result)
@@ -227,7 +227,7 @@ AT_MOST_S = 15.0
 
 
 # slow: fifteen seconds is what it promises
-def test_what_a_killed_process_held_is_free_in_fifteen_seconds(tmp_path: Path) -> None:
+def test_players_of_a_killed_worker_are_free_within_15_s(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (_, anns), (bob, bobs) = talkers(stack, both, ports, 2)

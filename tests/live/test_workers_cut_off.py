@@ -155,7 +155,7 @@ def test_players_of_a_late_worker_get_every_line_of_a_new_engine(tmp_path: Path)
 
 
 # slow: the same, and the engine begins anew
-def test_where_a_new_life_is_not_told_apart_lines_are_lost(tmp_path: Path) -> None:
+def test_lines_are_lost_if_a_worker_ignores_an_engine_restart(tmp_path: Path) -> None:
     """Check that the test above fails if a worker does not recognise a new engine."""
     forgets = "from svcserver.board import news\nnews.NewsFeed._anew = lambda self, lately: []\n"
     assert heard_anew(tmp_path, forgets) == ["the last"]

@@ -50,7 +50,7 @@ def test_friends_at_two_workers_see_each_other(tmp_path: Path) -> None:
 DEAF = "from svcserver.chat import presence\npresence.Presences.changed = lambda *_: None\n"
 
 
-def test_where_nobody_hears_what_is_shown_elsewhere_they_do_not(tmp_path: Path) -> None:
+def test_friends_see_no_presence_if_workers_ignore_other_workers(tmp_path: Path) -> None:
     """Check that the test above fails if workers ignore each other's presence updates."""
     with ExitStack() as stack:
         for entry in befriended(stack, tmp_path, **sabotaged(DEAF)):

@@ -219,6 +219,6 @@ def test_a_worker_that_dies_asking_leaves_one_server_a_match(tmp_path: Path) -> 
 
 
 # slow: as above
-def test_where_nobody_says_for_which_match_it_leaves_two(tmp_path: Path) -> None:
+def test_a_match_gets_two_servers_if_requests_do_not_name_it(tmp_path: Path) -> None:
     """Check that a match gets two game servers if launch requests do not name the match."""
     assert servers_after_death(tmp_path, **sabotaged(NO_MATCH_ID)) == 2

@@ -33,7 +33,7 @@ def test_lintian_finds_nothing(package: Path) -> None:
     assert not re.search(r"^[EW]:", output, re.MULTILINE), output
 
 
-def test_it_holds_nothing_that_the_build_compiled(package: Path) -> None:
+def test_the_deb_contains_no_compiled_python_files(package: Path) -> None:
     """Compiled files name the build folder, so the package compiles its modules on installation."""
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
@@ -88,7 +88,7 @@ def test_copyright_names_each_project_its_licence_and_its_text(
 
 
 # slow: makes a Debian and installs the package, for all that use them, and plays an evening
-def test_it_plays_an_evening_as_its_own_user(system: System) -> None:
+def test_an_evening_succeeds_on_the_deb_as_the_svc_user(system: System) -> None:
     own = {"play.example.org": "127.0.0.1", "YourName": "Olga"}
     page = block("packages.md", "systemctl start svcserver.target", own)
     [init] = [line for line in page.splitlines() if "svcctl init" in line]

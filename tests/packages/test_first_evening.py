@@ -15,7 +15,7 @@ from tests.support.requirements import skip
 
 # slow: a Debian, an installation from two archives, two starts of a host, a browser and a hunt
 @pytest.mark.packages
-def test_from_an_empty_machine_to_a_friends_first_hunt(tmp_path: Path, wheel: Path) -> None:
+def test_a_first_evening_takes_no_longer_than_the_page_says(tmp_path: Path, wheel: Path) -> None:
     if CHROMIUM is None:
         raise skip("packages", tools.MISSING)
     took = tour(tmp_path / "root", wheel, tmp_path / "pictures")
@@ -24,7 +24,7 @@ def test_from_an_empty_machine_to_a_friends_first_hunt(tmp_path: Path, wheel: Pa
     assert late == {}, f"longer than the page says: {late}; make pictures writes new times"
 
 
-def test_what_it_runs_is_what_the_page_says() -> None:
+def test_the_tour_runs_the_pages_install_commands() -> None:
     root, user = install_blocks()
     assert (root.needs, user.needs) == ("root", "a release")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -67,7 +67,7 @@ def told(container: str) -> str:
 
 
 # slow: three starts of a host, and an evening
-def test_it_plays_is_healthy_and_keeps_its_data_over_a_stop(container: str) -> None:
+def test_the_image_plays_is_healthy_and_keeps_data_when_stopped(container: str) -> None:
     assert inside(container, "id", "-un") == "svc\n"
     assert inside(container, "ls", "/usr/share/svcserver") == "grafana.json\n"
     copyrights = inside(

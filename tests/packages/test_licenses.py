@@ -63,7 +63,7 @@ class LicenseTests(SynchronousTestCase):
             self.assertIn(f"\nLicense: {wanted}\n", paragraph)
             self.assertIn(f"\nCopyright: the authors of p{number}\n", paragraph)
 
-    def test_who_puts_a_file_into_the_folder_of_another_comes_after_it(self) -> None:
+    def test_a_nested_package_follows_the_package_whose_folder_it_uses(self) -> None:
         self.package("a", "License: MIT", "Copyright 2026 Ann\n", "z/plugins/a.py")
         self.package("z", "License: MIT", "Copyright (c) 2001\nZoe\n", "z/__init__.py", "z/b.py")
         of_z, of_a = self.paragraphs()

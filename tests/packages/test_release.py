@@ -21,7 +21,7 @@ PINS = re.compile(r"(?m)^([a-z0-9-]+)==([^ ]+)")
 SUMS = "SHA256SUMS"
 
 
-def test_it_holds_every_kind_of_package(release: Path) -> None:
+def test_the_release_holds_every_kind_of_package(release: Path) -> None:
     assert [kind for kind in KINDS if not list(release.glob(kind))] == []
     assert len(list(release.glob("*.whl"))) == 2  # the wheel of the host and that of the launcher
 

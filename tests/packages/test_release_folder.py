@@ -75,7 +75,7 @@ class ReleaseFolderTests(SynchronousTestCase):
 
 
 class ToolTests(SynchronousTestCase):
-    def test_who_lacks_it_reads_the_command_that_shows_why(self) -> None:
+    def test_a_missing_sbom_tool_names_its_install_command(self) -> None:
         """The make rule tries this command first, and continues if there is no package index."""
         sbom = recipe("sbom.py")
         sbom.TOOL = Path(self.mktemp(), "bin", "cyclonedx-py")

@@ -76,6 +76,6 @@ def test_the_helper_shuts_the_game_ports_of_a_real_firewall(reply: str) -> None:
     assert "udp dport 8770-8777 drop" in reply, reply
 
 
-def test_what_dies_comes_back_and_a_stop_leaves_nothing(reply: str) -> None:
+def test_a_killed_gateway_restarts_and_a_stop_leaves_no_process(reply: str) -> None:
     assert "gateway came back" in reply, reply
     assert "left over: 0" in reply, reply

@@ -79,14 +79,14 @@ class ApartTests(BackupCase):
             self.assertEqual(len(addresses), 1, name)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_of_a_backup_without_secrets(self) -> None:
+    def test_a_drill_of_a_backup_without_secrets_uses_new_secrets(self) -> None:
         settings = self.drilled()
         self.apart(settings)
         key = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
         self.assertNotIn(key, settings["metagame.env"])
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_of_one_with_secrets_and_its_certificate(self) -> None:
+    def test_a_drill_of_a_backup_with_secrets_uses_its_key_and_cert(self) -> None:
         own = pyrage.x25519.Identity.generate()
         settings = self.drilled(f"BACKUP_RECIPIENTS={own.to_public()}", "BACKUP_SECRETS=1")
         self.apart(settings)

@@ -51,7 +51,7 @@ class ArchiveCase(SynchronousTestCase):
 
 class ArchiveTests(ArchiveCase):
     @proves("svcctl backup: a damaged one is noticed")
-    def test_it_comes_back_as_it_was(self) -> None:
+    def test_an_unpacked_archive_equals_what_was_packed(self) -> None:
         into = self.fresh()
         self.assertEqual(archive.unpack(self.file, into), CONTENTS)
         self.assertEqual((into / "database").read_bytes(), b"rows" * 500)
@@ -88,7 +88,7 @@ class ArchiveTests(ArchiveCase):
             self.assertRaises(DamagedBackup, archive.unpack, self.file, into)
             self.assertFalse((into.parent / "out").exists())
 
-    def test_what_is_no_backup_is_refused_in_words(self) -> None:
+    def test_a_file_that_is_no_backup_is_refused_with_a_reason(self) -> None:
         for data in (b"", b"plain text", b"\x1f\x8b\x08\x00broken"):
             self.file.write_bytes(data)
             why = self.assertRaises(DamagedBackup, archive.unpack, self.file, self.fresh())
@@ -174,7 +174,7 @@ class SealingTests(ArchiveCase):
         why = self.assertRaises(CannotSeal, lock.open, closed, clear)
         self.assertIn("damaged", str(why))
 
-    def test_what_is_no_key_is_said(self) -> None:
+    def test_an_invalid_recipient_key_names_backup_recipients(self) -> None:
         closed = self.folder / "closed"
         why = self.assertRaises(CannotSeal, BackupLock(["age1xyz"]).close, self.file, closed)
         self.assertIn("BACKUP_RECIPIENTS", str(why))

@@ -258,7 +258,7 @@ class BackupTests(BackupCase):
                 self.assertIn("cannot be written into a setting", svcctl(*words, folder).line)
             self.assertFalse(folder.parent.exists())
 
-    def test_a_full_disk_is_not_said_to_be_a_damaged_backup(self) -> None:
+    def test_a_restore_on_a_full_disk_reports_no_space_left(self) -> None:
         made, target = self.made().data["file"], nowhere(self)
         full = mock.patch("svcserver.ctl.backup.archive.os.fdopen", side_effect=no_room)
         with full:
@@ -268,7 +268,7 @@ class BackupTests(BackupCase):
         self.assertIn("cannot be restored: No space left", here)
         self.assertEqual(list(target.iterdir()), [])
 
-    def test_what_cannot_be_removed_again_is_named_and_in_nobodys_way(self) -> None:
+    def test_a_work_folder_that_stays_is_named_and_blocks_no_restore(self) -> None:
         made, target = self.made().data["file"], nowhere(self)
         full = mock.patch.object(shutil, "move", side_effect=OSError(ENOSPC, "No space left"))
         stuck = mock.patch.object(shutil, "rmtree", side_effect=OSError(EROFS, "Read-only"))
@@ -326,7 +326,7 @@ class BackupTests(BackupCase):
         self.assertIn("must be a time of day", self.ctl("backup", "now").line)
 
     @proves("svcctl backup: one that dies in the middle is noticed")
-    def test_what_ends_it_hard_is_known_and_an_end_in_order_is_none(self) -> None:
+    def test_only_a_killed_nightly_backup_is_reported_as_unfinished(self) -> None:
         class Killed(BaseException):
             """A simulated SIGKILL."""
 
@@ -352,7 +352,7 @@ class BackupTests(BackupCase):
         self.assertEqual(night.status, 0, night.err)
         self.assertFalse((self.folder / "backups").exists())
 
-    def test_what_is_not_there(self) -> None:
+    def test_a_missing_backup_file_or_host_folder_is_an_error(self) -> None:
         self.assertIn("no backup yet", self.ctl("backup", "prove").line)
         missing = self.folder / "missing"
         self.assertIn("there is no backup", self.ctl("backup", "restore", missing).line)

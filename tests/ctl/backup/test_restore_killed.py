@@ -95,7 +95,7 @@ class KilledTests(BackupCase):
         self.killed_everywhere(secrets=False, kind="sqlite")
 
     # slow: the same
-    def test_of_postgresql(self) -> None:
+    def test_a_killed_restore_of_postgresql_is_completed_on_retry(self) -> None:
         for secrets in (False, True):
             self.killed_everywhere(secrets=secrets, kind="postgresql")
 
@@ -106,7 +106,7 @@ class KilledTests(BackupCase):
         self.assertEqual(child(trap, "backup", "restore", file, "--into", folder), KILLED)
         return folder
 
-    def test_neither_another_backup_nor_init_takes_its_place(self) -> None:
+    def test_only_the_same_backup_can_finish_an_interrupted_restore(self) -> None:
         file = self.backup(secrets=True, kind="sqlite")
         another = self.backup(secrets=False, kind="sqlite")
         folder = self.begun(file, moves=1)

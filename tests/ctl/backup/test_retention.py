@@ -37,7 +37,7 @@ class RetentionTests(SynchronousTestCase):
             self.assertIn(max(made), dates)
 
     @given(st.lists(MOMENTS, max_size=60))
-    def test_what_was_dropped_once_is_never_wanted_later(self, made: list[datetime]) -> None:
+    def test_a_second_retention_run_deletes_nothing_more(self, made: list[datetime]) -> None:
         """Deleting old backups is idempotent: a second run finds nothing more to delete."""
         rule = BackupRetention(3, 2, 2)
         dates = rule.kept(made)

@@ -47,7 +47,7 @@ class ScratchTests(SynchronousTestCase):
             self.assertFalse(left.exists())
         self.assertEqual(os.listdir(self.folder), ["svc-else"])
 
-    def test_that_of_a_drill_that_runs_stays(self) -> None:
+    def test_the_scratch_folder_of_a_running_drill_is_not_removed(self) -> None:
         with scratch.scratch(SQLITE) as first:
             with scratch.scratch(SQLITE):
                 self.assertTrue(first.is_dir())
@@ -59,7 +59,7 @@ class ScratchTests(SynchronousTestCase):
             shutil.rmtree(folder)
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_what_another_user_made_and_where_a_link_leads_stays(self) -> None:
+    def test_scratch_links_and_other_users_folders_are_not_removed(self) -> None:
         elsewhere = self.folder / "precious"
         elsewhere.mkdir()
         (self.folder / "svc-drill-link").symlink_to(elsewhere)

@@ -52,7 +52,7 @@ def test_an_old_registration_mode_put_back_lets_nobody_in(tmp_path: Path) -> Non
             assert service.ask("POST", "/svc/api/Register", {"Username": "Eve_1"})[0] >= 400
 
 
-def test_who_is_written_into_a_party_is_not_in_it(tmp_path: Path) -> None:
+def test_forged_engine_entries_do_not_add_a_player_to_a_party(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
         ann, eve = register(both.first, "Ann_1"), register(both.first, "Eve_1")

@@ -54,7 +54,7 @@ def attack(host: Host) -> None:
         )  # the log line of this request counts the omitted lines
 
 
-def test_each_kind_of_attack_moves_a_figure_of_its_own(tmp_path: Path) -> None:
+def test_each_kind_of_attack_raises_a_separate_metric(tmp_path: Path) -> None:
     at_gateway, at_metagame = free_port(), free_port()
     with metagame(tmp_path, METRICS_PORT=str(at_metagame), GATEWAY_SECRET=SECRET) as service:
         more = LIMITS | {"METRICS_PORT": str(at_gateway)}

@@ -44,7 +44,7 @@ def statuses(service: Beside, player: dict[str, str]) -> list[int]:
 @beside_a_metagame(
     CHAT="1", CHAT_PORT=FREE, MATCHMAKING_MODE="DEPLOYSERVER", DEPLOYSERVER_URL="127.0.0.1:1"
 )
-def test_it_opens_nothing_until_its_time_has_come(service: Beside) -> None:
+def test_a_token_is_refused_until_its_start_time(service: Beside) -> None:
     engine = make_engine(database_url(service.environ["DATABASE_URL"]))
     with engine.begin() as tx:
         add_game_server_key(tx, GAME_SERVER_KEY)

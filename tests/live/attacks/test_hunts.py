@@ -94,7 +94,7 @@ def ask_again(players: Service, everyone: list[dict[str, str]]) -> None:
         place(players, player)
 
 
-def test_three_players_have_three_game_servers_after_the_cooldown_too(tmp_path: Path) -> None:
+def test_repeated_requests_after_the_cooldown_add_no_game_server(tmp_path: Path) -> None:
     with host(tmp_path, COOLDOWN_S) as (players, games):
         three = [register(players, f"greedy_{n}") for n in range(3)]
         for _ in range(3):

@@ -67,7 +67,7 @@ def test_a_backup_of_a_host_in_use_is_one_private_file(tmp_path: Path) -> None:
         assert _mode(file) == 0o600, file
 
 
-def test_what_game_servers_print_is_for_the_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_game_server_logs(tmp_path: Path) -> None:
     with deploy(tmp_path):
         folder = tmp_path / "gameserver-logs"
         eventually(lambda: folder.is_dir() and any(folder.iterdir()))

@@ -49,7 +49,7 @@ def test_a_stolen_token_opens_nothing_a_second_after_a_new_key(tmp_path: Path) -
         assert (_status(service, ann), _status(service, bob)) == (401, 200)
 
 
-def test_who_chats_by_a_stolen_token_is_out_a_second_after_a_new_key(tmp_path: Path) -> None:
+def test_a_new_key_ends_chat_by_stolen_token_within_a_second(tmp_path: Path) -> None:
     port = free_port()
     with metagame(tmp_path, CHAT="1", CHAT_PORT=str(port)) as service:
         eventually(lambda: "chat: listening on" in service.log)

@@ -117,7 +117,7 @@ def test_targets_full_of_tokens_cost_nobody_else_anything(host: Toured) -> None:
     host.unharmed(attack)
 
 
-def test_what_is_refused_moves_a_figure(host: Toured) -> None:
+def test_a_refused_admin_request_raises_the_refusals_metric(host: Toured) -> None:
     series = 'svc_gateway_refusals_total{reason="admin_route"}'
     before = figures(host.metrics).get(series, 0.0)
     assert host.public(STRANGER, "GET", "/svc/api/InviteCodes")[0] == 403
@@ -218,7 +218,7 @@ def test_guesses_of_admin_keys_are_throttled(host: Toured) -> None:
     assert [status for status, _ in replies].count(429) >= 5
 
 
-def test_what_others_on_the_machine_must_not_read_is_private(host: Toured) -> None:
+def test_settings_keys_and_databases_are_private_to_the_owner(host: Toured) -> None:
     host.player("Ann_1")
     public = {"gateway-cert.pem"}  # players pin the public certificate
     secret = [*host.folder.rglob("*.env"), *host.folder.rglob("*.pem"), *host.folder.rglob("*.db*")]

@@ -52,7 +52,7 @@ def test_commands_of_root_leave_no_file_of_root(place: Path, bin_folder: Path) -
     assert done.returncode == 0, done.stderr
 
 
-def test_init_of_root_in_anothers_folder_makes_their_host(place: Path, bin_folder: Path) -> None:
+def test_init_by_root_gives_all_files_to_the_folders_owner(place: Path, bin_folder: Path) -> None:
     folder = place / "host"
     folder.mkdir()
     give_away(folder)
@@ -98,7 +98,7 @@ def test_a_file_outside_that_the_user_may_not_write_is_one_line(
 
 
 # slow: a whole host starts
-def test_a_stack_of_root_in_anothers_host_runs_as_that_user(place: Path, bin_folder: Path) -> None:
+def test_a_stack_started_by_root_runs_as_the_hosts_owner(place: Path, bin_folder: Path) -> None:
     folder = demo_host(place / "host")
     sim = bin_folder / "svc-gameserver-sim"
     text = (folder / "deploy.env").read_text()

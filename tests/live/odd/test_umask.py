@@ -85,7 +85,7 @@ def test_a_host_its_backup_and_its_restore(tmp_path: Path, mask: int) -> None:
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=oct)
-def test_what_a_running_host_writes(tmp_path: Path, mask: int) -> None:
+def test_files_of_a_running_host_are_private_under_any_umask(tmp_path: Path, mask: int) -> None:
     host = demo_host(tmp_path / "host")
     (host / "out.log").touch(0o600)
     before = set(host.rglob("*"))
@@ -100,7 +100,7 @@ def test_what_a_running_host_writes(tmp_path: Path, mask: int) -> None:
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=oct)
-def test_what_the_launcher_keeps(tmp_path: Path, mask: int) -> None:
+def test_files_of_the_launcher_are_private_under_any_umask(tmp_path: Path, mask: int) -> None:
     home = tmp_path / "home"
     home.mkdir(0o700)
     environ = {"HOME": str(home), "PATH": os.environ["PATH"]}
