@@ -114,7 +114,7 @@ def add(
         text = "\n".join([*lines, *ours, ""])
         _write(folder, name, text)
         trace.after = differences({}, parse_env_file(text))[1]
-    _warn(form, url, more)
+    _warn(path_of(folder, name), form, url, more)
     out.data({"name": name, "file": str(path_of(folder, name))})
     out.text(f"made {path_of(folder, name)}; try it with svcctl alerts test {name}")
     if is_signed:
@@ -141,7 +141,7 @@ def _lines(file: str | None) -> list[str]:
     return text.splitlines()
 
 
-def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
+def _warn(file: Path, form: str, url: str | None, more: tuple[str, ...]) -> None:
     """Warn about secrets that were passed on the command line."""
     settings = parse_env_file("\n".join(more))
     address = settings.get("URL", url or "")
@@ -152,8 +152,8 @@ def _warn(form: str, url: str | None, more: tuple[str, ...]) -> None:
         names = " and ".join(exposed)
         warn(
             f"the command line contained {names}. Every user of this machine can see the command"
-            f" line, and the shell saves it in its history. Replace {names} with a new value, and"
-            " pass it with --from FILE."
+            f" line, and the shell saves it in its history. Change {names} at the receiving service"
+            f" and in {file}. Next time, use --from FILE."
         )
 
 
@@ -172,7 +172,7 @@ def _write(folder: Path, name: str, text: str) -> None:
     except UnicodeEncodeError:
         fail("A line is not UTF-8 text. Type it again.")
     except FileExistsError:
-        fail(f"{path_of(folder, name)} already exists. Change or remove it.")
+        fail(f"{path_of(folder, name)} already exists. Edit or delete that file.")
     except OSError as why:
         fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
 

@@ -93,9 +93,13 @@ def launcher(host: Host, out: Out, file: Path | None) -> None:
     present = [path for path in files if path.is_file()]
     if not present:
         fail(f"{files[-1]} does not exist; {how(host.folder)}")
-    folder = launcher_folder(host.folder) if host.folder is not None else None
+    home = host.need_folder()
+    folder = launcher_folder(home)
     if folder is None:
-        fail("Set CONTENT_LAUNCHER_DIR in content.env, and give the host with --config DIR.")
+        fail(
+            f"CONTENT_LAUNCHER_DIR is not set in {home / 'content.env'}. Set it to the folder for"
+            " launcher files."
+        )
     try:
         lines = [f"{put(path, folder)}  {folder / offered_name(path)}" for path in present]
     except OSError as why:

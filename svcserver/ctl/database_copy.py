@@ -68,7 +68,10 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
     with database.snapshot(database.existing(source)) as old:
         before = _Known.of(old)
         if before.revision is None:
-            fail("SOURCE is not a host's database. Give the value of its DATABASE_URL.")
+            fail(
+                "SOURCE is not the database of a host. For SOURCE, give the path of the host's"
+                " metagame.env, or the DATABASE_URL in that file."
+            )
         migrate(target)
         with database.transaction(make_engine(target)) as new:
             after = _Known.of(new)

@@ -826,7 +826,7 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
     if len(fitting) == 1:
         return fitting[0]
     problem = "no machine is" if not fitting else "several machines are"
-    fail(f"{problem} named {word}. Give an id that svcctl fleet nodes shows.")
+    fail(f"{problem} named {word}. For a list of ids, run: svcctl fleet nodes")
 
 
 @host_command(fleet, "drain", reason=True)

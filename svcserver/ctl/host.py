@@ -87,8 +87,10 @@ class Host:
         if self.folder is None:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
-            missing = f"it has no settings ({settings})"
-            fail(f"{self.folder} is not a host: {missing}. Make one with svcctl init DIR.")
+            fail(
+                f"{self.folder} is not the folder of a host: it contains no file {settings}."
+                " Create a host with svcctl init DIR."
+            )
         return self.folder
 
     @property

@@ -77,7 +77,10 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
             fail(f"The restart did not finish within {ROLLING_S:.0f} s. See the stack's log.")
         time.sleep(ROLLING_LOOK_S)
     if not after.well:
-        fail("A component did not come back, so the others were not restarted. See its log.")
+        fail(
+            "The restart of a component failed, so the components after it were not restarted."
+            " See the stack's log."
+        )
 
 
 @host_command(None, "upgrade")

@@ -151,7 +151,10 @@ def _of_a_host(source: Path) -> str:
     if not _OF_A_HOST.search(listed):
         fail(f"{source} is not a backup of a host")
     if _LARGE_OBJECTS.search(listed):  # pg_restore would commit before the end
-        fail(f"{source} holds large objects, so it is not a host's backup")
+        fail(
+            f"{source} is not a backup of a host: it contains PostgreSQL large objects, and"
+            " a host's backup has none"
+        )
     return listed
 
 

@@ -87,10 +87,13 @@ def refuse_running(host: Host, url: URL) -> None:
     if (user := _user(host, url)) is None:
         return
     if not user.pid:
-        fail(f"the host is running ({user} uses its database). Stop it first")
+        fail(
+            f"the host is running: {user} uses its database. Stop that program, then run this"
+            " command again"
+        )
     if user.unit:
-        fail(f"the host is running ({user}). Stop it first: {_stop_line(user.unit)}")
-    fail(f"the host is running ({user}). Stop it first, or use --stop")
+        fail(f"the host is running: {user}. {_stop_line(user.unit)}")
+    fail(f"the host is running: {user}. Stop it, or add --stop to this command")
 
 
 def stop(host: Host, url: URL) -> list[DatabaseUser]:
@@ -130,12 +133,12 @@ def _end(user: DatabaseUser) -> None:
 
 
 def _stop_line(unit: str) -> str:
-    return f"sudo systemctl stop {unit}"
+    return f"Stop it with: sudo systemctl stop {unit}"
 
 
 def _systemctl(unit: str) -> None:
     if os.geteuid() != 0:  # root has already switched to the owner of the host's folder
-        fail(f"--stop cannot stop {unit} as this user. Stop it first: {_stop_line(unit)}")
+        fail(f"--stop failed, because only root can stop {unit}. {_stop_line(unit)}")
     command = ["systemctl", "stop", unit]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=STOP_S, check=False)

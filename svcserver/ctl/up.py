@@ -74,7 +74,10 @@ def up(
     if new:
         make(folder, public_host, private_host, base_port, name, owner, out, ask=not yes)
     elif public_host or private_host or name or owner or base_port:
-        fail(f"{folder} is a host already. Change its env files, or choose another folder.")
+        fail(
+            f"{folder} already contains a host, and your options are only for a new host."
+            " Change the env files in the folder, or choose another folder."
+        )
     host = find(str(folder.absolute()), None)
     supply(host, out)
     if runs(host):

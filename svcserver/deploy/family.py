@@ -168,7 +168,10 @@ async def end_strays(reactor: Any) -> None:
             send(process, signal.SIGKILL)
         if reactor.seconds() >= deadline:
             pids = ", ".join(str(process.pid) for process in strays)
-            log.error("processes that game servers left behind do not end: {pids}", pids=pids)
+            log.error(
+                "game servers have ended, but processes that they started have not: {pids}",
+                pids=pids,
+            )
             return
         await deferLater(reactor, ENDING_POLL_S)
 

@@ -751,8 +751,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "no machine had room for the hunt at first, but then one accepted it: the hunt may "
-                "have started"
+                "no machine had room for the hunt, so its launch was stopped; in the meantime, a "
+                "machine accepted the hunt and may have started it"
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

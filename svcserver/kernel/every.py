@@ -89,6 +89,8 @@ class Every(Service):
             return
         if failure.check(Unavailable):  # a full disk or a lost database is not a defect
             reason = failure.getErrorMessage() or "a service that it needs is not available"
-            log.warn("{what} failed: {reason}; it is tried again", what=self.what, reason=reason)
+            text = "{what} failed: {reason}; next attempt within {every_s:g} s"
+            log.warn(text, what=self.what, reason=reason, every_s=self.every_s)
             return
-        log.failure("{what} failed; it is tried again", failure, what=self.what)
+        text = "{what} failed; next attempt within {every_s:g} s"
+        log.failure(text, failure, what=self.what, every_s=self.every_s)

@@ -235,7 +235,9 @@ def _member(key: str, attribute: Attribute[Any]) -> Read:
 
 def _default(attribute: Attribute[Any]) -> Any:
     if isinstance(attribute.default, Factory):  # type: ignore[arg-type]  # attrs types it as a function
-        raise TypeError(f"{attribute.name}: the default must be an immutable value, not a factory")
+        raise TypeError(
+            f"{attribute.name}: the default must be an immutable value, not an attrs.Factory"
+        )
     return attribute.default
 
 

@@ -32,7 +32,9 @@ def host(text: str) -> str:
 def fingerprint(text: str) -> str:
     """Read a certificate's SHA-256, which has 64 lowercase hex digits; raises ValueError."""
     if not _HEX.match(text.strip()):
-        raise ValueError("must be 64 lower-case hex characters, as svcctl cert fingerprint prints")
+        raise ValueError(
+            "must be 64 lower-case hex characters; to print the value, run: svcctl cert fingerprint"
+        )
     return text.strip()
 
 

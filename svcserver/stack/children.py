@@ -257,7 +257,10 @@ class Children(ProcessMonitor):
             await ready.addTimeout(self.killTime + READY_S, self._clock)
         except defer.TimeoutError:
             self._readiness.pop(name, None)
-            text = "{name} did not come back; the others are not restarted. See its log lines."
+            text = (
+                "{name} was restarted but is not ready, so no further component is restarted."
+                " See its log lines."
+            )
             self.log.error(text, name=name)
             return False
         return True

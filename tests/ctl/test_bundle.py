@@ -159,4 +159,4 @@ class BundleTests(HostCase):
         self.assertEqual(file.read_text(), "mine")
         empty = self.folder / "empty"
         empty.mkdir()
-        self.assertIn("is not a host", svcctl("bundle", "--config", empty).line)
+        self.assertIn("is not the folder of a host", svcctl("bundle", "--config", empty).line)

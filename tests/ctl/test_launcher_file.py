@@ -186,7 +186,7 @@ class LauncherFileTests(SynchronousTestCase):
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
         ran = svcctl("content", "launcher", self.built, "--config", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("Set CONTENT_LAUNCHER_DIR", ran.line)
+        self.assertIn("CONTENT_LAUNCHER_DIR is not set in", ran.line)
         (self.folder / "content.env").unlink()
         self.assertEqual(self.says().count("SHA-256"), 0)
 

@@ -34,7 +34,10 @@ class MainTests(SynchronousTestCase):
         empty = self.enterContext(TemporaryDirectory())
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)
-        self.assertIn("is not a host: it has no settings", svcctl("doctor", "--config", empty).line)
+        self.assertIn(
+            "is not the folder of a host: it contains no file",
+            svcctl("doctor", "--config", empty).line,
+        )
 
     def test_a_folder_that_only_another_user_may_read_is_one_line(self) -> None:
         """The error is simulated, since root can read everything."""

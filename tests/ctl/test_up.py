@@ -138,7 +138,7 @@ class UpTests(SynchronousTestCase):
         self.assertEqual({port for port in ports if not 62_000 <= port < 62_300}, usual)
         self.assertEqual(value(self.folder, "deploy", "PORT_RANGE_END"), "62077")
         self.assertEqual(value(self.folder, "stack", "WORKER_PORTS"), "62100")
-        self.assertIn("is a host already", self.up("--base-port", "63000").line)
+        self.assertIn("already contains a host", self.up("--base-port", "63000").line)
 
     def test_a_taken_port_is_named_with_its_program_and_a_free_base(self) -> None:
         twistd = PortHolder(7, ("twistd", "svc-metagame", "--env-file", "metagame.env"), Path("/x"))
@@ -185,7 +185,7 @@ class UpTests(SynchronousTestCase):
         self.assertEqual((ran.status, ran.data["code"]), (0, None), ran.err)
         self.assertEqual({path: path.read_bytes() for path in self.folder.glob("*.env")}, files)
         self.assertIsNotNone(self.up("--json", "--invite").data["join"])
-        self.assertIn("is a host already", self.up("--owner", "Other").line)
+        self.assertIn("already contains a host", self.up("--owner", "Other").line)
 
     def test_a_host_that_was_begun_is_finished_by_the_same_command(self) -> None:
         words = ("--yes", "--public-host", "203.0.113.10:7443", "--owner", "Olga")

@@ -82,7 +82,7 @@ class EveryTests(SynchronousTestCase):
         every.stopService()
         self.assertEqual(
             [formatEvent(event) for event in events],
-            ["tidying up failed: the disk is full; it is tried again"],
+            ["tidying up failed: the disk is full; next attempt within 1 s"],
         )
         self.assertEqual(self.flushLoggedErrors(), [])
 

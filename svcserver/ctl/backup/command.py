@@ -408,8 +408,8 @@ def restore(
         return
     if stop:
         fail(
-            "--stop cannot be used with --into: to restore into DIR, the host need not stop."
-            " Leave out one of them."
+            "--stop cannot be used with --into: the host can keep running while you restore into"
+            " DIR. Leave out one of the two options."
         )
     _there(file)
     folder = whole_path(into)

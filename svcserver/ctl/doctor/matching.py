@@ -70,13 +70,15 @@ def signing_keys(case: Case) -> Iterator[Finding]:
     try:
         private = load_private(words[0])
     except BadKey:
-        what = "AUTH_SIGNING_PRIVKEY_B64 is not base64 of a PEM RSA key: nobody can log in"
+        fault = "is not an RSA key in PEM form, encoded as base64"
+        what = f"AUTH_SIGNING_PRIVKEY_B64 {fault}: nobody can log in"
         yield Finding("metagame", what, f"restore it from a backup of the host, or {cure}")
         return
     try:
         public = load_public(words[1])
     except BadKey:
-        what = "AUTH_SIGNING_PUBKEY_B64 is not base64 of a PEM RSA key: no token is accepted"
+        fault = "is not an RSA key in PEM form, encoded as base64"
+        what = f"AUTH_SIGNING_PUBKEY_B64 {fault}: no token is accepted"
         yield Finding("metagame", what, cure)
         return
     if private.public_key().public_numbers() != public.public_numbers():

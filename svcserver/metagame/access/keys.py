@@ -65,8 +65,8 @@ class Keys:
                 key = load_public(text)
             except BadKey:
                 log.error(
-                    "AUTH_VERIFY_KEYS_B64: key {number} is not base64 of a PEM RSA key;"
-                    " tokens signed with it are refused",
+                    "AUTH_VERIFY_KEYS_B64: key {number} must be an RSA key in PEM form, encoded as "
+                    "base64; tokens signed with it are refused",
                     number=number,
                 )
             else:
@@ -115,14 +115,15 @@ def _loaded(load: Callable[[bytes], object], text: str) -> object:
     try:
         return load(base64.b64decode(text, validate=True))
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise BadKey("not base64 of a PEM RSA key") from None
+        raise BadKey("not an RSA key in PEM form, encoded as base64") from None
 
 
 def _or_none(load: Callable[[str], K], text: str, name: str) -> K | None:
     try:
         return load(text)
     except BadKey:
-        log.error("{name} is not base64 of a PEM RSA key; log-ins will fail", name=name)
+        text = "{name} must be an RSA key in PEM form, encoded as base64; log-ins will fail"
+        log.error(text, name=name)
         return None
 
 

@@ -122,7 +122,7 @@ class ChannelQueue:
             self._tries += 1
             text = "alert not delivered to {name}: {why}; trying again in {wait:.0f} s"
             log.warn(text, name=self.named.name, why=reason, wait=wait)
-            self._record(alert, f"{reason}; it is tried again")
+            self._record(alert, f"{reason}; next attempt after {wait:.0f} s")
             self._timer = self.sender.reactor.callLater(wait, self._start_delivery)
             return
         text = "alert not delivered to {name}: {why}; dropped: {title}"

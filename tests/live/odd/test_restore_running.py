@@ -65,7 +65,7 @@ def refused(folder: Path, file: str) -> str:
     done = restore(folder, file)
     assert (done.returncode, done.stdout) == (1, ""), done.stdout
     [line] = done.stderr.splitlines()
-    assert line.startswith("svcctl: the host is running ("), line
+    assert line.startswith("svcctl: the host is running: "), line
     assert "Late_1" in names(folder)
     assert not list(folder.glob("svc.db.before-restore-*"))
     return line

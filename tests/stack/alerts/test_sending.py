@@ -168,7 +168,7 @@ class StateFileTests(SynchronousTestCase):
         tried.errback(LATER)
         mail, phone = self.noted().all
         assert phone.last is not None
-        self.assertEqual(phone.last.why, "the receiver answered 500; it is tried again")
+        self.assertEqual(phone.last.why, "the receiver answered 500; next attempt after 10 s")
         self.reactor.advance(AGAIN_S[0])
         self.couriers.deliveries[-1].callback(None)
         mail, phone = self.noted().all
