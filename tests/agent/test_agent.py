@@ -294,7 +294,7 @@ class LinkTests(SynchronousTestCase):
         self.firewall.is_unreadable = True
         self.assertIs(reported(), False)
 
-    def test_addresses_of_a_late_helper_are_reported_too(self) -> None:
+    def test_addresses_are_reported_once_a_late_helper_is_readable(self) -> None:
         self.work.cancel()
         self.firewall.addresses, self.firewall.is_unreadable = ["203.0.113.9"], True
         self.start()
@@ -475,7 +475,7 @@ class LostHostTests(SynchronousTestCase):
         self.watch.look()
         self.assertEqual(self.engine.calls[-1], ("POST", "/containers/def/stop"))
 
-    def test_a_game_server_that_starts_later_is_stopped_too(self) -> None:
+    def test_game_servers_are_stopped_once_the_engine_answers_again(self) -> None:
         self.clock.advance(LOST_S + 1)
         self.engine.error = EngineError(0, "no answer")
         self.watch.look()

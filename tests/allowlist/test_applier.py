@@ -122,7 +122,7 @@ class ApplierTests(SynchronousTestCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     @proves("allowlist: applying")
-    def test_a_defect_is_reported_and_tried_again_too(self) -> None:
+    def test_a_defect_in_a_run_is_logged_and_the_run_is_repeated(self) -> None:
         self.want(A)
         self.wall.open.pop().errback(ZeroDivisionError("ours"))
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)

@@ -63,7 +63,7 @@ class CanonicalTests(SynchronousTestCase):
                     canonical(value)
                 self.assertEqual(caught.exception.reason, reason, value)
 
-    def test_public_addresses_get_their_one_spelling(self) -> None:
+    def test_public_addresses_are_written_in_one_canonical_form(self) -> None:
         for value, spelled in {
             "203.0.113.7": "203.0.113.7",
             "::ffff:203.0.113.7": "203.0.113.7",
@@ -93,7 +93,7 @@ class CanonicalTests(SynchronousTestCase):
 
     @given(st.ip_addresses())
     @settings(max_examples=200, deadline=None)
-    def test_no_address_breaks_it(self, address: object) -> None:
+    def test_any_text_is_accepted_or_refused_with_a_known_reason(self, address: object) -> None:
         for allow in (False, True):
             try:
                 canonical(str(address), allow_private=allow)
@@ -123,7 +123,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertRaises(Full, entries.report, "203.0.113.3", 1)
         self.assertFalse(entries.report("203.0.113.1", 1))
 
-    def test_one_network_cannot_fill_it_and_its_longest_unheard_gives_way(self) -> None:
+    def test_an_ipv6_network_is_bounded_and_its_oldest_entry_displaced(self) -> None:
         entries = Entries(600)
         for number in range(300):
             entries.report(f"2001:db8::{number:x}", number)

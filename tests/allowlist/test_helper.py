@@ -212,7 +212,7 @@ class AnswerTests(HelperCase):
     @proves("allowlist: 400 bad_request non-JSON body")
     @given(st.binary(max_size=1024))
     @settings(max_examples=100, deadline=None)
-    def test_no_body_breaks_it(self, body: bytes) -> None:
+    def test_any_body_is_answered_with_200_or_400(self, body: bytes) -> None:
         self.assertIn(self.ask(body=body)[0], (200, 400))
 
     @proves("allowlist: 413 larger body")
@@ -452,7 +452,7 @@ class KeepingTests(SynchronousTestCase):
         StateFile(nowhere).save([OpenAddress("203.0.113.7", 5)], 0)
         AddressLog(nowhere, lambda: 0.0).write("start")
 
-    def test_a_full_audit_log_begins_anew(self) -> None:
+    def test_a_full_audit_log_is_rotated(self) -> None:
         with open(self.path, "wb") as file:
             file.truncate(16 * 1024 * 1024)
         AddressLog(self.path, lambda: 0.0).write("start")

@@ -24,7 +24,7 @@ class SettingsTests(SynchronousTestCase):
     good = {"ALLOWLIST_DRY_RUN": "1", "ALLOWLIST_SECRET": SECRET}  # noqa: RUF012
 
     @proves("limit: Allowlist: TTL, entries, body, ports", "settings of the allowlist helper")
-    def test_the_defaults(self) -> None:
+    def test_absent_and_blank_variables_give_the_defaults(self) -> None:
         settings, warnings = load(Settings, self.good)
         self.assertEqual(warnings, [])
         self.assertEqual((settings.bind_host, settings.port), ("127.0.0.1", 61005))

@@ -20,20 +20,20 @@ class LiveUrlTests(SynchronousTestCase):
         self.assertIsInstance(board, MemoryBoard)
         self.assertEqual((parts, url.in_memory, str(url)), ((), True, "memory:"))
 
-    def test_an_engine_by_any_of_its_names(self) -> None:
+    def test_valkey_and_redis_urls_use_the_valkey_board(self) -> None:
         for text in ("valkey://h:1", "redis://h:1", "valkeys://h:1/3", "rediss://u:p@h"):
             board, parts = live_url(text).board(lambda: 0.0, Clock())
             self.assertIsInstance(board, ValkeyBoard, text)
             self.assertEqual((len(parts), live_url(text).in_memory), (1, False), text)
 
-    def test_its_parts(self) -> None:
+    def test_a_url_gives_host_port_database_user_and_password(self) -> None:
         expected = EngineAddress("h.x", 7, 3, "ann", "p@:/ss", tls=True)
         self.assertEqual(EngineAddress.parse("valkeys://ann:p%40%3A%2Fss@h.x:7/3"), expected)
         self.assertEqual(
             EngineAddress.parse("valkey://:p@[::1]"), EngineAddress("::1", 6379, 0, "", "p")
         )
 
-    def test_who_must_have_signed_its_certificate(self) -> None:
+    def test_a_ca_in_the_url_names_the_file_of_the_authority(self) -> None:
         address = EngineAddress.parse("valkeys://:p@h:1/2?ca=/etc/live-ca.pem")
         expected = EngineAddress("h", 1, 2, "", "p", tls=True, ca=Path("/etc/live-ca.pem"))
         self.assertEqual(address, expected)
@@ -53,7 +53,7 @@ class LiveUrlTests(SynchronousTestCase):
         self.assertEqual(len(authorities(made)), 2)
         self.assertEqual(live_url(f"valkeys://h?ca={made}").address.ca, made)
 
-    def test_what_it_cannot_be(self) -> None:
+    def test_an_invalid_url_is_refused(self) -> None:
         schemes = "memory http://h valkey:// valkey://h?a=1 valkey://h?ca=/x"
         authorities = "valkeys://h?ca=x valkeys://h?ca=/x&ca=/y valkeys://h?b"
         parts = "valkey://h:x valkey://h:99999 valkey://h/x valkey://h/1/2 valkey://a@h"

@@ -63,21 +63,21 @@ class RehearsalTests(SynchronousTestCase):
         self.assertEqual(self.get(CROWDS, "x"), crowd)
         self.assertEqual(received, [7])
 
-    def test_a_result_that_differs(self) -> None:
+    def test_a_result_that_differs_between_runs_is_not_repeatable(self) -> None:
         numbers = count()
         self.refused(lambda transaction: next(numbers), NotRepeatable)
 
-    def test_an_id_from_elsewhere(self) -> None:
+    def test_work_that_makes_a_random_id_is_not_repeatable(self) -> None:
         def work(transaction: BoardTransaction) -> None:
             transaction.put(CROWDS, new_id(), Crowd(frozenset(), {}))
 
         self.refused(work, NotRepeatable)
 
-    def test_news_that_differs(self) -> None:
+    def test_news_that_differs_between_runs_is_not_repeatable(self) -> None:
         numbers = count()
         self.refused(lambda transaction: transaction.publish(next(numbers)), NotRepeatable)
 
-    def test_another_refusal(self) -> None:
+    def test_a_refusal_that_differs_between_runs_is_not_repeatable(self) -> None:
         numbers = count()
 
         def work(transaction: BoardTransaction) -> None:
@@ -91,7 +91,7 @@ class RehearsalTests(SynchronousTestCase):
 
         self.refused(work, Missing)
 
-    def test_work_that_waits(self) -> None:
+    def test_work_that_returns_a_deferred_is_not_repeatable(self) -> None:
         done = succeed(None)
         self.refused(lambda transaction: done, NotRepeatable)
 

@@ -95,5 +95,5 @@ class NoLauncherTests(DeskCase):
 
 
 class FolderTests(SynchronousTestCase):
-    def test_none_is_an_empty_list(self) -> None:
+    def test_without_a_folder_there_are_no_launcher_files(self) -> None:
         self.assertEqual(LauncherFiles.from_folder(None).files, {})

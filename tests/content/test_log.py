@@ -44,7 +44,7 @@ class LogTests(SynchronousTestCase):
         self.assertEqual(self.out.getvalue(), "")
         self.assertIn("ZeroDivisionError", self.err.getvalue())
 
-    def test_twisted_says_nothing_of_every_connection(self) -> None:
+    def test_twisted_connection_messages_are_not_logged(self) -> None:
         noise = Logger("twisted.internet.protocol.Factory", observer=self.lines)
         noise.info("Starting factory {factory!r}", factory=self)
         self.assertEqual(self.out.getvalue(), "")

@@ -75,7 +75,7 @@ class ParseTests(SynchronousTestCase):
 
     @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=9))
     @settings(max_examples=50, deadline=None)
-    def test_no_list_of_files_breaks_it(self, files: Any) -> None:
+    def test_an_invalid_list_of_files_is_a_bad_manifest(self, files: Any) -> None:
         self.assertRaises(BadManifest, parse, json.dumps({"files": files}).encode())
 
     def test_a_byte_order_mark_is_forgiven(self) -> None:
@@ -237,7 +237,7 @@ class BuilderTests(SynchronousTestCase):
                 list(made.files),
             )
 
-    def test_two_names_that_differ_in_case_end_it(self) -> None:
+    def test_names_that_differ_only_in_case_stop_the_build(self) -> None:
         self.write("C.TXT", b"x")
         self.assertRaises(BuildFailed, self.build)
 

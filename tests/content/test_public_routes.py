@@ -358,7 +358,7 @@ class HostileNewsTests(SynchronousTestCase):
 
     @given(st.text(max_size=40))
     @settings(max_examples=200, deadline=None)
-    def test_no_date_breaks_it(self, date: str) -> None:
+    def test_news_with_any_date_is_shown_in_utc_or_skipped(self, date: str) -> None:
         text = json.dumps([{"date": date, "title": "x"}]).encode()
         for item in news.parse(text):
             self.assertRegex(item["date"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\Z")

@@ -39,7 +39,7 @@ class ServiceCase(SynchronousTestCase):
 
 class SettingsTests(ServiceCase):
     @proves("settings of the content server")
-    def test_the_defaults(self) -> None:
+    def test_absent_and_blank_variables_give_the_defaults(self) -> None:
         settings, warnings = load(Settings, self.good)
         self.assertEqual(warnings, [])
         self.assertEqual((settings.port, settings.bind_hosts), (61002, ("127.0.0.1",)))
@@ -125,7 +125,7 @@ class SettingsTests(ServiceCase):
 
 class StartTests(ServiceCase):
     @proves("settings of the content server")
-    def test_it_listens_on_every_configured_address(self) -> None:
+    def test_the_server_listens_on_every_configured_address(self) -> None:
         reactor = MemoryReactorClock()
         top = service.makeService(self.options(BIND_HOST="127.0.0.1,100.64.0.9"), reactor)
         start(top)
@@ -172,7 +172,7 @@ class StartTests(ServiceCase):
         game_files.open(game_files.manifest.files["c"]).close()
 
     @proves("settings of the content server")
-    def test_a_manifest_of_its_own_place_is_read_there(self) -> None:
+    def test_a_manifest_at_a_configured_path_is_read(self) -> None:
         target = self.root / "other.json"
         os.rename(self.root / "manifest.json", target)
         game_files = service.open_game_files(self.options(CONTENT_MANIFEST=str(target)).settings)

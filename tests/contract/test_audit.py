@@ -225,14 +225,14 @@ class AuditContract(SynchronousTestCase):
         self.game.clock.advance(61)  # another minute, in which tries are recorded again
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_every_try_of_somebody_else_leaves_one_that_says_refused(self) -> None:
+    def test_a_request_by_a_non_admin_is_audited_as_refused(self) -> None:
         for row in self.acts():
             body = {"json": sent} if (sent := self.sent().get(row.name)) else {}
             self.refused(row, 403, "Bob_1", key=self.bob.key, **body)
             self.assertEqual(self.newest()["action"], row.name)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_so_does_every_credential_that_is_not_enough(self) -> None:
+    def test_an_insufficient_credential_is_audited_as_refused(self) -> None:
         """The test covers every route that accepts an admin key, including those that only read."""
         mia, kim, bea = (self.game.player(name, admin=True) for name in ("Mia", "Kim", "Bea"))
         self.own_ways(DashboardAccess(mia.id, factor=new_factor()))
@@ -250,14 +250,14 @@ class AuditContract(SynchronousTestCase):
             self.game.clock.advance(3_600)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_so_does_every_order_that_cannot_be_read(self) -> None:
+    def test_an_unreadable_body_is_audited_as_refused(self) -> None:
         for row in self.acts():
             if self.sent()[row.name] is not None:
                 for wrong in (b"{", b"[]", b'"x"'):
                     self.refused(row, 400, "Olga", key=self.olga.key, data=wrong)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_so_does_an_act_that_nobody_signs(self) -> None:
+    def test_a_request_without_a_key_is_audited_as_refused(self) -> None:
         for row in self.acts():
             if row.access is Access.ADMIN_KEY:
                 self.refused(row, 401, "stranger at 127.0.0.1")
@@ -306,14 +306,14 @@ class AuditContract(SynchronousTestCase):
                 self.assertTrue(newest["refused"])
             self.assertEqual(self.rows(), number * 7)
 
-    def test_a_page_that_asks_who_is_signed_in_tries_nothing(self) -> None:
+    def test_a_read_with_an_unknown_session_leaves_no_audit_row(self) -> None:
         for row in self.managed():
             if row.method == "GET":
                 self.game.browse("GET", self.path(row), headers={"x-svc-dashboard": "0" * 32})
         self.assertEqual(self.rows(), 0)
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_beyond_sixty_a_minute_they_are_counted_in_one_row(self) -> None:
+    def test_beyond_sixty_a_minute_refusals_share_one_audit_row(self) -> None:
         watch = tries_watch(self.game.parts.tries, self.game.clock)
         watch.startService()
         for _ in range(70):

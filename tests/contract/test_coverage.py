@@ -48,7 +48,7 @@ class FaultTests(SynchronousTestCase):
         )
         self.assertEqual(len(self.faults("- a rule", "a rule", test="tests/prove/test_x.py::y")), 1)
 
-    def test_no_row_stands_twice(self) -> None:
+    def test_a_duplicate_row_is_a_fault(self) -> None:
         self.assertEqual(self.faults("- a rule\n- a rule", "a rule"), ["'a rule' stands twice"])
 
 

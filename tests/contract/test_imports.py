@@ -33,7 +33,7 @@ class FeaturesTests(SynchronousTestCase):
             import_ = (importer, f"game.a.{module}")
             self.assertEqual(self.broken(*import_), [import_])
 
-    def test_ones_own_rules_and_store_and_what_a_wing_shares_are(self) -> None:
+    def test_rules_stores_and_shared_modules_may_be_imported(self) -> None:
         for importer, imported in (
             ("game.a.routes", "game.a.acts"),
             ("ctl.people", "game.a.acts"),

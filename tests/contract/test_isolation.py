@@ -108,14 +108,14 @@ def across(acts: dict[str, str]) -> set[str]:
 
 
 class IsolationTests(SynchronousTestCase):
-    def test_every_write_says_its_scope(self) -> None:
+    def test_every_write_names_its_scope(self) -> None:
         silent = [act for act, scope in in_code().items() if not scope]
         self.assertEqual(silent, [], f"say OneAccount(...) or ACROSS; {WHY}")
 
     def test_the_page_has_a_reason_for_every_act_across_accounts(self) -> None:
         self.assertEqual(across(on_the_page()), across(in_code()), f"rows with a reason: {WHY}")
 
-    def test_the_page_says_of_no_act_what_the_code_does_not(self) -> None:
+    def test_every_scope_on_the_page_matches_the_code(self) -> None:
         self.assertLessEqual(on_the_page().items(), in_code().items())
 
     def test_a_test_proves_each_act_of_the_page_and_names_no_other(self) -> None:

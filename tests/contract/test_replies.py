@@ -101,16 +101,16 @@ class DescribedTests(SynchronousTestCase):
         observer(FinishedRequest(request, row, NOBODY, 200, 0.0, answer=Answer(200, answered)))
         return observer.faults
 
-    def test_what_fits_is_no_fault(self) -> None:
+    def test_a_body_and_reply_of_the_right_shape_have_no_fault(self) -> None:
         self.assertEqual(self.faults(b'{"text": "a"}', {"stored": 1}), [])
 
-    def test_another_body_either_way_is_one(self) -> None:
+    def test_a_body_or_reply_of_a_wrong_type_is_a_fault(self) -> None:
         [fault] = self.faults(b'{"text": 7}', {"stored": 1})
         self.assertIn("what is sent to POST /note: 7 is not of type", fault)
         [fault] = self.faults(b'{"text": "a"}', {"stored": "one"})
         self.assertIn("what POST /note answers: 'one' is not of type", fault)
 
-    def test_a_member_that_the_shape_of_the_reply_does_not_name_is_one(self) -> None:
+    def test_an_unknown_member_is_a_fault_in_a_reply_but_not_in_a_body(self) -> None:
         [fault] = self.faults(b"", {"stored": 1, "more": 2})
         self.assertIn("'more' was unexpected", fault)
         self.assertEqual(self.faults(b'{"text": "a", "more": 2}', {"stored": 1}), [])
@@ -135,7 +135,7 @@ class DescribedTests(SynchronousTestCase):
         faults = self.faults_of_reading(lambda request: request.header(b"x-svc-note"))
         self.assertEqual(faults, ["GET /note reads x-svc-note: and does not say so"])
 
-    def test_a_game_fails_the_test_that_saw_one(self) -> None:
+    def test_a_fault_in_a_description_fails_the_test(self) -> None:
         class Failing(SynchronousTestCase):
             def test(self) -> None:
                 Game(self).described.faults.append("what GET /x answers: no")

@@ -119,7 +119,7 @@ class RowTests(SynchronousTestCase):
             },
         )
 
-    def test_what_players_ask_is_answered_again_but_for_a_key(self) -> None:
+    def test_only_player_routes_that_issue_a_key_are_never_repeated(self) -> None:
         never = {
             row.name
             for row in Game(self, **EVERY_ROUTE).door.rows

@@ -101,10 +101,10 @@ class BrokenConnectionTests(PostgresCase):
         self.assertEqual((self.runs, self.coins(ME)), ([ME], 0))
         self.assertEqual(self.wait(self.ledgers[0].write(self.earning(ME), scope)), [1])
 
-    def test_one_cut_during_its_commit_is_refused_and_never_run_again(self) -> None:
+    def test_an_account_write_cut_during_commit_is_never_run_again(self) -> None:
         self.assert_never_run_again(OneAccount(ME))
 
-    def test_so_is_one_across_accounts(self) -> None:
+    def test_a_write_across_accounts_cut_during_commit_never_runs_again(self) -> None:
         self.assert_never_run_again(ACROSS)
 
     def test_a_batch_cut_before_its_commit_is_run_again_and_counts_once(self) -> None:
@@ -118,13 +118,13 @@ class BrokenConnectionTests(PostgresCase):
         self.assertEqual(self.runs.count(ME), 2)
         self.assertGreater(len(self.runs), len(NAMES) + 1)
 
-    def test_one_across_accounts_is_run_again_too(self) -> None:
+    def test_a_write_across_accounts_cut_before_commit_runs_again(self) -> None:
         with self.held(WAIT_FOR_US):
             pending = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
             self.cut()
         self.assertEqual((self.wait(pending), self.runs), ([1], [ME, ME]))
 
-    def test_one_cut_twice_is_refused(self) -> None:
+    def test_a_write_cut_twice_before_its_commit_is_refused(self) -> None:
         with self.held(WAIT_FOR_US):
             pending = self.ledgers[0].write(self.earning(ME, WAIT_FOR_US), ACROSS)
             self.cut()
@@ -132,7 +132,7 @@ class BrokenConnectionTests(PostgresCase):
             self.refused(pending)
         self.assertEqual((self.runs, self.coins(ME)), ([ME, ME], 0))
 
-    def test_one_cut_while_it_waits_for_its_account_begins_once(self) -> None:
+    def test_a_write_cut_while_it_waits_for_its_account_runs_once(self) -> None:
         with self.held("SELECT id FROM owners WHERE id = 'UID-0' FOR UPDATE"):
             pending = self.ledgers[0].write(self.earning(ME), OneAccount(ME))
             self.cut()

@@ -41,7 +41,7 @@ class ScheduleTests(SynchronousTestCase):
         self.schedule.moved(200, 200)
         self.assertTrue(self.schedule.committed(0))
 
-    def test_a_log_that_began_anew_is_counted_from_its_start(self) -> None:
+    def test_after_a_log_restart_pages_are_counted_from_zero(self) -> None:
         self.schedule.committed(10)
         self.piece(900)
         self.schedule.committed(10)
@@ -98,7 +98,7 @@ class CheckpointsTests(SynchronousTestCase):
         self.assertGreater(self.file.stat().st_size, PIECE * 16_384)
         self.ended()
 
-    def test_the_writer_ends_a_long_log_and_it_begins_anew(self) -> None:
+    def test_the_writer_restarts_a_log_that_grew_too_long(self) -> None:
         for _ in range(3):
             self.write(END // 2)
             self.checkpoints._piece()
@@ -122,7 +122,7 @@ class CheckpointsTests(SynchronousTestCase):
         self.assertLess(self.in_log(), PIECE)
         self.ended()
 
-    def test_what_fails_is_said_once_a_minute_and_the_writer_goes_on(self) -> None:
+    def test_a_failed_checkpoint_is_logged_once_and_writes_go_on(self) -> None:
         class Broken:
             def execute(self, sql: str) -> Any:
                 raise sqlite3.OperationalError("disk I/O error")

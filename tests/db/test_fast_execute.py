@@ -112,12 +112,12 @@ class DirectTests(SynchronousTestCase):
         self.tx.execute(RENAME, [{"wanted": 1, "new": "x"}, {"wanted": 2, "new": "y"}])
         self.assertEqual(self.planned(select(_C.name)).scalars().all(), ["x", "y", "c"])
 
-    def test_what_is_not_simple_goes_the_ordinary_way(self) -> None:
+    def test_an_insert_with_a_python_default_uses_the_ordinary_path(self) -> None:
         for _ in range(3):
             self.tx.execute(ADD, {"name": "a"})  # Python computes the default of the column colour
         self.assertEqual(self.tx.execute(select(_C.colour)).scalars().all(), ["red"] * 3)
 
-    def test_words_of_ones_own_go_the_ordinary_way(self) -> None:
+    def test_a_raw_sql_text_uses_the_ordinary_path(self) -> None:
         self.planned(ADD, **row("a"))
         words = text("SELECT name FROM things WHERE id = :wanted")
         for _ in range(4):
@@ -147,7 +147,7 @@ class DirectTests(SynchronousTestCase):
         self.assertLessEqual(len(self.plans._known), 10)
         self.assertLessEqual(Plans()._known.most, fast_execute.MAX_PLANS)
 
-    def test_plans_are_bounded_and_made_anew_after_a_drop(self) -> None:
+    def test_plans_are_bounded_and_a_dropped_plan_is_made_again(self) -> None:
         self.patch(fast_execute, "MAX_PLANS", 4)
         statements = [select(_C.id).where(_C.id == bindparam(f"wanted{n}")) for n in range(10)]
         for _ in range(3):

@@ -50,7 +50,7 @@ class CureTests(SynchronousTestCase):
 
 
 class RefusalTests(SynchronousTestCase):
-    def test_it_is_a_503_to_players_and_one_line_a_minute_to_the_operator(self) -> None:
+    def test_a_full_disk_is_a_503_and_logged_once_a_minute(self) -> None:
         now = [0.0]
         faults = DatabaseFaults(lambda: now[0])
         with capturedLogs() as events:
@@ -61,6 +61,6 @@ class RefusalTests(SynchronousTestCase):
             faults.refuse(Failure(sqlite_error("SQLITE_FULL")))
         self.assertEqual(len(events), 2)
 
-    def test_what_is_no_fault_of_it_goes_on_unchanged(self) -> None:
+    def test_an_error_outside_the_database_is_returned_unchanged(self) -> None:
         failure = Failure(ValueError("x"))
         self.assertIs(DatabaseFaults(lambda: 0.0).refuse(failure), failure)

@@ -119,7 +119,7 @@ class IsolationTests(PostgresCase):
         self.assertEqual(sorted(self.wait(*pending)), list(range(1, 41)))
         self.assertEqual(self.reruns(), 0)
 
-    def test_strangers_are_never_in_each_others_way(self) -> None:
+    def test_writes_of_different_accounts_never_conflict(self) -> None:
         for _ in range(5):
             pending = [
                 ledger.write(earn(me), OneAccount(me)) for ledger in self.ledgers for me in NAMES
@@ -157,7 +157,7 @@ class IsolationTests(PostgresCase):
         self.assertEqual(self.wait(*good), [1] * len(good))
         self.assertEqual(self.wait(ledger.write(earn(NAMES[0]), OneAccount(NAMES[0]))), [1])
 
-    def test_a_broken_uniqueness_is_that_of_whoever_broke_it(self) -> None:
+    def test_a_unique_violation_fails_only_the_write_that_caused_it(self) -> None:
         add = insert(PURSES)
 
         def twice(tx: Connection) -> None:
@@ -212,7 +212,7 @@ class IsolationTests(PostgresCase):
                 )
                 self.assertEqual(row, wanted)
 
-    def test_what_cannot_be_read_as_text_is_refused_as_before(self) -> None:
+    def test_a_text_with_a_nul_character_is_refused_and_reads_go_on(self) -> None:
         for _ in range(3):
             pending = self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": "a\0b"}).all())
             self.reactor.wait_for(pending)

@@ -87,7 +87,7 @@ class SqliteLedgerTests(LedgerCase):
         between.join(20)
         self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
 
-    def test_a_cancelled_write_still_stands(self) -> None:
+    def test_a_cancelled_write_is_still_committed(self) -> None:
         pending = self.ledger.write(add(1))
         pending.addErrback(lambda why: None)
         pending.cancel()
@@ -181,7 +181,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
         with self.engine.connect() as second:
             self.assertEqual(len(names(second)), 10)
 
-    def test_who_leaves_frees_no_place_before_the_work_is_done(self) -> None:
+    def test_a_cancelled_write_holds_its_place_until_it_ends(self) -> None:
         self.patch(postgres, "MAX_WAITING", 1)
         go = Event()
         left = self.ledger.write(lambda tx: go.wait(20))
@@ -206,7 +206,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.assertEqual(self.wait(self.ledger.write(crowded)), "done")
         self.assertEqual(self.counters.total(Counted.RERUN_TRANSACTIONS), 10)
 
-    def test_neither_is_tried_for_ever(self) -> None:
+    def test_a_failing_write_is_repeated_a_bounded_number_of_times(self) -> None:
         runs: list[int] = []
         self.patch(transactions, "_wait", lambda attempt: None)
         for error, most, message in (

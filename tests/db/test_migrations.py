@@ -75,7 +75,7 @@ class Migrations:
         with engine.connect() as tx:
             self.assertEqual(revisions.present(tx), revisions.known()[-1])
 
-    def test_a_child_whose_end_is_told_nobody_is_waited_for_all_the_same(self) -> None:
+    def test_an_upgrade_in_a_child_works_while_sigchld_is_ignored(self) -> None:
         engine = self.engine()
         self.alone()
         before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -97,7 +97,7 @@ class Migrations:
             thread.join()
         self.assertEqual(made, [])
 
-    def test_where_the_child_fails_the_service_does_it_by_itself(self) -> None:
+    def test_the_service_upgrades_by_itself_if_the_child_is_killed(self) -> None:
         engine = self.engine()
         upgrade, here = migrations.upgrade, os.getpid()
 
@@ -154,7 +154,7 @@ class Migrations:
             with engine.connect() as tx:
                 self.assertEqual(revisions.newer(tx), known[-1])
 
-    def test_it_says_in_one_line_why_it_cannot_run(self) -> None:
+    def test_an_incompatible_newer_database_is_refused_with_the_cause(self) -> None:
         for change, what in (
             ("ALTER TABLE accounts RENAME COLUMN notes TO coins", "no column notes"),
             ("ALTER TABLE item_log RENAME TO item_history", "no table item_log"),

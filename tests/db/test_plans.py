@@ -46,7 +46,7 @@ def statements() -> Iterator[tuple[str, Any]]:
 
 
 class PlanTests(SynchronousTestCase):
-    def test_an_index_stands_under_every_statement(self) -> None:
+    def test_every_statement_uses_an_index(self) -> None:
         engine = create_engine("sqlite://")
         self.addCleanup(engine.dispose)
         scanning, count = {}, 0

@@ -29,7 +29,7 @@ class FinishesTests(SynchronousTestCase):
         self.commit.errback(Conflict())
         self.failureResultOf(waiting, Conflict)
 
-    def test_the_news_is_told_though_the_client_left(self) -> None:
+    def test_a_signal_is_sent_after_the_commit_if_the_client_left(self) -> None:
         waiting = Deferred.fromCoroutine(self.act(1))
         waiting.cancel()
         self.failureResultOf(waiting, CancelledError)

@@ -26,13 +26,13 @@ class ReserveTests(SynchronousTestCase):
         self.now, self.left = 2.0, 100
         self.reserve.check()
 
-    def test_it_looks_once_a_second(self) -> None:
+    def test_free_space_is_read_at_most_once_a_second(self) -> None:
         for at in (0.0, 0.5, 0.9, 1.0, 1.5):
             self.now = at
             self.reserve.check()
         self.assertEqual(self.looks, 2)
 
-    def test_who_made_room_can_have_it_looked_at_again(self) -> None:
+    def test_look_again_notices_freed_space_at_once(self) -> None:
         self.left = 0
         self.assertRaises(LowDiskSpace, self.reserve.check)
         self.left = 100
@@ -40,7 +40,7 @@ class ReserveTests(SynchronousTestCase):
         self.reserve.look_again()
         self.reserve.check()
 
-    def test_a_disk_that_cannot_be_asked_refuses_nothing(self) -> None:
+    def test_with_unreadable_free_space_writes_are_accepted(self) -> None:
         self.left = -1
         self.reserve.check()
 
@@ -48,7 +48,7 @@ class ReserveTests(SynchronousTestCase):
         Reserve(Path("/folder"), 0, lambda: self.now, self.free).check()
         self.assertEqual(self.looks, 0)
 
-    def test_it_is_a_fault_of_the_database_with_a_cure(self) -> None:
+    def test_low_disk_space_counts_as_full_and_names_its_setting(self) -> None:
         self.assertIn("DISK_RESERVE_MB", str(cure_of(LowDiskSpace("x"))))
         self.assertTrue(is_full(LowDiskSpace("x")))
         self.assertFalse(is_full(ValueError("x")))

@@ -34,7 +34,7 @@ class QuickThread:
 
 
 class StopTests(SynchronousTestCase):
-    def test_a_thread_that_ends_at_once_takes_the_word_from_no_other(self) -> None:
+    def test_a_stop_reaches_all_threads_though_some_end_at_once(self) -> None:
         run = cast(Run, None)
         pool = ThreadPool("a", 0, create_engine("sqlite://"), run, Clock(), lambda outcomes: None)
         threads: Any = [QuickThread(pool) for _ in range(3)]

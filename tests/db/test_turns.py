@@ -30,7 +30,7 @@ class TurnsTests(SynchronousTestCase):
     def end(self, at: int, result: Any) -> None:
         self.running[at][1].callback(result)
 
-    def test_one_account_runs_one_thing_at_a_time_and_others_beside_it(self) -> None:
+    def test_one_account_runs_one_job_at_a_time_beside_other_accounts(self) -> None:
         first, second, third = self.ask("a"), self.ask("a"), self.ask("b")
         self.assertEqual(self.begun(), ["a", "b"])
         self.end(0, 7)
@@ -41,14 +41,14 @@ class TurnsTests(SynchronousTestCase):
         self.assertEqual((self.successResultOf(second), self.successResultOf(third)), (8, 9))
         self.assertEqual(len(self.turns), 0)
 
-    def test_so_many_may_wait_and_the_next_is_told_to_come_later(self) -> None:
+    def test_a_job_beyond_the_queue_limit_is_refused_with_a_retry_time(self) -> None:
         for _ in range(3):
             self.ask("a")
         why = self.failureResultOf(self.ask("a"), TooMany).value
         self.assertEqual(why.retry_after_s, 1)
         self.assertNoResult(self.ask("b"))
 
-    def test_who_leaves_while_waiting_asks_for_nothing(self) -> None:
+    def test_a_job_cancelled_while_it_waits_never_runs(self) -> None:
         self.ask("a")
         gone, stays = self.ask("a"), self.ask("a")
         gone.cancel()
@@ -59,7 +59,7 @@ class TurnsTests(SynchronousTestCase):
         self.assertEqual(self.successResultOf(stays), 2)
         self.assertEqual(len(self.turns), 0)
 
-    def test_who_leaves_a_running_job_does_not_make_room_for_the_next(self) -> None:
+    def test_a_cancelled_running_job_holds_its_turn_until_it_ends(self) -> None:
         gone = self.ask("a")
         self.ask("a")
         gone.cancel()

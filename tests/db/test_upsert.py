@@ -37,7 +37,7 @@ class UpsertTests(SynchronousTestCase):
         self.put(things, 1, "green", 3)
         self.assertEqual(self.rows(), [("a", 1, "green", 3), ("a", 2, "blue", 2)])
 
-    def test_none_overwrites_what_is_there(self) -> None:
+    def test_null_values_overwrite_the_stored_values(self) -> None:
         things = Upsert(THINGS)
         self.put(things, 1, "red", 1)
         self.put(things, 1, None, None)

@@ -109,7 +109,7 @@ class MemberTests(FamilyCase):
         self.add(23, 1, sockets=(77,))  # no child of ours
         self.assertEqual(self.pids(), [20, 21])
 
-    def test_known_member_stays_one_after_its_parent_ends(self) -> None:
+    def test_known_process_stays_a_member_after_its_parent_ends(self) -> None:
         self.add(LEADER, US)
         self.add(20, LEADER, group=20)
         self.assertEqual(self.pids(), [20, LEADER])
@@ -204,7 +204,7 @@ class SignalTests(FamilyCase):
         if number == signal.SIGKILL and len(self.signalled) == 1:
             self.add(21, 1, tag="id-1")  # forked just before
 
-    def test_process_forked_during_a_kill_is_killed_too(self) -> None:
+    def test_process_forked_during_a_kill_is_also_killed(self) -> None:
         self.add(20, 1, tag="id-1")
         self.assertTrue(self.family.signal(signal.SIGKILL))
         self.assertEqual(self.signalled, [signal.SIGKILL] * 2)

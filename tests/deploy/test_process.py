@@ -163,7 +163,7 @@ class ProcessTests(SynchronousTestCase):
     def no_group(self, group: int, how: int) -> None:
         raise ProcessLookupError(errno.ESRCH, "No such process")
 
-    def test_signal_to_an_ended_process_makes_it_over(self) -> None:
+    def test_signal_to_an_ended_process_marks_it_as_over(self) -> None:
         self.transport.refuse = ProcessExitedAlready()
         self.process.kill("TERM")
         self.assertTrue(self.process.over)

@@ -135,7 +135,7 @@ class BadValueTests(SynchronousTestCase):
                 self.assertIn(name, str(caught.exception))
 
     @proves("deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart")
-    def test_other_bad_values_warn_and_give_the_default(self) -> None:
+    def test_bad_optional_value_warns_and_gives_the_default(self) -> None:
         for name, attribute, values in (
             ("MY_IP", "my_ip", ["x", "::1", "1.2.3", "1.2.3.256", "host.example"]),
             ("PORT_RANGE_BEGIN", "first_port", ["x", "0", "70000"]),
@@ -223,7 +223,7 @@ class SigningKeysTests(SynchronousTestCase):
         self.assertEqual((self.keys(), self.keys.warning()), (["first"], ""))
         self.assertNotIn("first", repr(self.keys))
 
-    def test_after_a_rotation_the_key_before_it_counts_too(self) -> None:
+    def test_after_a_rotation_the_previous_key_stays_valid(self) -> None:
         for key in ("first", "second", "second", "third"):
             self.write(f"{SIGNING_KEY}={key}\n")
             self.keys()

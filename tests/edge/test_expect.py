@@ -86,7 +86,7 @@ class RelayTests(SynchronousTestCase):
         edge.upstream.down = True
         self.assertEqual(status(waiting(edge).take()), 502)
 
-    def test_other_interim_answers_are_not_passed_on(self) -> None:
+    def test_a_103_answer_is_not_passed_on(self) -> None:
         edge = relay()
         wire = waiting(edge)
         edge.upstream.say(b"HTTP/1.1 103 Early Hints\r\n\r\n")

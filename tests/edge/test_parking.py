@@ -38,7 +38,7 @@ class ParkingTests(SynchronousTestCase):
         self.assertEqual([status(wire.take()) for wire in wires], [200, 200, 200])
         self.assertEqual([request.body for request in edge.upstream.seen()][-3:], [b"body"] * 3)
 
-    def test_after_five_seconds_it_is_503_with_retry_after(self) -> None:
+    def test_after_five_seconds_a_parked_request_gets_503_and_retry_after(self) -> None:
         edge = running()
         edge.upstream.end()
         wire = edge.send(GET)
@@ -63,7 +63,7 @@ class ParkingTests(SynchronousTestCase):
         edge.upstream.down = False
         self.assertEqual(status(edge.ask(GET)[0]), 200)
 
-    def test_a_client_that_goes_frees_its_place(self) -> None:
+    def test_a_parked_request_is_dropped_when_its_client_leaves(self) -> None:
         edge = running()
         parking = edge.upstream.pool.parking
         assert parking is not None

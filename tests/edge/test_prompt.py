@@ -121,7 +121,7 @@ class FallbackTests(EitherTests):
 
 
 class PromptTests(SynchronousTestCase):
-    def test_one_record_goes_the_short_way(self) -> None:
+    def test_one_tls_record_is_decrypted_on_the_fast_path(self) -> None:
         session = Session()
         session.client.send(b"hello")
         self.assertTrue(is_one_record(record := session.records()))

@@ -92,7 +92,7 @@ class RepeatsTests(SynchronousTestCase):
         self.assertEqual((numbers[0], numbers[-1]), ([b"2"], [b"3"]))
         self.assertEqual(len({values[0] for values in ids(edge) if values}), 1)
 
-    def test_each_request_has_an_id_of_its_own(self) -> None:
+    def test_each_delete_request_gets_a_unique_id_and_a_get_gets_none(self) -> None:
         edge = running()
         for _ in range(20):
             edge.ask(line(b"DELETE", b"/party/member"))
@@ -291,7 +291,7 @@ class FigureTests(SynchronousTestCase):
         self.assertFalse([event for event in events if "was sent again" in event["log_format"]])
         self.assertEqual(edge.policy.counters.total(Counted.REPEATED), 0)
 
-    def test_a_line_says_what_was_asked_once_a_minute(self) -> None:
+    def test_a_repeated_request_is_logged_at_most_once_a_minute(self) -> None:
         edge = running()
         result = []
         for pause_s in (0.0, 1.0, 60.0):

@@ -38,7 +38,7 @@ class WaitTests(SynchronousTestCase):
         self.assertEqual(status(wire.take()), 408)
         self.assertEqual(self.edge.upstream.wires[0].ended, "cut")
 
-    def test_idle_connections_close_without_a_word(self) -> None:
+    def test_an_idle_connection_is_closed_without_a_reply(self) -> None:
         reply, wire = self.edge.ask(GET)
         self.assertEqual(status(reply), 200)
         run(self.clock, 64)

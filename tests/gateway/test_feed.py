@@ -73,7 +73,7 @@ class FeedTests(SynchronousTestCase):
         )
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
-    def test_other_answers_are_not(self) -> None:
+    def test_an_answer_other_than_2xx_reports_no_address(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
         for status in (b"401 No", b"500 No"):
             edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
@@ -127,7 +127,7 @@ class FeedTests(SynchronousTestCase):
         self.pass_time(LATE_S)
         self.assertEqual(len(self.helper.reported), 6)
 
-    def test_a_player_who_is_no_longer_heard_is_no_longer_reported(self) -> None:
+    def test_a_failed_report_is_dropped_once_the_player_is_silent(self) -> None:
         self.helper.status = 503
         self.heard()
         for _ in range(30):
@@ -180,7 +180,7 @@ class FeedTests(SynchronousTestCase):
         self.http.flush()
 
     @proves("event: helper down, several helpers")
-    def test_every_helper_is_told(self) -> None:
+    def test_an_address_is_reported_to_every_helper(self) -> None:
         self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
         self.heard()
         self.assertEqual(len(self.helper.reported), 2)

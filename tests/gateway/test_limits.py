@@ -107,7 +107,7 @@ class CrowdTests(SynchronousTestCase):
             counts.leave(f"2001:db8:1:{n:x}::1")
         self.assertEqual(counts.enter("2001:db8:1:ff::1", 0), "")
 
-    def test_requests_of_a_wide_network_have_a_rate_too(self) -> None:
+    def test_requests_from_one_wide_ipv6_network_are_rate_limited(self) -> None:
         some = spending(5, 1)
         requests = [some.take(Bucket.REGISTER, f"2001:db8:1:{n:x}::1", 0) for n in range(256)]
         self.assertEqual(requests.count(0), 10)
@@ -116,7 +116,7 @@ class CrowdTests(SynchronousTestCase):
         ]
         self.assertEqual(requests.count(0), 10)
 
-    def test_a_full_house_asks_for_room(self) -> None:
+    def test_at_the_limit_a_connection_is_accepted_only_if_room_is_made(self) -> None:
         room = [True, False]
         counts = ConnectionCounts(1, 2, NetworkBuckets(Rate(100, 100)), lambda: room.pop(0))
         self.assertEqual([counts.enter("a", 0) for _ in range(3)], ["", "", FULL_ADDRESS])

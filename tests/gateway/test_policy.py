@@ -295,7 +295,7 @@ class RowTests(SynchronousTestCase):
         "gateway: GET with Upgrade: websocket",
         "gateway: everything else",
     )
-    def test_where_requests_go(self) -> None:
+    def test_content_paths_go_to_content_and_others_to_metagame(self) -> None:
         for path, route in (
             ("/content", Route.CONTENT),
             ("/Content/v1/manifest", Route.CONTENT),

@@ -60,7 +60,7 @@ class SharingTests(SynchronousTestCase):
         self.clock.advance(GAP_S)
         self.assertEqual((shown(first), shown(second)), ([5, 0], [0, 5]))
 
-    def test_one_token_is_told_at_once(self) -> None:
+    def test_a_single_token_is_published_at_once(self) -> None:
         self.clock.advance(1)
         self.assertEqual(self.taken(self.first, tries=1), 1)
         self.clock.advance(0)
@@ -120,7 +120,7 @@ class AloneTests(SynchronousTestCase):
         self.assertEqual(clock.getDelayedCalls(), [])
         self.assertIsNone(bucket.taken)
 
-    def test_one_without_another_tells_seldom(self) -> None:
+    def test_a_lone_gateway_publishes_at_most_every_ten_seconds(self) -> None:
         board = Lonely()
         clock, bucket, sharing = self.share(board, Rate(1_000, 1))
         for _ in range(int(ALONE_S)):
@@ -129,7 +129,7 @@ class AloneTests(SynchronousTestCase):
         self.assertLessEqual(len(board.reported), 1 + ALONE_S / HELLO_S)
         sharing.stopService()
 
-    def test_a_flood_of_addresses_is_told_in_part(self) -> None:
+    def test_a_flood_publishes_a_bounded_number_of_addresses(self) -> None:
         board = Lonely()
         clock, bucket, sharing = self.share(board, Rate(9, 9))
         for number in range(MOST_TOLD + 50):

@@ -35,10 +35,10 @@ class BuggifyTests(SynchronousTestCase):
             self.assertFalse(buggify("kernel: another"))
         self.assertFalse(buggify("kernel: a test"))
 
-    def test_a_name_is_made_before_it_is_asked_for(self) -> None:
+    def test_fault_point_names_are_computed_before_the_call(self) -> None:
         """Computing a name at each call would cost more than the call."""
         made = [name for name in points() if ": " not in name and name != "mounted.lost_answer"]
         self.assertEqual(made, [])
 
-    def test_each_name_stands_at_one_place(self) -> None:
+    def test_each_fault_point_name_is_used_at_one_place(self) -> None:
         self.assertEqual([name for name, count in Counter(points()).items() if count > 1], [])

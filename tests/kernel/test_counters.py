@@ -27,7 +27,7 @@ class CountersTests(SynchronousTestCase):
     def test_every_kind_says_what_it_means(self) -> None:
         self.assertEqual(set(MEANINGS), set(Counted))
 
-    def test_a_count_that_somebody_else_keeps_is_shown_too(self) -> None:
+    def test_a_count_kept_elsewhere_is_added_to_the_total(self) -> None:
         counters, stored = Counters(), [3]
         counters.watch(Counted.DROPPED_LOG_LINES, "unread", lambda: stored[0])
         counters.add(Counted.DROPPED_LOG_LINES, "sampled")

@@ -11,7 +11,7 @@ class WholeTests(SynchronousTestCase):
             self.assertEqual(whole_in(text, 3), number)
         self.assertIsNone(whole_in("1000", 3))
 
-    def test_nothing_else_is_one(self) -> None:
+    def test_text_other_than_plain_decimal_digits_gives_none(self) -> None:
         for text in ("", "-1", "+1", " 1", "1 ", "1.0", "1_0", "0x1", "²", "１", "٣", "a", "\0"):  # noqa: RUF001
             self.assertIsNone(whole_in(text, 9), text)
 

@@ -19,7 +19,7 @@ class EveryTests(SynchronousTestCase):
     def note(self) -> None:
         self.at.append(self.clock.seconds())
 
-    def test_from_start_to_stop(self) -> None:
+    def test_work_runs_every_period_between_start_and_stop(self) -> None:
         every = Every(self.clock, 2.0, self.note, "noting")
         self.clock.advance(5)
         every.startService()
@@ -29,7 +29,7 @@ class EveryTests(SynchronousTestCase):
         self.assertEqual(self.at, [7.0, 9.0])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_at_once_where_it_is_wanted_and_again_after_a_stop(self) -> None:
+    def test_with_at_once_the_work_runs_at_every_start(self) -> None:
         every = Every(self.clock, 2.0, self.note, "noting", at_once=True)
         for _ in range(2):
             every.startService()
@@ -37,7 +37,7 @@ class EveryTests(SynchronousTestCase):
             every.stopService()
         self.assertEqual(self.at, [0.0, 0.0])
 
-    def test_at_the_end_where_it_is_wanted_and_the_stop_waits_for_it(self) -> None:
+    def test_with_at_end_the_work_runs_at_the_stop_which_waits_for_it(self) -> None:
         waits: Deferred[None] = Deferred()
 
         def work() -> Deferred[None]:

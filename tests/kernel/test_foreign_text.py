@@ -40,7 +40,7 @@ class ShownTests(SynchronousTestCase):
     def test_no_cell_has_the_space_between_columns(self, text: str) -> None:
         self.assertNotIn("  ", cell(text))
 
-    def test_long_text_is_cut_and_its_length_is_said(self) -> None:
+    def test_long_text_is_cut_and_shows_its_full_length(self) -> None:
         for text in ("a" * 100_000, "\x1b" * 100_000, "\\x1b" * 100_000, "e" + "\u0301" * 100_000):
             for line, most in ((shown(text), LINE), (visible(text), LINE), (cell(text), CELL)):
                 self.assertLess(len(line), most + 32)

@@ -57,7 +57,7 @@ class RedactionTests(SynchronousTestCase):
         self.assertEqual(printable(ACCOUNT.decode() + text, 9), "UID-0b9f6")
         self.assertNotIn("UUK", printable("x" * 50 + "UUK_" + "0a" * 20, 60))
 
-    def test_long_ones_are_cut(self) -> None:
+    def test_a_long_path_is_cut_at_the_limit(self) -> None:
         self.assertEqual(redact_bytes(b"/" + b"a/" * 9_999), ("/" + "a/" * 200)[:LONGEST] + "...")
 
     def test_a_text_that_is_not_cut_has_no_dots(self) -> None:

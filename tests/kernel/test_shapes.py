@@ -272,7 +272,7 @@ class EdgeTests(SynchronousTestCase):
         for missing in incomplete:
             self.assertRaises(Malformed, reader(Open), missing)
 
-    def test_null_and_nothing_are_told_apart(self) -> None:
+    def test_null_is_accepted_only_by_an_optional_type(self) -> None:
         kind = Annotated[int, whole(0, 9)] | None
         self.assertIs(reader(kind)(None), None)
         self.assertEqual(reader(kind)(3), 3)
@@ -325,7 +325,7 @@ class EdgeTests(SynchronousTestCase):
         read = reader(Annotated[Ours, As(lambda value, _: ours, {})])
         self.assertIs(read("x"), ours)
 
-    def test_an_optional_value_is_refused_in_its_own_words(self) -> None:
+    def test_a_bad_optional_value_is_refused_by_the_name_of_its_type(self) -> None:
         self.unfit(int | None, "a whole number", "x")
         self.unfit(Stack | None, "an object", "x")
 

@@ -6,7 +6,7 @@ from svcserver.kernel.throttle import Throttle
 
 
 class ThrottleTests(SynchronousTestCase):
-    def test_each_key_is_said_once_in_its_time(self) -> None:
+    def test_a_key_is_due_again_only_after_a_minute(self) -> None:
         throttle = Throttle()
         result = [throttle.due(key, at) for key, at in (("a", 0), ("a", 59), ("b", 59), ("a", 60))]
         self.assertEqual(result, [True, False, True, True])

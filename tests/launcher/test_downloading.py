@@ -130,7 +130,7 @@ class DownloadingTests(LauncherCase):
         ):
             self.assertIs(read_listing(listing).has_program, has_program)
 
-    def test_banned_player_is_told_during_the_download(self) -> None:
+    def test_ban_is_shown_when_a_download_is_refused(self) -> None:
         member = self.registered(FILES)
         self.remote.says("GET", "/svc/api/GetUserInfo", 403)
         member.inputs.fetch()

@@ -527,7 +527,7 @@ class PlayingTests(LauncherCase):
         ):
             self.assertEqual(port_in_use.process_in(table + b"more", host, port), process)
 
-    def test_what_hinders_is_told_before_the_game_starts(self) -> None:
+    def test_play_shows_the_fault_and_starts_no_game(self) -> None:
         self.ready()
         self.remote.says("GET", "/svc/api/GetUserInfo", 403)
         self.member.inputs.play()
@@ -579,7 +579,7 @@ class PlayingTests(LauncherCase):
         self.member.inputs.stop()
         self.launcher.open_way(second.record)
 
-    def test_a_start_that_fails_leaves_no_way_open(self) -> None:
+    def test_failed_start_of_the_game_leaves_no_relay_open(self) -> None:
         self.ready()
         self.patch(FakeLauncher, "open_way", Launcher.open_way)
         for command in ('"', "/no/such/program"):

@@ -369,7 +369,7 @@ class PackedProgramTests(SynchronousTestCase):
         program.remove()
         self.assertFalse(program.copy.exists())
 
-    def test_what_older_files_were_unpacked_into_is_deleted(self) -> None:
+    def test_unpacked_folders_of_older_launchers_are_deleted(self) -> None:
         cache, started = self.folder / "cache", self.folder / "svc-launcher.pyz"
         names = [f"{name}_5a" for name in ("svc-launcher.pyz", "svc-launcher-new.pyz", "other.pyz")]
         own, old, foreign = folders = [cache / name for name in names]
@@ -437,7 +437,7 @@ class LockedFilesTests(SynchronousTestCase):
         self.assertRaises(PermissionError, self.attempt, 2 * PATIENCE_S + 1)
         self.assertLess(self.clock.seconds(), 2 * PATIENCE_S + 2 * PAUSE_S)
 
-    def test_other_systems_do_not_wait(self) -> None:
+    def test_locked_file_fails_at_once_outside_windows(self) -> None:
         def work() -> None:
             raise PermissionError(13, "forbidden")
 

@@ -46,7 +46,7 @@ class RenewalTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual((self.offered(), self.key()), ([offered, offered], offered))
 
-    def test_banned_player_is_told_during_a_renewal(self) -> None:
+    def test_ban_is_shown_when_a_key_renewal_is_refused(self) -> None:
         member = self.registered({})
         self.launcher.keys.put("play-example-org-443/new", Secret("UUK_" + "2" * 48))
         for path in (NEW_KEY, ("GET", "/svc/api/GetUserInfo")):

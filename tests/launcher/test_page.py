@@ -355,7 +355,7 @@ class PageTests(PageCase):
             self.assertEqual(status, 200, name)
             self.assertIsNone(re.search(rb"https?://|innerHTML|style=|<script>", body), name)
 
-    def test_neither_key_nor_code_ever_reaches_the_page(self) -> None:
+    def test_page_receives_no_key_and_no_invite_code(self) -> None:
         member = self.registered({"a": b"1"})
         name = member.record.id
         replies = [self.ask("GET", "/api/state")]

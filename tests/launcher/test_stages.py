@@ -42,7 +42,7 @@ class StageTests(SynchronousTestCase):
         for word in words:
             getattr(self.inputs, word)(*GIVEN.get(word, ()))
 
-    def test_from_an_invite_to_playing(self) -> None:
+    def test_invite_leads_through_check_and_download_to_playing(self) -> None:
         self.go("agree", "choose", "known", "check", "lacking", "fetch", "whole", "play", "started")
         self.assertIs(self.host.stage, Stage.PLAYING)
         done = [name for name, *_ in self.noted.done]

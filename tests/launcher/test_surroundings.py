@@ -35,7 +35,7 @@ class TerminalTests(LauncherCase):
             downloads,
         )
 
-    def test_from_the_invite_to_the_files(self) -> None:
+    def test_terminal_leads_from_an_invite_to_the_file_check(self) -> None:
         self.remote.says("POST", "/svc/api/Register", 200, {"UUK": KEY})
         self.remote.says("GET", "/content/v1/manifest", 404)
         for line in ("status", "play", "help", invite_text(), "agree", "name no good", "name Bo_1"):
@@ -159,7 +159,7 @@ class TerminalTests(LauncherCase):
             self.terminal.line(f"{command} {'x' if arguments else ''}")
         self.assertEqual(self.over, [True])
 
-    def test_word_is_completed(self) -> None:
+    def test_commands_hosts_and_paths_are_completed(self) -> None:
         (self.folder / "svc-key a.json").touch()
         (self.folder / "svc-keys").mkdir()
         self.joined()
@@ -477,7 +477,7 @@ class AskingTests(SynchronousTestCase):
         self.assertEqual(self.pool.back, [self.upstream])
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_silence_ends_it(self) -> None:
+    def test_silent_server_ends_the_request(self) -> None:
         done = self.ask()
         self.clock.advance(SILENCE_S)
         self.failureResultOf(done, NoReply)

@@ -19,7 +19,7 @@ from tests.launcher.any_json import ANY_JSON
 
 
 class WordTests(SynchronousTestCase):
-    def test_each_byte_has_a_word_of_its_own(self) -> None:
+    def test_fingerprint_words_differ_for_every_byte(self) -> None:
         every = {fingerprint_words(f"{byte:02x}" * 32).split()[0] for byte in range(256)}
         self.assertEqual(len(every), 256)
         self.assertEqual(len(fingerprint_words("0a" * 32).split()), 8)

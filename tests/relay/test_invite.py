@@ -99,7 +99,7 @@ FAULTS = (
 
 
 class DecodingTests(SynchronousTestCase):
-    def test_a_public_and_a_private_one(self) -> None:
+    def test_public_and_private_invites_are_decoded(self) -> None:
         self.assertEqual(decode(text(code="ABCD-EFGH-JKMN")), GOOD)
         both = decode(text(code="ABCD-EFGH-JKMN", fp2="0b" * 32))
         self.assertEqual(both, evolve(GOOD, next_fingerprint="0b" * 32))

@@ -67,7 +67,7 @@ class PinningTests(SynchronousTestCase):
         taken, _, _ = self.reach("other.example")
         self.assertTrue(self.successResultOf(taken).alive)
 
-    def test_while_a_certificate_is_renewed_the_next_one_is_proof_too(self) -> None:
+    def test_during_a_renewal_both_certificates_are_accepted(self) -> None:
         renewed = make_pair(["play.example"])
         for pair in (PAIR, renewed):
             taken, _, _ = self.reach("play.example", pair, renewed.fingerprint)
@@ -77,7 +77,7 @@ class PinningTests(SynchronousTestCase):
         self.failureResultOf(taken, Mismatch)
 
     @proves("relay: 502 certificate_mismatch")
-    def test_another_certificate_hears_nothing(self) -> None:
+    def test_a_server_with_another_certificate_receives_no_bytes(self) -> None:
         impostor = make_pair(["play.example"])
         taken, server, wire = self.reach("play.example", pair=impostor)
         self.assertEqual(

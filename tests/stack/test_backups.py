@@ -35,7 +35,7 @@ class DueTests(SynchronousTestCase):
     def test_backup_is_never_due_twice_in_a_row(self, now: datetime, at: time) -> None:
         self.assertFalse(is_due(now, at, now))
 
-    def test_the_setting(self) -> None:
+    def test_backup_time_is_hours_and_minutes_or_off(self) -> None:
         self.assertEqual(time_of_day("4:05"), time(4, 5))
         self.assertIsNone(time_of_day(" Off "))
         for bad in ("24:00", "4", "04:60", "4:5", "four", "-1:00", "04:00:00"):

@@ -149,7 +149,7 @@ class ChildrenTests(ChildrenCase):
             "svc-metagame: PORT must be a whole number; the stack ends",
         )
 
-    def test_other_failures_are_tried_again(self) -> None:
+    def test_no_answer_or_a_late_bad_setting_does_not_end_the_stack(self) -> None:
         ends: list[int] = []
         self.children.end = lambda: ends.append(1)
         for line in (

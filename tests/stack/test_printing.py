@@ -96,7 +96,7 @@ class ForMachinesTests(SynchronousTestCase):
         self.assertEqual(record, {**orjson.loads(REQUEST), "service": "gateway"})
         self.assertEqual(list(record)[:5], ["time", "level", "service", "namespace", "message"])
 
-    def test_other_lines_become_json_of_the_same_schema(self) -> None:
+    def test_text_lines_become_json_of_the_same_schema(self) -> None:
         [line] = printed(f"{AT} warn relay.x: slow: 3 s", as_json=True)
         wanted = {"time": AT, "level": "warn", "service": "gateway"}
         self.assertEqual(

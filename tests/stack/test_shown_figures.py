@@ -158,7 +158,7 @@ class FiguresTests(SynchronousTestCase):
         self.assert_shown(attacked, "deploy", counts)
 
     @proves("METRICS_PORT of every service, on loopback only")
-    def test_the_relay(self) -> None:
+    def test_the_relay_counts_its_refusals_in_its_metrics(self) -> None:
         environ = {
             "SVC_RELAY_HOST": "203.0.113.10",
             "SVC_RELAY_FINGERPRINT": "0a" * 32,

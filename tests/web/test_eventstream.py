@@ -105,7 +105,7 @@ class EventStreamTests(SynchronousTestCase):
         self.assertTrue(self.out.finished)
         self.assertTrue(self.out.transport.value().endswith(b"0\r\n\r\n"))
 
-    def test_a_look_that_fails_ends_it(self) -> None:
+    def test_a_failing_read_ends_the_stream_and_is_logged(self) -> None:
         async def fail() -> bytes:
             raise ValueError("a defect")
 
@@ -177,7 +177,7 @@ class EventStreamTests(SynchronousTestCase):
         self.assertTrue(self.out.finished)
         self.assertIn(FULL, self.out.transport.value())
 
-    def test_an_ended_stream_leaves_its_place_to_a_new_one(self) -> None:
+    def test_an_ended_stream_makes_room_for_a_new_stream(self) -> None:
         self.fill()
         self.stream.begin(self.out)
         self.assertRaises(Unavailable, self.streams.answer, self.look, self.reader("bob"))

@@ -234,7 +234,7 @@ class ProducerTests(TransferCase):
         self.out.producer.resumeProducing()
         self.assertEqual(self.out.written, BODY)
 
-    def test_a_connection_that_is_lost_ends_it(self) -> None:
+    def test_a_lost_connection_ends_the_transfer(self) -> None:
         self.out.pause_after = 1
         transfer = self.begin()
         self.out.producer.stopProducing()

@@ -257,7 +257,7 @@ class ConventionTests(SynchronousTestCase):
         )
         return None if length_line is None else length_line.status
 
-    def test_a_refusal_before_the_body_is_observed_too(self) -> None:
+    def test_a_refusal_before_the_body_is_reported_to_observers(self) -> None:
         too_long = self.door.max_json + 1
         self.assertEqual(self.early("POST", b"/shaped", too_long), 413)
         self.assertEqual(self.early("POST", b"/nope", too_long), 404)

@@ -59,7 +59,7 @@ class SchemaTests(SynchronousTestCase):
             wanted = {"level": "info", "namespace": "svcserver.x.y", "message": "3 of 7"}
             self.assertEqual(line, {**wanted, "n": 3, "odd": "a\\x0ab"}, service)
 
-    def test_grave_ones_have_the_same_levels_and_traceback(self) -> None:
+    def test_failures_have_the_same_levels_and_a_traceback(self) -> None:
         for service in SERVICES:
             for level in (LogLevel.warn, LogLevel.error, LogLevel.critical):
                 line = self.lines(service, level, log_failure=Failure(ZeroDivisionError("x")))

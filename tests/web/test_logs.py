@@ -127,7 +127,7 @@ class LevelTests(SynchronousTestCase):
         return [line.rpartition(" ")[2] for line in lines(*events, level=level_word(word))]
 
     @proves("LOG_LEVEL")
-    def test_each_word_is_a_threshold(self) -> None:
+    def test_each_log_level_hides_less_severe_lines(self) -> None:
         self.assertEqual(self.shown("trace"), ["debug", "info", "warn", "error", "critical"])
         self.assertEqual(self.shown("info"), ["info", "warn", "error", "critical"])
         self.assertEqual(self.shown("WARN"), ["warn", "error", "critical"])

@@ -28,7 +28,7 @@ class BacklogTests(SynchronousTestCase):
         self.assertEqual((batch.dropped, batch.data), (0, b"one\ntwo\nthree\n"))
         self.assertEqual(len(backlog), 0)
 
-    def test_the_oldest_give_way_and_are_told_once(self) -> None:
+    def test_a_full_backlog_drops_the_oldest_lines_and_counts_them(self) -> None:
         backlog = Backlog(most=8)
         for line in (b"a\nb\n", b"ccc\n", b"ddd\n"):
             backlog.put(line)
@@ -112,13 +112,13 @@ class WriterTests(SynchronousTestCase):
         reported = re.findall(rb"^(\d+) log lines were dropped$", result, re.M)
         self.assertEqual(sum(int(count) for count in reported), dropped)
 
-    def test_while_somebody_reads_nothing_is_dropped(self) -> None:
+    def test_no_line_is_dropped_while_the_output_is_read(self) -> None:
         for number in range(50):
             self.writer.write(f"line {number}\n")
         result = self.read_until(b"line 49\n")
         self.assertEqual(result, b"".join(b"line %d\n" % number for number in range(50)))
 
-    def test_the_last_words_are_waited_for_while_somebody_reads(self) -> None:
+    def test_the_end_waits_until_the_last_lines_are_read(self) -> None:
         for _ in range(100):
             self.writer.write("x" * 999 + "\n")
         result: list[bytes] = []
@@ -175,7 +175,7 @@ class LinesTests(SynchronousTestCase):
             "Z warn web.logs: 7 log lines were dropped: nobody", writer.line_of_dropped(7)
         )
 
-    def test_a_service_counts_them_for_its_figures(self) -> None:
+    def test_a_service_counts_dropped_log_lines_in_its_metrics(self) -> None:
         writer = LogWriter(len, backlog=Backlog(most=2))
         top = TopService(LogLines(writer, writers=[writer]))
         writer.backlog.put(b"a\nb\nc\n")

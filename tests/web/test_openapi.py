@@ -381,7 +381,7 @@ class RefusalTests(SynchronousTestCase):
                 faults = [*rules_of_shape(WordedRefusal).iter_errors(row.bad_json.body)]
                 self.assertEqual(faults, [], row.name)
 
-    def test_204_stands_where_a_row_may_answer_it(self) -> None:
+    def test_204_is_documented_only_for_routes_that_answer_it(self) -> None:
         friends = "/friends/api/public/{0}/<user_id>/<friend_id>"
         block, friend = friends.format("blocklist"), friends.format("friends")
         result = {

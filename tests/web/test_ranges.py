@@ -57,7 +57,9 @@ class RangeTests(SynchronousTestCase):
     @proves("content: 416 range_not_satisfiable")
     @given(st.integers(1, 50), st.integers(0, 60), st.integers(0, 60))
     @settings(max_examples=200, deadline=None)
-    def test_a_span_is_what_slicing_says(self, size: int, first: int, last: int) -> None:
+    def test_a_range_selects_the_same_bytes_as_a_python_slice(
+        self, size: int, first: int, last: int
+    ) -> None:
         body = bytes(range(size))
         expected = body[first : last + 1] if first <= last else b""
         try:

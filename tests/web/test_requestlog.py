@@ -63,7 +63,7 @@ class RequestLogTests(SynchronousTestCase):
             },
         )
 
-    def test_machines_are_told_who_asked_and_by_which_session(self) -> None:
+    def test_json_log_names_the_account_and_the_dashboard_session(self) -> None:
         game = Game(self, observers=[self.log(as_json=True)])
         olga = game.player("Olga", admin=True)
         by_key = {"x-svc-user-api-key": olga.key}
@@ -88,7 +88,7 @@ class RequestLogTests(SynchronousTestCase):
         self.assertNotIn("page", line(**session | {"Cookie": cookie + "0"}))
         self.assertEqual(line()["by"], "")
 
-    def test_log_level_silences_it(self) -> None:
+    def test_log_level_warn_writes_no_request_lines(self) -> None:
         quiet = request_log(LogLines(self.out, level="warn"), True, lambda: START)
         Game(self, observers=[quiet]).browse("GET", "/svc-status")
         self.assertEqual(self.out.getvalue(), "")
@@ -173,7 +173,7 @@ class RequestLogTests(SynchronousTestCase):
                 self.assertRegex(line, "<(token|key|redacted)>")
 
     @proves("authentication 8: public mode", "credential: gateway secret")
-    def test_the_gateways_word_ends_the_line_only_with_the_secret(self) -> None:
+    def test_the_gateways_address_is_logged_only_with_its_secret(self) -> None:
         game = Game(self, observers=[self.log()], GATEWAY_SECRET="s" * 32)
         sent = {"X-Forwarded-For": "9.9.9.9, 203.0.113.7", "X-Svc-Gateway": "s" * 32}
         [line] = self.lines("GET", "/svc-status", game, headers=sent)

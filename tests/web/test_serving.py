@@ -171,7 +171,7 @@ class TakenTests(SynchronousTestCase):
             self.assertTrue(str(caught).startswith(line), str(caught))
             self.assertEqual(events, [])
 
-    def test_each_says_ready_by_its_own_name(self) -> None:
+    def test_each_server_logs_under_its_name_that_it_is_ready(self) -> None:
         self.taken = 0
         with capturedLogs() as events:
             start(self.top())
