@@ -1,4 +1,4 @@
-"""Builds the launcher: a wheel for ``pipx install``, and a single file that runs on any Python.
+"""Builds the launcher: a wheel for ``pipx install``, and a single file for several Pythons.
 
     python packaging/launcher.py [DIST]
 

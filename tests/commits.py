@@ -11,6 +11,7 @@ from pathlib import Path
 RELEASE = "v0.2.0"
 LONGEST = 72  # characters of a subject
 GENERATED = ("Revert ", "fixup! ", "squash! ")
+MERGES = ("Merge branch ", "Merge remote-tracking ", "Merge pull request ", "Merge tag ")  # of git
 
 
 def fault(message: str) -> str | None:
@@ -21,7 +22,7 @@ def fault(message: str) -> str | None:
         return None
     if not subject:
         return "the subject is empty"
-    if subject.startswith("Merge "):
+    if subject.startswith(MERGES):
         return "merges are not taken: rebase"
     if len(subject) > LONGEST:
         return f"the subject has {len(subject)} characters: write at most {LONGEST}"

@@ -161,7 +161,7 @@ class Docker:
 
 @click.group()
 def fleet() -> None:
-    """Run game servers on several machines, with Docker Swarm."""
+    """Run game servers on several machines with Docker Swarm."""
 
 
 @host_command(fleet, "init", reason=True)

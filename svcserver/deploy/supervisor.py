@@ -1,8 +1,8 @@
 """The supervisor that starts, watches and hands out game servers. Spec: 2 §3, §4 Deploy server.
 
 Launches wait in a queue, with a pause between two launches. All requests for the city share one
-launch, as do all requests for the dojo. The supervisor checks that a server runs: at intervals,
-and before a player gets the server's address.
+launch, as do all requests for the dojo. The supervisor notices when a server's process ends.
+It also checks that a server answers: at intervals, and before a player gets the server's address.
 """
 
 from __future__ import annotations

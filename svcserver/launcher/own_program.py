@@ -370,7 +370,7 @@ def remove_later(folder: Path) -> None:
 
 @frozen
 class PackedProgram:
-    """The launcher as a single ``.pyz`` file, which any Python can run."""
+    """The launcher as a single ``.pyz`` file, which runs on several versions of Python."""
 
     file: Path
     version: str

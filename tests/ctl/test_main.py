@@ -6,11 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
+import click
 from click.shell_completion import BashComplete, ShellComplete
 from click.testing import CliRunner
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.ctl.main import main
+from svcserver.ctl.main import COMMANDS, main
 from tests.ctl.command import svcctl
 from tests.ctl.test_thin import commands
 
@@ -25,7 +26,9 @@ class MainTests(SynchronousTestCase):
         output = svcctl("--help").out
         for name in ("announce", "db", "gameserver-key", "status"):
             self.assertIn(f"  {name} ", output)
-        for path, command in commands():
+        groups = ((name, main.get_command(click.Context(main), name)) for name in COMMANDS)
+        for path, command in (*commands(), *groups):
+            assert command is not None
             summary = command.get_short_help_str(200)
             self.assertTrue(0 < len(summary) <= 55, f"{path}: {summary}")
             self.assertFalse(summary.endswith("..."), f"{path}: {summary}")

@@ -3,8 +3,8 @@
 A node proves its identity with its certificate. The node's game servers may do what game servers of
 this machine may do, with two limits. A request needs the launch key of a game server that runs on
 the node. The request may act only for players whom the metagame sent to this game server, and for
-players named in the request that launched the server. Without Valkey, the metagame forgets at a
-restart whom it sent; then only the named players are allowed.
+players named in the request that launched the server. Without Valkey, a metagame that was killed,
+or away for over a minute, has forgotten whom it sent; then only the named players are allowed.
 """
 
 from collections.abc import Iterator, Mapping

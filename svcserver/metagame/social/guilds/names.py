@@ -33,9 +33,9 @@ _SWAPS = [str.maketrans("0134578$@", f"o{letter}eastbsa") for letter in "il"]
 
 
 def readings(text: str) -> frozenset[str]:
-    """Return ``text`` in lower case, with look-alikes such as ``0`` replaced by letters.
+    """Return the readings of ``text``: lower case, look-alikes such as ``0`` replaced by letters.
 
-    ``1`` can look like ``i`` or ``l``, so there can be two results.
+    ``1`` can look like ``i`` or ``l``, so there can be two readings.
     """
     return frozenset(text.lower().translate(swaps) for swaps in _SWAPS)
 
