@@ -30,6 +30,11 @@ from tests.support.game import Game
 LISTS = Path(__file__).parent / "interface.json"
 RECORD = ".venv/bin/python -m tests.contract.test_interface > tests/contract/interface.json"
 PRODUCT = Path(__file__).parents[2] / "svcserver"
+BODIES = (  # of services without an OpenAPI document
+    *sorted((PRODUCT / "deploy").glob("*.py")),
+    *(PRODUCT / name for name in ("allowlist/routes.py", "allowlist/helper.py")),
+    PRODUCT / "content" / "manifest.py",
+)
 WAITING = PRODUCT.parent / "newsfragments"
 
 
@@ -58,6 +63,7 @@ def interface(test: SynchronousTestCase) -> dict[str, list[str]]:
     names = {
         "routes": (f"{name} {route}" for name, listed in routes.items() for route in listed),
         "body keys": _properties(describe(rows, "")),
+        "body keys of other services": _body_keys(BODIES),
         "columns": columns,
         "settings": variables,
         "metrics": [*figures, *(f"svc_*_{kind}" for kind in Counted), "svc_*_request_seconds"],
@@ -74,6 +80,19 @@ def _properties(document: Any) -> Iterator[str]:
         document = list(document.values())
     for member in document if isinstance(document, list) else ():
         yield from _properties(member)
+
+
+def _body_keys(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield the members of every TypedDict and the camelCase keys of literal dicts."""
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and "TypedDict" in map(ast.unparse, node.bases):
+                members = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+                yield from (ast.unparse(member.target) for member in members)
+            if isinstance(node, ast.Dict):
+                values = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+                texts = (value for value in values if isinstance(value, str))
+                yield from filter(re.compile(r"[a-z][A-Za-z0-9]*").fullmatch, texts)
 
 
 def _printed(paths: Iterable[Path]) -> Iterator[str]:
