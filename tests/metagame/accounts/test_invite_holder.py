@@ -53,6 +53,7 @@ class NameFreeTests(SynchronousTestCase):
             self.assertEqual(page.headers["cache-control"], "no-store")
         self.assertEqual(self.ask("Bo_1", CODE.lower()).json, FREE)
         self.assertEqual(self.why("aNN_1"), "username_taken")
+        self.game.described.odd = True
         self.assertEqual(self.why("a b"), "username_invalid")
         left = self.game.ledger.run(lambda tx: SqlAccounts(tx).invite(CODE)).uses_remaining
         self.assertEqual(left, 2)
