@@ -332,7 +332,7 @@ class LinkTests(SynchronousTestCase):
         self.wire.waiting.pop().errback(ConnectionRefusedError())
         self.assertEqual(self.link.contact_at, 8)
 
-    def test_silence_and_an_error_are_none(self) -> None:
+    def test_no_reply_or_an_error_reply_is_no_sign_of_life(self) -> None:
         self.clock.advance(POLL_S)
         self.clock.advance(AGAIN_S)
         self.assertEqual(len(self.wire.sent), 2)
@@ -368,7 +368,7 @@ class LinkTests(SynchronousTestCase):
 
 
 class CredentialTests(SynchronousTestCase):
-    def test_a_damaged_file_is_one_clear_line(self) -> None:
+    def test_a_damaged_credential_is_refused_with_the_faulty_part(self) -> None:
         folder = FleetFolder(Path(self.enterContext(tempfile.TemporaryDirectory())))
         sent = orjson.loads(folder.issue("node1", "10.0.0.2", "10.0.0.1", 61020))
         self.assertEqual(Credential.parse(orjson.dumps(sent)).node, "node1")
@@ -442,7 +442,7 @@ class CheckTests(SynchronousTestCase):
         self.clock.advance(CHECK_AGAIN_S)
         self.assertEqual(len(self.wire.sent), 2)
 
-    def test_poll_has_the_clock_and_the_results(self) -> None:
+    def test_poll_sends_the_clock_and_the_results_of_the_checks(self) -> None:
         self.check(None)
         poll = Deferred.fromCoroutine(self.link.run())
         sent = self.wire.sent[-1][1]

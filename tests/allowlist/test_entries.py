@@ -56,7 +56,7 @@ REASONS = {
 
 class CanonicalTests(SynchronousTestCase):
     @proves("allowlist: POST /allow")
-    def test_every_reason_of_the_table(self) -> None:
+    def test_each_invalid_address_is_refused_with_its_reason(self) -> None:
         for reason, inputs in REASONS.items():
             for value in inputs:
                 with self.assertRaises(InvalidIp) as caught:
@@ -116,7 +116,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(entries.expire(1100), ["203.0.113.7"])
 
     @proves("thing: Allowlist entry")
-    def test_beyond_the_maximum_only_refreshes_work(self) -> None:
+    def test_a_full_allowlist_refuses_new_addresses_and_refreshes_known(self) -> None:
         entries = Entries(600, 2)
         entries.report("203.0.113.1", 0)
         entries.report("203.0.113.2", 0)
@@ -138,7 +138,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertTrue(entries.report("2001:db8:1::1", 900))
         self.assertTrue(entries.report("203.0.113.7", 900))
 
-    def test_a_small_room_has_larger_shares(self) -> None:
+    def test_a_network_has_a_larger_share_if_the_maximum_is_small(self) -> None:
         self.assertEqual(
             [Entries(600, most).share(64) for most in (1, 10, 256, 1000)], [1, 4, 16, 62]
         )
@@ -147,7 +147,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertTrue(entries.report("2001:db8::2", 0))
         self.assertRaises(Full, entries.report, "203.0.113.1", 0)
 
-    def test_ipv4_addresses_stand_for_themselves(self) -> None:
+    def test_ipv4_addresses_of_one_network_may_fill_the_allowlist(self) -> None:
         entries = Entries(600)
         for number in range(256):
             entries.report(f"203.0.113.{number}", 0)
@@ -160,7 +160,7 @@ class EntriesTests(SynchronousTestCase):
         self.assertEqual(entries.addresses()[0], "2001:db8::")
 
     @proves("thing: Allowlist entry")
-    def test_ipv4_comes_before_ipv6_and_by_number(self) -> None:
+    def test_addresses_are_listed_by_number_and_ipv4_before_ipv6(self) -> None:
         ips = ["2001:db8::2", "203.0.113.10", "203.0.113.9", "2001:db8::1"]
         entries = Entries()
         for ip in ips:

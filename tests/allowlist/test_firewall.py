@@ -74,7 +74,7 @@ class ScriptTests(SynchronousTestCase):
         self.assertIn("udp dport 8770-8777 drop", script)
 
     @proves("allowlist: backends")
-    def test_one_port_is_written_as_one(self) -> None:
+    def test_a_range_of_one_port_is_written_as_a_single_port(self) -> None:
         self.assertIn("udp dport 9000 drop", scripts.nftables(Rule((), PortRange(9000, 9000))))
 
     @proves("allowlist: backends")
@@ -237,7 +237,7 @@ class BackendTests(SynchronousTestCase):
                 self.holds(NftablesSet(Programs(reactor), "/usr/sbin/nft", where), ips), there
             )
 
-    def test_nothing_is_lost_where_nothing_is_touched(self) -> None:
+    def test_backends_that_cannot_lose_a_rule_run_no_check(self) -> None:
         dry = DryRun(Nftables(self.programs, "/usr/sbin/nft"))
         for firewall in (dry, Remembering(), Netsh(self.programs, r"C:\ps.exe")):
             self.assertTrue(self.holds(firewall))
@@ -296,7 +296,7 @@ class ChooseTests(SynchronousTestCase):
             self.assertIn(f"ALLOWLIST_{word}", str(caught.exception))
 
     @proves("allowlist: backends")
-    def test_windows_and_tests_have_their_own(self) -> None:
+    def test_windows_uses_netsh_and_backend_none_uses_no_firewall(self) -> None:
         self.assertEqual(self.choose(dry_run=True, on="win32"), "netsh")
         result = choose("none", Paths(), None, Programs(None), dry_run=False)
         self.assertIsInstance(result, Remembering)

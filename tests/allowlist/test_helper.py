@@ -189,7 +189,7 @@ class AnswerTests(HelperCase):
         self.assertEqual([item["event"] for item in self.events()], ["unauthorized"] * 2)
 
     @proves("allowlist: 404 other path")
-    def test_another_path_is_404(self) -> None:
+    def test_an_unknown_path_is_404(self) -> None:
         for path in ("/", "/allow/", "/ALLOW", "/status/x", "/metrics"):
             self.assertEqual(self.ask("GET", path, b""), (404, {"error": "not_found"}))
 

@@ -44,7 +44,7 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(evolve(again, secret=settings.secret), settings)
 
     @proves("limit: Allowlist: TTL, entries, body, ports")
-    def test_the_bounds_themselves_are_good(self) -> None:
+    def test_values_at_their_bounds_are_accepted(self) -> None:
         for name, values in {
             "ALLOWLIST_BIND": ["127.0.0.1", "::1"],
             "ALLOWLIST_SECRET": ["x" * 32, "!~" * 128],
@@ -151,7 +151,7 @@ class ServiceTests(SynchronousTestCase):
             self.assertIn(name, str(caught.exception))
 
     @proves("settings of the allowlist helper")
-    def test_a_missing_variable_is_one_line(self) -> None:
+    def test_a_missing_variable_ends_the_start_with_one_line(self) -> None:
         path = self.folder / "allowlist.env"
         path.write_text("ALLOWLIST_PORT=61005\n")
         for name in list(os.environ):

@@ -32,7 +32,7 @@ class ActTests(Base, test_memory.ActTests):
 
 
 class EngineInfoTests(Base):
-    def test_model_tells_its_version_and_uptime(self) -> None:
+    def test_the_model_reports_its_version_and_uptime(self) -> None:
         info = self.successResultOf(self.live.board.engine_info())
         self.assertEqual(info, EngineInfo("8.1.0", 60))
 

@@ -14,7 +14,7 @@ from tests.support.authority import Authority
 
 
 class LiveUrlTests(SynchronousTestCase):
-    def test_memory_needs_nothing_that_runs(self) -> None:
+    def test_a_memory_url_gives_a_board_without_an_engine(self) -> None:
         url = live_url(" memory: ")
         board, parts = url.board(lambda: 0.0, Clock())
         self.assertIsInstance(board, MemoryBoard)
@@ -60,7 +60,7 @@ class LiveUrlTests(SynchronousTestCase):
         for text in ("", *f"{schemes} {authorities} {parts}".split()):
             self.assertRaises(ValueError, live_url, text)
 
-    def test_nobody_sees_the_password(self) -> None:
+    def test_the_password_in_a_url_is_never_shown(self) -> None:
         url = live_url("valkey://ann:secret@h:1/2")
         self.assertEqual(str(url), "valkey://ann:***@h:1/2")
         self.assertEqual(str(live_url("valkey://ann:sec:ret@h:1")), "valkey://ann:***@h:1")

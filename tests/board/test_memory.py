@@ -78,7 +78,7 @@ class ActTests(Base):
 
         self.assertEqual(self.do(work), ["Ann", None])
 
-    def test_raising_undoes_everything(self) -> None:
+    def test_a_transaction_that_raises_undoes_entries_and_news(self) -> None:
         received: list[Left] = []
         self.live.board.listen(Left, received.append)
         self.put(NAMES, "a", "Ann")
@@ -170,7 +170,7 @@ class ListTests(Base):
         self.assertEqual(self.do(lambda transaction: transaction.count(SIGNS)), 1)
         self.assertEqual(self.do(lambda transaction: transaction.each(SIGNS)), [("b", 2.0)])
 
-    def test_a_list_includes_the_works_own_writes(self) -> None:
+    def test_a_list_includes_the_transactions_own_writes(self) -> None:
         self.put(SIGNS, "a", 1.0)
 
         def work(transaction: BoardTransaction) -> Any:

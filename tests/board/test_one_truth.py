@@ -213,5 +213,5 @@ def test_two_processes_answer_like_one_in_commit_order(tmp_path: Path) -> None:
 
 
 # slow: two more processes, for the sabotage that the test above rests on
-def test_without_the_comparison_answers_differ(tmp_path: Path) -> None:
+def test_processes_answer_differently_without_the_comparison(tmp_path: Path) -> None:
     assert Replay(storm(tmp_path, "--blind")).lies != []

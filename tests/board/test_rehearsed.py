@@ -85,7 +85,7 @@ class RehearsalTests(SynchronousTestCase):
 
         self.refused(work, NotRepeatable)
 
-    def test_the_same_refusal_is_the_answer(self) -> None:
+    def test_a_refusal_that_is_equal_in_both_runs_is_raised(self) -> None:
         def work(transaction: BoardTransaction) -> None:
             raise Missing("no")
 
@@ -95,7 +95,7 @@ class RehearsalTests(SynchronousTestCase):
         done = succeed(None)
         self.refused(lambda transaction: done, NotRepeatable)
 
-    def test_a_value_without_an_encoding(self) -> None:
+    def test_a_value_that_cannot_be_encoded_is_refused(self) -> None:
         self.refused(lambda transaction: transaction.put(TIMES, "x", float("-inf")), NotEncodable)
 
     def test_a_change_of_a_value_after_its_read_is_lost(self) -> None:

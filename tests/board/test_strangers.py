@@ -54,7 +54,7 @@ class Base(test_memory.Base):
 
 
 class SealTests(Base):
-    def test_an_entry_of_this_host_counts(self) -> None:
+    def test_an_entry_written_by_this_host_is_read_back(self) -> None:
         self.grant("ann")
         self.assertEqual(self.get(RIGHTS, "ann"), Right("ann"))
 

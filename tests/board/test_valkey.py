@@ -84,7 +84,7 @@ class OtherProcessTests(OnEngine):
         self.assertEqual(received["here"], received["there"])
         self.assertEqual(len(received["here"]), 7)
 
-    def test_engine_tells_its_version_and_uptime(self) -> None:
+    def test_the_engine_reports_its_version_and_uptime(self) -> None:
         info = self.successResultOf(self.another.engine_info())
         assert info is not None and info.uptime_s is not None
         self.assertRegex(info.version, r"^\d+\.\d+")

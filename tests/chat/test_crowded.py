@@ -60,7 +60,7 @@ class AloneTests(SynchronousTestCase):
     def test_a_log_in_among_many_takes_as_many_steps_as_among_few(self) -> None:
         self.assertLess(self.cost(MANY), self.cost(FEW) * SLACK)
 
-    def test_one_look_at_every_session_would_be_seen(self) -> None:
+    def test_a_loop_over_all_sessions_raises_the_measured_cost(self) -> None:
         """Check that the tests above would detect a loop over all sessions."""
         plain = ChatServer.connect
 
@@ -107,7 +107,7 @@ class SharedTests(Base):
         [replies] = self.here.bound(2).join("General")
         self.assertIn('type="error"', replies)
 
-    def test_nothing_is_worded_for_those_of_other_processes(self) -> None:
+    def test_no_stanza_is_built_for_occupants_of_other_processes(self) -> None:
         ann = self.crowd(300)
         few = steps(lambda: ann.join("General"))
         [here] = self.here.server.rooms.here(next(iter(ann.session.in_rooms)))

@@ -51,7 +51,7 @@ class ByNetworkTests(SynchronousTestCase):
                 self.assertEqual(counts[result.of], max(others))
                 self.assertIs(result, next(it for it in plain if it.of == result.of))
 
-    def test_all_alone_the_oldest_is_first(self) -> None:
+    def test_the_oldest_is_first_if_each_network_has_one_connection(self) -> None:
         held: ByNetwork[Made] = ByNetwork()
         made = [Made(str(number)) for number in range(9)]
         for item in made:

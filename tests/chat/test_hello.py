@@ -92,7 +92,7 @@ class AnswerTests(Base):
         for town in (late, self.there):
             self.assertEqual(sorted(self.occupants(town)), result)
 
-    def test_all_who_ask_at_once_are_answered_together(self) -> None:
+    def test_processes_that_ask_at_once_get_one_common_answer(self) -> None:
         self.crowd()
         workers = self.here.server.workers
         workers._answers.answer("first")
@@ -151,7 +151,7 @@ class AnswerTests(Base):
         self.assertEqual(len(self.flushLoggedErrors(RuntimeError)), 1)
         self.assertEqual(len(failing), 2)
 
-    def test_the_answer_to_another_is_not_read(self) -> None:
+    def test_an_answer_to_another_process_is_ignored(self) -> None:
         self.in_room(self.here, 1)
         self.here.server.workers._answers.answer("another")
         self.assertEqual(len(self.there.server.workers.seats(account(1))), 1)

@@ -49,7 +49,7 @@ class JoinTests(TownTests):
         )
         self.assertEqual(first.heard(), [])
 
-    def test_another_nickname_of_the_same_session_leaves_first(self) -> None:
+    def test_a_session_leaves_the_room_before_it_takes_another_nickname(self) -> None:
         client = self.town.joined(1)
         replies = client.join("City-1", client.nick.replace("Player1", "Pl%61yer1"))
         self.assertEqual(replies[0], occupant(client, client, codes="110", gone=True))
@@ -198,7 +198,7 @@ class JoinTests(TownTests):
         )
         self.assertEqual(second.heard(), [evicted(second, second, room)])
 
-    def test_asking_for_a_party_may_bring_the_news_that_it_was_left(self) -> None:
+    def test_a_party_left_during_the_question_for_it_evicts_once(self) -> None:
         client, game, server = self.town.bound(1), self.town.game, self.town.server
         game.parties[account(1)] = "7"
         client.join("Party-7")
@@ -308,7 +308,7 @@ class JoinTests(TownTests):
         first.leave("City-1")
         self.assertIn('code="110"', second.join("City-1", "x")[-1])
 
-    def test_a_join_needs_its_mark_only_on_other_hosts(self) -> None:
+    def test_a_plain_presence_joins_only_on_the_hosts_of_rooms(self) -> None:
         client = self.town.bound(1)
         plain = '<presence to="{}/{}"/>'
         for host in (f"muc.{DOMAIN}", f"Conference.{DOMAIN}"):

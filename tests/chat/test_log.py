@@ -26,7 +26,7 @@ class LogTests(SynchronousTestCase):
         globalLogPublisher.addObserver(observe)
         self.addCleanup(globalLogPublisher.removeObserver, observe)
 
-    def test_a_session_leaves_its_lines(self) -> None:
+    def test_a_session_is_logged_from_connect_to_close(self) -> None:
         town = Town()
         client = town.joined(1)
         client.say("City-1", "hello")
@@ -71,13 +71,13 @@ class LogTests(SynchronousTestCase):
         friend.session.lost()
         self.assertIn(f"uid={account(2)} reason=socket", self.lines[-1])
 
-    def test_a_login_in_a_name_that_holds_a_secret_shows_none(self) -> None:
+    def test_a_key_sent_as_the_name_of_a_login_is_not_logged(self) -> None:
         stranger = Town().connect(1)
         stranger.open()
         stranger.auth("expired", who="UUK_" + "0a" * 20)
         self.assertIn("login refused c=1 reason=expired uid=<key>", self.lines)
 
-    def test_why_a_room_was_left_is_named(self) -> None:
+    def test_the_log_names_the_reason_for_leaving_a_room(self) -> None:
         town = Town()
         client, game = town.bound(1), town.game
         for number in (1, 2, 3):
@@ -110,7 +110,7 @@ class LogTests(SynchronousTestCase):
         rooms = [room.partition("@")[0] for room, *_ in refused]
         self.assertEqual(rooms, ["room=Party-1", "room=Guild-1", "room=City-1"])
 
-    def test_a_whisper_of_nothing_has_no_length(self) -> None:
+    def test_a_whisper_without_a_body_is_logged_with_length_0(self) -> None:
         client = Town().bound(1)
         client.send(f'<message type="chat" to="{account(2)}@{DOMAIN}"/>')
         self.assertIn(f"whisper from={account(1)} to={account(2)} len=0 reason=body", self.lines)

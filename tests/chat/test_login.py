@@ -115,7 +115,7 @@ class RefusalTests(TownTests):
             self.assertEqual(replies, [serialize(stanza.failed("z", "not-authorized", "auth"))])
             self.assertEqual(client.wire.ended, [None])
 
-    def test_another_mechanism_is_invalid(self) -> None:
+    def test_an_unknown_sasl_mechanism_is_refused_and_logged(self) -> None:
         client = self.town.opened()
         with capturedLogs() as events:
             replies = client.send(f'<auth xmlns="{stanza.SASL}" mechanism="X-OAUTH2">AA==</auth>')
@@ -256,7 +256,7 @@ class RefusalTests(TownTests):
         self.assertEqual((len(self.town.server), len(self.town.server.people)), (0, 0))
 
     @proves("state: Chat connection", "limit: Chat")
-    def test_login_within_15_seconds_and_bind_within_10_more(self) -> None:
+    def test_a_session_ends_without_login_in_15_s_or_bind_in_10_more(self) -> None:
         silent, lazy = self.town.opened(), self.town.opened(2)
         self.town.pass_time(14)
         lazy.auth()

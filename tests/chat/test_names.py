@@ -32,16 +32,16 @@ class NicknameTests(SynchronousTestCase):
         self.assertIsNone(fault(f"%c3%a9:{ME}:{RESOURCE}", "é"))
         self.assertIsNone(fault(f"%C3%A9:{ME}:{RESOURCE}", "é"))
 
-    def test_the_stand_in_name_is_allowed(self) -> None:
+    def test_the_clients_placeholder_name_is_allowed(self) -> None:
         self.assertIsNone(fault(f"InvalidMCPUser:{ME}:{RESOURCE}"))
 
     @proves("chat: Join refusal: nickname")
-    def test_another_account_is_nick_account(self) -> None:
+    def test_a_nickname_of_another_account_is_refused_as_nick_account(self) -> None:
         for nick in ("Alpha", f"Alpha:{OTHER}:{RESOURCE}", f"{OTHER}:{ME}:{RESOURCE}"):
             self.assertEqual(fault(nick), "nick-account")
 
     @proves("chat: Join refusal: nickname")
-    def test_another_resource_is_nick_resource(self) -> None:
+    def test_a_nickname_of_another_resource_is_refused_as_nick_resource(self) -> None:
         for end in ("", ":", f":{RESOURCE}x", f":{RESOURCE[:-1]}"):
             self.assertEqual(fault(f"Alpha:{ME}{end}"), "nick-resource")
 
@@ -56,17 +56,17 @@ class NicknameTests(SynchronousTestCase):
         self.assertIsNone(fault(name + rest, name))
         self.assertEqual(fault(f"x{name}{rest}", f"x{name}"), "nick-format")
 
-    def test_no_nickname_at_all_is_nick_format(self) -> None:
+    def test_an_empty_nickname_is_refused_as_nick_format(self) -> None:
         self.assertEqual(fault(""), "nick-format")
 
     @proves("chat: Join refusal: nickname")
-    def test_another_name_is_nick_name(self) -> None:
+    def test_a_nickname_with_another_name_is_refused_as_nick_name(self) -> None:
         for name in ("alpha", "Beta", "", "Alpha%20"):
             self.assertEqual(fault(f"{name}:{ME}:{RESOURCE}"), "nick-name")
 
     @settings(max_examples=100, deadline=None)
     @given(st.text(max_size=80))
-    def test_no_nickname_raises(self, text: str) -> None:
+    def test_any_nickname_is_accepted_or_has_a_known_fault(self, text: str) -> None:
         self.assertIn(
             fault(f"{text}:{ME}:{RESOURCE}"),
             (None, "nick-account", "nick-resource", "nick-format", "nick-name"),
@@ -75,7 +75,7 @@ class NicknameTests(SynchronousTestCase):
 
 class RoomTests(SynchronousTestCase):
     @proves("chat: Rooms")
-    def test_the_five_kinds_on_both_hosts(self) -> None:
+    def test_each_kind_of_room_is_recognised_on_both_room_hosts(self) -> None:
         for local, kind, room_id in (
             ("City-1", "City", "1"),
             ("Hunt-a-b", "Hunt", "a-b"),

@@ -48,7 +48,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(self.second.heard(), [seen(self.first, self.second, "")])
 
     @proves("chat: presence type=unavailable or connection ends")
-    def test_unavailable_then_the_other_session_of_the_account(self) -> None:
+    def test_friends_see_the_other_session_after_one_goes_offline(self) -> None:
         another = self.town.bound(1, "other")
         for who in (self.second, self.first, another):
             who.send("<presence/>")
@@ -189,7 +189,7 @@ class PresenceTests(SynchronousTestCase):
             me.send("<presence/>")
             self.assertEqual(another.heard(), [])
 
-    def test_friends_who_are_not_there_change_nothing(self) -> None:
+    def test_news_of_absent_friends_changes_no_delivery(self) -> None:
         for number in range(10, 30):
             self.town.game.befriend(account(1), account(number))
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(40), ""))

@@ -66,7 +66,7 @@ class ElsewhereTests(Base):
         self.pass_time(LEASE_S + 3, self.here)
         self.assertEqual(self.first.heard(), [gone(again, self.first)])
 
-    def test_a_friendship_begins_and_ends(self) -> None:
+    def test_a_friendship_shows_both_statuses_until_it_ends(self) -> None:
         self.both_shown()
         self.game.befriend(account(1), account(3))
         news = FriendAccepted(account(1), account(3), "2026-01-01T00:00:00.000Z")
@@ -117,7 +117,7 @@ class ElsewhereTests(Base):
         two = late.bound(2)
         self.assertEqual(two.send("<presence/>"), [seen(self.first, two, "")])
 
-    def test_without_the_presences_of_others_it_is_silent(self) -> None:
+    def test_friends_see_nothing_if_other_processes_are_ignored(self) -> None:
         """Check that the tests above would fail without the other process's presences."""
         self.patch(workers.Workers, "_on_shown", lambda *_: None)
         self.here, self.there = self.town(), self.town()

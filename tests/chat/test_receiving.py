@@ -61,7 +61,7 @@ class ReceiveTests(SynchronousTestCase):
         self.session.log_in(ME, "Ann")
         self.receive(f'<iq type="set" id="b"><bind xmlns="{stanza.BIND}"/></iq>')
 
-    def test_a_login_is_an_effect_and_nothing_happens_until_it_is_done(self) -> None:
+    def test_a_session_has_no_account_until_its_login_is_done(self) -> None:
         self.assertEqual(self.kinds(OPEN), ["StanzaReply", "StanzaReply"])
         self.assertEqual(self.auth(), [LogIn(ME, "word")])
         self.assertEqual((self.session.account, self.done), ("", []))
@@ -133,10 +133,10 @@ class ReceiveTests(SynchronousTestCase):
         self.assertEqual(self.receive("<iq type='result' id='1'/>"), [])
         self.assertEqual(self.receive(serialize(stanza.CLOSE)), [End("close")])
 
-    def test_bytes_that_are_no_text_end_it(self) -> None:
+    def test_bytes_that_are_not_utf_8_end_the_session(self) -> None:
         self.assertEqual(list(self.session.receive(b"\xff")), [End("refused")])
 
-    def test_stanzas_while_it_waits_keep_their_order(self) -> None:
+    def test_stanzas_of_a_waiting_session_keep_their_order(self) -> None:
         self.bind()
         self.session.wait()
         for number in (1, 2):

@@ -15,7 +15,7 @@ class RoomTests(TownTests):
     def test_room_limits_match_the_documentation(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
-    def test_a_deaf_occupant_hides_no_line_from_later_ones(self) -> None:
+    def test_a_blocking_occupant_hides_no_line_from_later_ones(self) -> None:
         self.town.game.block(account(2), account(1))
         first, second, third = (self.town.bound(number) for number in (1, 2, 3))
         for client in (first, second, third):
@@ -37,7 +37,7 @@ class RoomTests(TownTests):
 
 
 class StatusTests(SynchronousTestCase):
-    def test_the_shows_there_are_and_a_text_of_4096_characters(self) -> None:
+    def test_known_shows_are_kept_and_a_status_over_4096_is_dropped(self) -> None:
         for show in ("away", "chat", "dnd", "xa"):
             replies = status_of(parse(f"<presence><show>{show}</show></presence>"))
             self.assertEqual(replies, PresenceStatus(show, ""))

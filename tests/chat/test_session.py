@@ -80,7 +80,7 @@ class EndTests(Case):
             act()  # type: ignore[operator]
         return [event["why"] for event in events if event["log_format"].startswith("leave room")]
 
-    def test_the_log_tells_replaced_from_disconnected(self) -> None:
+    def test_the_log_distinguishes_replaced_from_disconnected(self) -> None:
         first, second = self.town.pair()
         self.assertEqual(self.reasons(lambda: first.session.end("replaced")), ["replaced"])
         self.assertEqual(self.reasons(second.session.lost), ["disconnect"])

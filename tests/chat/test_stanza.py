@@ -136,7 +136,7 @@ class ParsingTests(SynchronousTestCase):
 
     @settings(max_examples=200, deadline=None)
     @given(st.text(alphabet="<>/ab=\"'!?&;#-[] x:\n\0é", max_size=60))
-    def test_no_text_raises_anything_else(self, hostile: str) -> None:
+    def test_any_text_is_parsed_or_raises_unparseable(self, hostile: str) -> None:
         with contextlib.suppress(Unparseable):
             parse(hostile)
 

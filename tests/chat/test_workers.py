@@ -104,7 +104,7 @@ class RoomTests(Base):
         self.assertEqual(lines[0], lines[1])
         self.assertEqual(len(lines[0]), 6)
 
-    def test_leaving_is_seen_everywhere(self) -> None:
+    def test_leaving_a_room_is_seen_in_every_process(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         ann.heard()
         self.assertIn('type="unavailable"', bob.leave(ROOM)[0])
@@ -224,7 +224,7 @@ class SeatTests(Base):
         with self.assertRaises(self.failureException):
             self.test_an_account_has_two_sessions_over_all_processes()
 
-    def test_the_same_resource_elsewhere_replaces(self) -> None:
+    def test_a_bind_in_another_process_replaces_the_same_resource(self) -> None:
         first, second = self.here.bound(1), self.there.bound(1)
         self.assertEqual([first.end, second.end], ["replaced", ""])
 

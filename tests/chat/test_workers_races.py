@@ -26,7 +26,7 @@ class RaceTests(Base):
         bob.say(ROOM, "hello?")
         self.assertIn("hello?", ann.heard()[-1])
 
-    def test_a_crowd_entering_during_it_counts_everywhere(self) -> None:
+    def test_a_crowd_entering_during_an_announcement_counts_everywhere(self) -> None:
         self.in_room(self.here, 1)
         crowd = [self.there.bound(n) for n in range(2, 22)]
         enter = [lambda client=client: client.join(ROOM) for client in crowd]
@@ -34,7 +34,7 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(len(self.occupants(town)), 21)
 
-    def test_a_refused_nick_during_it_enters_nowhere(self) -> None:
+    def test_a_nickname_refused_during_an_announcement_enters_nowhere(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         self.patch(room_access, "_nick_fault", lambda *_: None)
         self.meanwhile(
@@ -50,7 +50,7 @@ class RaceTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [bob.account])
 
-    def test_a_session_that_ends_during_it_keeps_no_seat(self) -> None:
+    def test_a_session_ended_during_an_announcement_keeps_no_seat(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.meanwhile(lambda: bob.session.end("socket"), lambda: self.greeted(self.there))
         for town in (self.here, self.there):
@@ -58,7 +58,7 @@ class RaceTests(Base):
             self.assertEqual(self.occupants(town), [ann.account])
         self.assertEqual(self.here.server.workers.crowd(), (0, 1))
 
-    def test_a_session_that_leaves_and_returns_during_it_is_there(self) -> None:
+    def test_a_session_that_returns_during_an_announcement_is_present(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.meanwhile(
             lambda: bob.leave(ROOM), lambda: bob.join(ROOM), lambda: self.greeted(self.there)

@@ -49,7 +49,7 @@ class LauncherTests(DeskCase):
         page = self.browse("GET", "/content/v1/launcher", headers=agent)
         self.assertEqual(page.headers["vary"], "User-Agent")
 
-    def test_nothing_else_of_the_folder_is(self) -> None:
+    def test_no_other_file_of_the_launcher_folder_is_served(self) -> None:
         for name in (
             "secret.key",
             "svc-launcher.zip",

@@ -48,7 +48,7 @@ class ParseTests(SynchronousTestCase):
         self.assertEqual(json.loads(parsed.dump()), json.loads(text()))
 
     @proves("thing: Content manifest")
-    def test_every_broken_rule_refuses_it(self) -> None:
+    def test_a_manifest_that_breaks_any_rule_is_refused(self) -> None:
         entry = {"path": "a", "size": 0, "sha256": HASH}
         twice = [entry, {**entry, "path": "A"}]
         for broken in (
@@ -259,5 +259,5 @@ class BuilderTests(SynchronousTestCase):
         self.assertFalse(result.good)
         self.assertEqual(result, builder.Verified(("A/b.bin", "empty"), ("c.txt",), ("d",), ("e",)))
 
-    def test_a_manifest_that_cannot_be_read_is_a_bad_one(self) -> None:
+    def test_a_missing_manifest_file_raises_bad_manifest(self) -> None:
         self.assertRaises(BadManifest, load_manifest, self.root / "none.json")

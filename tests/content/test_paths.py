@@ -51,7 +51,7 @@ class PathTests(SynchronousTestCase):
         ):
             self.assertRaises(UnsafePath, decode, raw)
 
-    def test_the_edges_of_what_is_refused(self) -> None:
+    def test_paths_are_accepted_up_to_the_limits_of_each_rule(self) -> None:
         self.assertEqual(decode(b"x" * 4096), "x" * 4096)
         self.assertRaises(UnsafePath, decode, b"x" * 4097)
         for good in ("X", "a~b", "a\xa0b", "a\ud7ffb", "a\ue000b"):
@@ -92,6 +92,6 @@ class PathTests(SynchronousTestCase):
         if is_clean(path) and "\\" not in path:
             self.assertEqual(decode(quote(path).encode()), path)
 
-    def test_a_manifest_path_is_text(self) -> None:
+    def test_a_manifest_path_that_is_not_text_is_refused(self) -> None:
         for value in (None, 7, b"a", ["a"], "a\ud800"):
             self.assertFalse(is_clean(value))

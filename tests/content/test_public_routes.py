@@ -146,7 +146,7 @@ class BrandingTests(PublicCase):
         return [item["url"].rpartition("/")[2] for item in self.listed()["backgrounds"]]
 
     @proves("GET, HEAD /content/v1/branding")
-    def test_without_a_folder_there_is_nothing(self) -> None:
+    def test_without_a_branding_folder_the_list_is_empty(self) -> None:
         self.desk.branding = branding.Branding(None)
         self.assertEqual(self.listed(), {"backgrounds": [], "accent": None})
         self.assertEqual(self.page("branding/a.jpg").status, 404)
@@ -197,7 +197,7 @@ class BrandingTests(PublicCase):
         self.assertEqual(warnings, ["'b.jpg'", "'b.jpg', 'c.png'"])
 
     @proves("GET, HEAD /content/v1/branding")
-    def test_a_broken_branding_json_is_as_none(self) -> None:
+    def test_an_invalid_branding_json_is_ignored(self) -> None:
         self.put("a.jpg", JPG)
         for broken in (b"x", b"[]", b"\xff", b"[" * 10_000):
             self.put("branding.json", broken)
@@ -251,7 +251,7 @@ class BrandingTests(PublicCase):
             self.assertEqual(self.page(f"branding/{name}").status, 404, name)
 
     @proves("GET, HEAD /content/v1/branding/<file>", "limit: Branding image")
-    def test_an_image_over_25_mb_is_none(self) -> None:
+    def test_an_image_over_25_mb_is_404(self) -> None:
         self.put("a.jpg", JPG)
         os.truncate(self.pictures / "a.jpg", 25 * 1024 * 1024 + 1)
         self.assertEqual(self.page("branding/a.jpg").status, 404)
@@ -274,7 +274,7 @@ class NewsTests(PublicCase):
         return page.json["items"]
 
     @proves("GET, HEAD /content/v1/news")
-    def test_without_a_file_there_are_none(self) -> None:
+    def test_without_a_news_file_there_is_no_news(self) -> None:
         self.assertEqual(self.items(), [])
         self.desk.news = news.NewsFile(None)
         self.assertEqual(self.items(), [])
@@ -284,7 +284,7 @@ class NewsTests(PublicCase):
         "GET, HEAD /content/v1/news",
         "public routes send Access-Control-Allow-Origin",
     )
-    def test_items_are_cleaned_and_the_newest_comes_first(self) -> None:
+    def test_news_items_are_cleaned_and_the_newest_comes_first(self) -> None:
         self.say(
             {
                 "items": [
@@ -303,11 +303,11 @@ class NewsTests(PublicCase):
             ],
         )
 
-    def test_a_bare_list_is_as_good(self) -> None:
+    def test_a_news_file_may_be_a_plain_list(self) -> None:
         self.say([{"date": "2026-09-20", "title": "x"}])
         self.assertEqual(len(self.items()), 1)
 
-    def test_bad_items_are_skipped_and_long_ones_cut(self) -> None:
+    def test_bad_news_items_are_skipped_and_long_ones_cut(self) -> None:
         good = {"date": "2026-09-20", "title": "t" * 300, "body": "b" * 20_000}
         bad: list[Any] = [{**good, "title": value} for value in ("", " \t", None, 7)]
         bad += [{**good, "date": value} for value in ("", "soon", None, 7, "9" * 5000)]
@@ -317,7 +317,7 @@ class NewsTests(PublicCase):
         self.assertEqual([(event["count"], event["all"]) for event in events], [(12, 13)])
         self.assertEqual((len(item["title"]), len(item["body"])), (200, 10_000))
 
-    def test_at_most_fifty_are_shown(self) -> None:
+    def test_at_most_fifty_news_items_are_shown(self) -> None:
         self.say([{"date": f"2026-01-01T00:{n:02}:00Z", "title": str(n)} for n in range(60)])
         items = self.items()
         self.assertEqual((len(items), items[0]["title"]), (50, "59"))

@@ -55,7 +55,7 @@ class SettingsTests(ServiceCase):
         self.assertEqual(load(Settings, {**blank, **self.good}), (settings, []))
 
     @proves("limit: Content streams")
-    def test_the_bounds_themselves_are_good(self) -> None:
+    def test_values_at_their_bounds_are_accepted(self) -> None:
         for name, values in {
             "PORT": ["1", "65535"],
             "CONTENT_MAX_STREAMS_PER_ACCOUNT": ["1", "64"],

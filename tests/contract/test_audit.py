@@ -160,7 +160,7 @@ class AuditContract(SynchronousTestCase):
         sent = {**body, "Reason": "because"}
         return self.game.browse(row.method, self.path(row), key=key, json=sent)
 
-    def test_this_test_knows_every_act(self) -> None:
+    def test_this_test_sends_every_act_of_staff(self) -> None:
         self.assertEqual({row.name for row in self.acts()} - self.sent().keys(), set())
 
     @proves("every act of staff and every refused try is in the audit log")

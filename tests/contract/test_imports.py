@@ -24,7 +24,7 @@ class FeaturesTests(SynchronousTestCase):
                 import_ = (importer, f"game.a.{module}")
                 self.assertEqual(self.broken(*import_), [import_])
 
-    def test_the_command_line_does_the_same_acts_and_answers_nothing(self) -> None:
+    def test_the_command_line_may_not_import_wire_or_routes(self) -> None:
         for importer, module in (
             ("ctl.people", "wire"),
             ("ctl.people", "routes"),

@@ -222,7 +222,7 @@ def slowness(pattern: Text, flags: int, of_bytes: bool, uses: set[Text]) -> str:
     return ""
 
 
-def test_the_patterns_are_found() -> None:
+def test_the_search_finds_the_regular_expressions_in_use() -> None:
     assert len(used()) > 60
     assert any("UUK" in pattern for pattern, _, _ in used())
 

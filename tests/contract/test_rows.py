@@ -103,7 +103,7 @@ class RowTests(SynchronousTestCase):
         self.assertEqual([row.name for row in rows if row.refuse(401, stranger).body], [])
 
     @proves("MATCHMAKING_CANCEL")
-    def test_switched_off_a_row_is_not_there_at_all(self) -> None:
+    def test_a_row_that_is_switched_off_does_not_exist(self) -> None:
         usual = {row.name for row in Game(self).door.rows}
         every = {row.name for row in Game(self, **EVERY_ROUTE).door.rows if not ours(row)}
         self.assertEqual(

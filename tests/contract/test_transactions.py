@@ -110,7 +110,7 @@ def functions() -> Iterator[tuple[Path, ast.AST]]:
 
 
 class TransactionTests(SynchronousTestCase):
-    def test_time_and_ids_are_taken_inside(self) -> None:
+    def test_time_and_ids_are_taken_inside_the_transaction(self) -> None:
         faults = [
             f"{file}:{line}: {name}"
             for file, function in functions()
@@ -118,7 +118,7 @@ class TransactionTests(SynchronousTestCase):
         ]
         self.assertEqual(faults, [])
 
-    def test_each_name_that_is_looked_for_is_called_somewhere(self) -> None:
+    def test_each_name_in_the_searches_is_called_in_the_code(self) -> None:
         called = {
             name_of(node)
             for path in PACKAGE.rglob("*.py")
@@ -133,7 +133,7 @@ class TransactionTests(SynchronousTestCase):
         ]
         self.assertEqual(faults, [])
 
-    def test_the_search_finds_what_it_is_for(self) -> None:
+    def test_the_searches_report_the_faults_in_sample_code(self) -> None:
         text = """
 async def save(self, call):
     me, at = call.player, self.wall_clock()

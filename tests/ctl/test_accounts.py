@@ -52,7 +52,7 @@ class AccountTests(HostCase):
         self.assertNotIn(key.encode(), (self.folder / "svc.db").read_bytes())
 
     @proves("svcctl account create")
-    def test_create_an_admin_for_a_machine(self) -> None:
+    def test_create_with_owner_and_json_makes_an_admin(self) -> None:
         ran = self.ctl("account", "create", "Boss", "--owner", "--json")
         self.assertEqual(sorted(ran.data), ["admin", "id", "key", "username"])
         self.assertEqual(self.accounts(), {"Olga": True, "Boss": True})
@@ -74,7 +74,7 @@ class AccountTests(HostCase):
         self.assertEqual(self.accounts(), {"Olga": False, "Alpha": True})
 
     @proves("svcctl account promote, demote, list")
-    def test_nobody_of_that_name(self) -> None:
+    def test_promoting_an_unknown_name_fails_with_one_line(self) -> None:
         ran = self.ctl("account", "promote", "Nobody")
         self.assertEqual(ran.status, 1)
         self.assertIn("no account is called Nobody", ran.line)
@@ -94,7 +94,7 @@ class AccountTests(HostCase):
         self.assertEqual(sorted(data), ["id", "key", "username"])
         self.assertNotEqual(data["key"], key)
 
-    def test_nobody_gets_a_new_key(self) -> None:
+    def test_a_new_key_for_an_unknown_name_is_refused(self) -> None:
         ran = self.ctl("account", "new-key", "Nobody")
         self.assertEqual((ran.status, ran.out), (1, ""))
         self.assertIn("no account is called Nobody", ran.line)
@@ -167,7 +167,7 @@ class GameServerKeyTests(HostCase):
             return knows_game_server(tx, key)
 
     @proves("svcctl gameserver-key add")
-    def test_without_a_key_one_is_made(self) -> None:
+    def test_gameserver_key_add_makes_a_key_if_none_is_given(self) -> None:
         made = self.ctl("gameserver-key", "add", "--json").data["key"]
         self.assertRegex(made, r"^[0-9a-f]{64}$")
         self.assertTrue(self.known(made))
@@ -210,7 +210,7 @@ class InviteTests(HostCase):
         self.assertEqual(listed, [{"code": made["code"], "uses": 3}])
 
     @proves("svcctl invite")
-    def test_a_qr_code_for_the_eye(self) -> None:
+    def test_a_qr_code_is_drawn_on_a_terminal_or_on_request(self) -> None:
         for options, terminal, drawn in (
             (["--qr"], False, True),
             (["--no-qr"], True, False),
@@ -223,7 +223,7 @@ class InviteTests(HostCase):
             self.assertIn("svc://join", ran.out)
             self.assertIn("Start it, and paste the line below", ran.out)
 
-    def test_without_a_gateway_on_loopback_there_is_a_code_alone(self) -> None:
+    def test_an_invite_of_a_loopback_host_has_no_join_string(self) -> None:
         (self.folder / "gateway.env").unlink()
         ran = self.ctl("invite", "create")
         self.assertEqual(ran.status, 0)
@@ -247,7 +247,7 @@ class PlaceTests(HostCase):
         ran = self.ctl("account", "list", "--env-file", self.folder / "metagame.env")
         self.assertEqual((ran.status, ran.line[:8]), (1, "svcctl: "))
 
-    def test_an_env_file_alone_will_do(self) -> None:
+    def test_an_env_file_alone_is_enough_to_list_accounts(self) -> None:
         ran = svcctl("account", "list", "--json", "--env-file", self.folder / "metagame.env")
         self.assertEqual([account["username"] for account in ran.data["accounts"]], ["Olga"])
 
@@ -258,7 +258,7 @@ class PlaceTests(HostCase):
         self.assertIn("svcctl db upgrade", ran.line)
         self.assertFalse((self.folder / "svc.db").exists())
 
-    def test_a_folder_that_is_no_host(self) -> None:
+    def test_a_folder_without_a_host_fails_and_names_svcctl_init(self) -> None:
         ran = svcctl("account", "list", "--config", self.folder / "nowhere")
         self.assertEqual(ran.status, 1)
         self.assertIn("svcctl init", ran.line)

@@ -115,7 +115,7 @@ class AlertChannelTests(HostCase):
             self.assertIn(fault, self.ctl(*good, "--set", line).line)
         self.assertFalse((self.folder / "alert-a.env").exists())
 
-    def test_lines_that_are_none_are_one_line(self) -> None:
+    def test_an_invalid_settings_file_is_refused_with_one_line(self) -> None:
         self.assertIn("URL is missing", self.of_file("a", "json", "TOKEN=tk_1\n").line)
         self.assertIn("KEY=value lines", self.of_file("a", "json", "x" * 70_000).line)
         for name in ("nowhere", "svc.db", "."):

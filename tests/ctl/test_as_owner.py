@@ -96,7 +96,7 @@ class SecondFactorTests(RunningHostCase):
         self.game.browse("POST", "/guild", game_server=GAME_SERVER_KEY, json=body)
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
-    def test_the_key_alone_opens_nothing_any_more(self) -> None:
+    def test_with_a_second_factor_the_owners_key_alone_is_401(self) -> None:
         for route in ("DashboardDrain", "BackendHealth", "Guilds"):
             page = self.game.browse("GET", f"/svc/api/{route}", key=self.olga.key)
             self.assertEqual(page.status, 401, route)
@@ -188,7 +188,7 @@ class SecondFactorTests(RunningHostCase):
         self.assertIn("owner.key", self.ctl("drain", "status").line)
         self.assertEqual(len(self.sent), 1)
 
-    def test_nothing_of_it_is_shown(self) -> None:
+    def test_the_repr_shows_neither_signing_key_nor_owner_key(self) -> None:
         shown = repr(as_owner.owner_of(Host(self.folder)))
         self.assertNotIn(value(self.folder, "metagame", SIGNING_KEY), shown)
         self.assertNotIn(self.olga.key, shown)

@@ -116,7 +116,7 @@ class BundleTests(HostCase):
                     self.fail(f"a secret is in {name}")
 
     @proves("svcctl bundle")
-    def test_no_setting_that_is_read_as_a_secret_is_in_it(self) -> None:
+    def test_the_bundle_contains_no_setting_that_is_a_secret(self) -> None:
         (self.folder / "stack.env").touch()
         planted: set[str] = set()
         for component in (*SHAPES, "stack"):
@@ -146,7 +146,7 @@ class BundleTests(HostCase):
         change(self.folder, "stack", "DATA_DIR", "data")
         self.assertEqual(self.made()["log.txt"], "elsewhere\n")
 
-    def test_only_the_last_lines_of_a_long_log(self) -> None:
+    def test_the_bundle_holds_the_last_2000_lines_of_a_long_log(self) -> None:
         (self.folder / "stack.log").write_text("".join(f"{at:09}\n" for at in range(100_000)))
         lines = self.made()["log.txt"].splitlines()
         self.assertEqual((len(lines), lines[-1]), (2000, "000099999"))

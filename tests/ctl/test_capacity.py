@@ -24,7 +24,7 @@ AMOUNTS = st.floats(0, 1e6)
 
 class ForecastTests(SynchronousTestCase):
     @proves("svcctl capacity")
-    def test_the_limit_that_comes_first_stands_first(self) -> None:
+    def test_the_forecast_lists_the_lowest_limit_first(self) -> None:
         cost = Cost(memory_mb=800, cores=0.5, measured=2)
         for left, first, more in (
             (Left(8_000, 50, 10.0, 90_000), "memory", 10),
@@ -44,7 +44,7 @@ class ForecastTests(SynchronousTestCase):
         self.assertEqual(bars([0, 0]), ["", ""])
 
     @given(AMOUNTS, st.integers(-5, 500), AMOUNTS, AMOUNTS, st.floats(0.1, 1e5), st.floats(0, 64))
-    def test_less_left_never_allows_more(
+    def test_fewer_free_resources_never_allow_more_hunts(
         self, memory: float, ports: int, cores: float, disk: float, each: float, busy: float
     ) -> None:
         cost = Cost(each, busy, 1)
@@ -56,7 +56,7 @@ class ForecastTests(SynchronousTestCase):
             self.assertLessEqual(0, limit.more)
             self.assertLessEqual(limit.more, max(0, much[limit.name]))
 
-    def test_the_mean_of_those_that_were_there_both_times(self) -> None:
+    def test_the_cost_is_the_mean_of_servers_in_both_readings(self) -> None:
         before = {1: ResourceUsage(100, 5.0), 2: ResourceUsage(100, 0.0)}
         after = {
             1: ResourceUsage(200, 7.0),
@@ -92,7 +92,7 @@ class CommandTests(HostCase):
             self.assertEqual(capacity._running(self.folder), ([], []))
 
     @proves("svcctl capacity")
-    def test_without_a_hunt_the_settings_stand_in_and_it_says_so(self) -> None:
+    def test_without_a_hunt_capacity_assumes_the_settings_and_says_so(self) -> None:
         with mock.patch.object(capacity, "SAMPLE_S", 0.05):
             ran = self.ctl("capacity")
         self.assertEqual(ran.status, 0, ran.err)

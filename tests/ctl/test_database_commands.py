@@ -15,7 +15,7 @@ from tests.support.proves import proves
 
 
 class DatabaseTests(HostCase):
-    def test_check_reads_a_sound_one(self) -> None:
+    def test_check_reports_a_sound_database_as_ok(self) -> None:
         data = self.ctl("db", "check", "--json").data
         self.assertEqual((data["ok"], data["accounts"], data["saves"]), (True, 1, 0))
 
@@ -57,7 +57,7 @@ class DatabaseTests(HostCase):
         self.assertEqual(copy.read_text(), "mine")
 
     @proves("svcctl db")
-    def test_backup_while_a_writer_is_in_the_middle(self) -> None:
+    def test_backup_during_a_write_copies_the_state_before_it(self) -> None:
         copy = self.folder / "copy.db"
         self.patch(noting, "WAIT_MS", 50)  # the row of the audit log waits for the writer
         with closing(sqlite3.connect(self.folder / "svc.db", isolation_level=None)) as writer:
@@ -85,7 +85,7 @@ class DatabaseTests(HostCase):
         with self.assertRaisesRegex(Failed, "another program has locked one of the databases"):
             database_commands.copy_sqlite(copy, target)
 
-    def test_a_copy_that_waits_hears_signals_and_what_was_there_is_named(self) -> None:
+    def test_a_signal_ends_a_waiting_copy_and_names_the_previous_database(self) -> None:
         copy, target = self.held()
 
         def end(*_: object) -> None:

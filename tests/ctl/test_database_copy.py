@@ -105,7 +105,7 @@ class CopyTests(SynchronousTestCase):
         return self.sqlite("full.db")
 
     @pytest.mark.live
-    def test_every_row_goes_to_postgresql_and_back(self) -> None:
+    def test_every_row_is_copied_to_postgresql_and_back(self) -> None:
         first, between, last = self.filled(), fresh_database(), self.sqlite("last.db")
         before = read(first)
         self.assertTrue(all(len(rows) == ROWS for rows in before.values()))
@@ -185,7 +185,7 @@ class CopyTests(SynchronousTestCase):
         self.assertIn(f"the copy of accounts has {ROWS} rows instead of {ROWS + 1}", ran.line)
         self.assertEqual(set(map(len, read(target).values())), {0})
 
-    def test_a_table_of_the_owners_own_stops_it(self) -> None:
+    def test_an_unknown_table_stops_the_copy_and_is_named(self) -> None:
         source = self.filled()
         engine = make_engine(database_url(source))
         with engine.begin() as tx:

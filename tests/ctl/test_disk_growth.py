@@ -30,7 +30,7 @@ def filled(free: int, *fillings: Filling) -> Filled:
 
 class FilledTests(SynchronousTestCase):
     @proves("svcctl capacity")
-    def test_the_day_on_which_nothing_may_be_written_any_more(self) -> None:
+    def test_the_forecast_gives_the_day_when_the_disk_is_full(self) -> None:
         database = Filling("database", 50, a_day=10)
         for free, day in ((1_000, 101), (999, 100), (5, 1), (-1, 0), (36_500, None)):
             self.assertEqual(filled(free, database).full_in, day, free)
@@ -86,7 +86,7 @@ class HostTests(HostCase):
         return disk
 
     @proves("svcctl capacity")
-    def test_database_logs_and_backups_grow_as_they_have(self) -> None:
+    def test_growth_of_database_logs_and_backups_is_extrapolated(self) -> None:
         state = Backups([Backup(f"/b/{at}", at, 2 * MB, "ab") for at in (9.0, 8.0)])
         backups.write(self.folder, state)
         rows = {filling.name: filling for filling in merged(self.grown(20).fillings)}
@@ -104,7 +104,7 @@ class HostTests(HostCase):
         self.assertEqual({filling.name for filling in self.grown(2).fillings}, {"database", "logs"})
 
     @proves("svcctl capacity")
-    def test_a_disk_that_is_full_within_the_month_ends_it_first(self) -> None:
+    def test_a_disk_that_is_full_within_a_month_is_the_first_limit(self) -> None:
         full = filled(20 * MB, Filling("database", 40 * MB, a_day=2 * MB))
         second = evolve(full, place=Path("/backups"))
         with (
@@ -117,7 +117,7 @@ class HostTests(HostCase):
         self.assertEqual([disk["full_in_days"] for disk in ran.data["disks"]], [11, 11])
         self.assertIn("disk of /backups", [disk["name"] for disk in ran.data["limits"]])
 
-    def test_people_read_it_as_a_chart(self) -> None:
+    def test_capacity_prints_the_disk_growth_as_a_chart(self) -> None:
         began = time.time() - 10 * DAY_S
         with (
             mock.patch.object(capacity, "SAMPLE_S", 0.05),

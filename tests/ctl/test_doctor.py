@@ -81,7 +81,7 @@ class CommandTests(DoctorCase):
         self.plant("metagame", "REGISTRATION_MODE", "OPEN")
         self.assertNotIn("anybody may register", put("INVITECODE"))
 
-    def test_for_machines_every_finding_has_four_words(self) -> None:
+    def test_every_finding_in_json_has_four_members(self) -> None:
         self.plant("metagame", "NODE_ENV", "")
         ran = self.doctor("--json")
         self.assertEqual((ran.status, ran.data["ok"]), (1, False))
@@ -89,7 +89,7 @@ class CommandTests(DoctorCase):
             self.assertEqual(list(finding), ["level", "component", "what", "cure"])
             self.assertTrue(all(finding.values()), finding)
 
-    def test_without_a_folder_there_is_nothing_to_look_at(self) -> None:
+    def test_doctor_without_a_host_folder_fails_with_one_line(self) -> None:
         gone = self.folder / "nowhere"
         for words in (("--env-file", str(self.folder / "metagame.env")), ("--config", str(gone))):
             with mock.patch("svcserver.ctl.host.Path.is_file", return_value=False):
@@ -156,7 +156,7 @@ class SettingsTests(DoctorCase):
             self.assertIn(note, self.notes())
 
     @proves("svcctl doctor")
-    def test_a_bad_value_in_each_component(self) -> None:
+    def test_a_bad_value_in_any_component_is_a_fault_with_its_file(self) -> None:
         for component, name, bad in (
             ("metagame", "PORT", "70000"),
             ("metagame", "STORE", "cheap"),
@@ -174,7 +174,7 @@ class SettingsTests(DoctorCase):
             self.assertIn(f"{component}: {name} must be", line)
             self.assertIn(f"correct it in {self.folder / component}.env", line)
 
-    def test_a_setting_that_is_missing(self) -> None:
+    def test_a_missing_setting_is_a_fault(self) -> None:
         self.drop("gateway", "ALLOWLIST_SECRET")
         self.finds("ALLOWLIST_SECRET is not set", "give it a value")
 
@@ -183,7 +183,7 @@ class SettingsTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
         self.assertIn("BACKEND_HEALTH is off", self.notes())
 
-    def test_an_env_file_that_is_no_text(self) -> None:
+    def test_an_env_file_that_is_not_utf_8_is_a_fault(self) -> None:
         (self.folder / "relay.env").write_bytes(b"\xff\xfe\x00")
         self.finds("relay.env cannot be read: it is not UTF-8 text", "save it as UTF-8")
 
@@ -206,7 +206,7 @@ class SettingsTests(DoctorCase):
         others = notes.index("there is no gateway.env"), notes.index("ALLOWLIST_DRY_RUN")
         self.assertLess(max(playable), min(others))
 
-    def test_a_broken_season(self) -> None:
+    def test_an_unknown_hunt_pass_is_a_fault(self) -> None:
         self.plant("metagame", "ACTIVE_HUNT_PASS", "season99")
         [line] = self.wrong()
         self.assertIn("ACTIVE_HUNT_PASS", line)
@@ -214,7 +214,7 @@ class SettingsTests(DoctorCase):
 
 class MatchingTests(DoctorCase):
     @proves("svcctl doctor")
-    def test_secrets_that_differ(self) -> None:
+    def test_secrets_that_differ_between_components_are_a_fault(self) -> None:
         right = value(self.folder, "gateway", "GATEWAY_SECRET")
         for component in ("metagame", "content"):
             self.plant(component, "GATEWAY_SECRET", hex_token(64))
@@ -230,7 +230,7 @@ class MatchingTests(DoctorCase):
             self.finds(what, f"put the same value in {component}.env")
             self.plant(component, "ALLOWLIST_SECRET", right)
 
-    def test_a_metagame_that_cannot_shut_the_game_ports(self) -> None:
+    def test_a_wrong_allowlist_url_is_a_fault_and_a_missing_one_a_note(self) -> None:
         self.plant("metagame", "ALLOWLIST_URL", "http://127.0.0.1:61004")
         self.finds("ALLOWLIST_URL leads to port 61004", "set the port to 61005 in metagame.env")
         for name in ("ALLOWLIST_URL", "ALLOWLIST_SECRET"):
@@ -238,7 +238,7 @@ class MatchingTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
         self.assertIn("a ban leaves the game ports open", self.notes())
 
-    def test_a_gateway_whom_a_service_behind_it_does_not_trust(self) -> None:
+    def test_a_service_without_the_gateway_secret_is_a_fault(self) -> None:
         for component in ("metagame", "content"):
             right = value(self.folder, component, "GATEWAY_SECRET")
             self.drop(component, "GATEWAY_SECRET")
@@ -246,11 +246,11 @@ class MatchingTests(DoctorCase):
             path = self.folder / f"{component}.env"
             path.write_text(f"{path.read_text()}GATEWAY_SECRET={right}\n")
 
-    def test_signing_keys_of_two_pairs(self) -> None:
+    def test_signing_keys_of_two_pairs_are_a_fault(self) -> None:
         self.plant("metagame", "AUTH_SIGNING_PUBKEY_B64", new_signing_keys().public)
         self.finds("are not a pair", "put both keys of one pair in metagame.env")
 
-    def test_signing_keys_that_are_none(self) -> None:
+    def test_invalid_signing_keys_are_a_fault(self) -> None:
         good = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
         self.plant("metagame", "AUTH_SIGNING_PRIVKEY_B64", "bm8ga2V5")
         self.finds("nobody can log in", "put both keys of one pair")
@@ -263,7 +263,7 @@ class MatchingTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
-    def test_a_metagame_that_strangers_reach_past_no_gateway(self) -> None:
+    def test_a_public_metagame_without_a_gateway_is_a_fault(self) -> None:
         (self.folder / "gateway.env").unlink()
         self.drop("metagame", "GATEWAY_SECRET")
         for host in ("127.0.0.1", "100.64.0.9"):

@@ -56,13 +56,13 @@ class CertificateTests(DoctorCase):
 
 
 class FileTests(DoctorCase):
-    def test_secrets_that_others_can_read(self) -> None:
+    def test_secret_files_that_others_can_read_are_a_fault(self) -> None:
         for name in ("metagame.env", "gateway-key.pem", "owner.key", "svc.db"):
             (self.folder / name).chmod(0o640)
             self.finds(f"{name} can be read by others (mode 0640)", f"chmod 600 {self.folder}")
             (self.folder / name).chmod(0o600)
 
-    def test_a_game_server_that_cannot_be_run(self) -> None:
+    def test_a_game_server_without_the_execute_bit_is_a_fault(self) -> None:
         program = self.folder / "server.sh"
         program.write_text("#!/bin/sh\n")
         self.plant("deploy", "GAMESERVER_BINARY_PATH", str(program))
@@ -81,7 +81,7 @@ class FileTests(DoctorCase):
         self.assertIn("/root/server.sh: ", findings)
         self.assertIn("owner.key can be read by others", findings)
 
-    def test_a_game_server_that_the_system_does_not_execute(self) -> None:
+    def test_a_windows_game_server_without_a_launcher_is_a_fault(self) -> None:
         program = self.folder / "server.exe"
         program.write_bytes(b"MZ\x90")
         program.chmod(0o700)
@@ -93,7 +93,7 @@ class FileTests(DoctorCase):
         self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")
         self.assertEqual(self.wrong(machine), [])
 
-    def test_a_launcher_that_the_system_does_not_execute(self) -> None:
+    def test_a_launcher_that_cannot_be_executed_is_a_fault(self) -> None:
         launcher = self.folder / "run"
         launcher.write_text("#!/none/sh\n")
         launcher.chmod(0o700)
@@ -101,24 +101,24 @@ class FileTests(DoctorCase):
         machine = Quiet(broken={str(launcher): OSError(errno.ENOENT, "No such file")})
         self.finds("GAMESERVER_LAUNCHER", "install it", machine)
 
-    def test_a_launcher_that_is_missing(self) -> None:
+    def test_a_missing_launcher_of_game_servers_is_a_fault(self) -> None:
         for word in ("/nowhere/run", "no-such-launcher"):
             self.plant("deploy", "GAMESERVER_LAUNCHER", f"{word} --fast")
             self.finds(f"GAMESERVER_LAUNCHER starts with {word}", "remove the setting")
         self.plant("deploy", "GAMESERVER_LAUNCHER", "env -i")  # env is found on PATH
         self.assertEqual(self.wrong(), [])
 
-    def test_no_folder_of_game_files(self) -> None:
+    def test_a_missing_folder_of_game_files_is_a_fault(self) -> None:
         shutil.rmtree(self.folder / "game")
         self.finds("CONTENT_GAME_DIR must be a folder that exists", "correct it in")
 
-    def test_no_manifest_or_a_broken_one(self) -> None:
+    def test_a_missing_or_broken_manifest_is_a_fault(self) -> None:
         (self.folder / "manifest.json").unlink()
         self.finds("manifest.json cannot be read", "svcctl content manifest")
         (self.folder / "manifest.json").write_text("{")
         self.finds("manifest.json is", "svcctl content manifest")
 
-    def test_game_files_that_changed_or_went_after_the_manifest(self) -> None:
+    def test_changed_or_missing_game_files_are_a_fault(self) -> None:
         (self.folder / "game" / "README.txt").write_text("another length")
         self.finds("README.txt does not match the manifest", "svcctl content manifest")
         (self.folder / "game" / "README.txt").unlink()
@@ -179,12 +179,12 @@ class DatabaseTests(DoctorCase):
         lines = self.wrong(Quiet(disk=DiskSpace(4096 * GB, 512 * GB)))
         self.assertTrue(any("nothing is saved" in line and "make room" in line for line in lines))
 
-    def test_a_link_into_nowhere_asks_for_the_disk(self) -> None:
+    def test_a_dangling_link_to_the_database_is_a_fault(self) -> None:
         (self.folder / "svc.db").rename(self.folder / "away.db")
         (self.folder / "svc.db").symlink_to(self.folder / "disk" / "svc.db")
         self.finds("is a link to", "is the disk of that file mounted?")
 
-    def test_another_kind_of_file_asks_for_its_name_first(self) -> None:
+    def test_a_database_file_that_is_not_sqlite_is_a_fault(self) -> None:
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'stack.json'}")
         (self.folder / "stack.json").write_text("{" + " " * 100 + "}")
         (self.folder / "stack.json").chmod(0o600)
@@ -213,7 +213,7 @@ class DatabaseTests(DoctorCase):
         self.finds("9999 is newer than this program", "install the previous version")
 
     @pytest.mark.live
-    def test_more_connections_than_postgresql_allows(self) -> None:
+    def test_more_connections_than_postgresql_allows_are_a_fault(self) -> None:
         where = fresh_database()
         engine = make_engine(database_url(where))
         migrations.upgrade(engine)
@@ -230,7 +230,7 @@ class DatabaseTests(DoctorCase):
         self.assertIn(f"5 times DATABASE_CONNECTIONS={each}", lines[0])
 
     @pytest.mark.live
-    def test_a_database_that_does_not_keep_every_text(self) -> None:
+    def test_a_database_in_the_encoding_sql_ascii_is_a_fault(self) -> None:
         where = fresh_database("TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
         self.plant("metagame", "DATABASE_URL", where)
         [line] = [finding for finding in self.wrong() if "encoding" in finding]
@@ -251,7 +251,7 @@ class DatabaseTests(DoctorCase):
         self.assertEqual(self.wrong(), [])
         self.assertIn("alerts: alert-phone.env: FORM must be", self.notes())
 
-    def test_a_server_that_does_not_answer(self) -> None:
+    def test_an_unreachable_database_is_a_fault_and_shows_no_password(self) -> None:
         self.plant("metagame", "DATABASE_URL", "postgresql://u:hidden@127.0.0.1:1/x")
         [line] = self.wrong()
         self.assertIn("database: the database cannot be used", line)
@@ -259,11 +259,11 @@ class DatabaseTests(DoctorCase):
         self.assertNotIn("hidden", line)
 
     @pytest.mark.live
-    def test_postgresql_that_was_never_upgraded(self) -> None:
+    def test_an_empty_postgresql_database_is_a_fault(self) -> None:
         self.plant("metagame", "DATABASE_URL", fresh_database())
         self.finds("the database is empty", "svcctl db upgrade")
 
-    def test_an_owner_key_of_nobody(self) -> None:
+    def test_an_owner_key_of_no_account_is_a_fault(self) -> None:
         (self.folder / "owner.key").write_text("UUK_x\n")
         self.finds("is not the key of an account", "svcctl account create")
 

@@ -30,7 +30,7 @@ class EngineTests(DoctorCase):
         now = time.time()  # the clock stands still, however long the doctor takes
         return Quiet(at=now, facts=EngineFacts(HEALTHY | info, now + slip, save, buffers, is_open))
 
-    def test_a_healthy_one(self) -> None:
+    def test_a_healthy_engine_is_no_fault(self) -> None:
         for fine in (
             self.engine(),
             self.engine(maxmemory_policy="volatile-ttl"),
@@ -39,38 +39,38 @@ class EngineTests(DoctorCase):
             self.assertEqual(self.wrong(fine), [])
         self.assertNotIn("live state", self.notes(self.engine(save="900 1", aof_enabled="0")))
 
-    def test_one_that_wants_no_password(self) -> None:
+    def test_an_engine_without_a_password_is_a_fault(self) -> None:
         self.finds("without a password", "requirepass", self.engine(is_open=True))
 
-    def test_one_that_drops_what_is_in_use(self) -> None:
+    def test_an_engine_that_evicts_entries_is_a_fault(self) -> None:
         for policy in ("allkeys-lru", "volatile-random", "allkeys-random"):
             self.finds(policy, "maxmemory-policy noeviction", self.engine(maxmemory_policy=policy))
 
-    def test_one_that_is_a_cluster(self) -> None:
+    def test_an_engine_cluster_is_a_fault(self) -> None:
         self.finds("is a cluster", "cluster-enabled no", self.engine(cluster_enabled="1"))
 
-    def test_one_that_cuts_off_who_listens(self) -> None:
+    def test_an_engine_with_a_small_pubsub_buffer_is_a_fault(self) -> None:
         low = "normal 0 0 0 slave 1 1 60 pubsub 33554432 1048576 60"
         self.finds("with 1 MB unread", "pubsub 32mb 8mb 60", self.engine(buffers=low))
         for fine in ("33554432 8388608 60", "0 0 0"):
             self.assertEqual(self.wrong(self.engine(buffers=f"normal 0 0 0 pubsub {fine}")), [])
 
-    def test_one_that_is_too_old(self) -> None:
+    def test_an_engine_of_an_old_version_is_a_fault(self) -> None:
         old = self.engine(valkey_version="", redis_version="6.0.16")
         self.finds("version 6.0.16", "install Valkey", old)
 
-    def test_one_whose_disk_is_full(self) -> None:
+    def test_an_engine_whose_last_save_failed_is_a_fault(self) -> None:
         self.finds("last save", "make room", self.engine(rdb_last_bgsave_status="err"))
         self.finds("last append", "make room", self.engine(aof_last_write_status="err"))
 
-    def test_one_that_writes_nothing_to_disk(self) -> None:
+    def test_an_engine_that_writes_nothing_to_disk_is_a_note(self) -> None:
         notes = self.notes(self.engine(save="", aof_enabled="0"))
         self.assertIn("writes nothing to disk", notes)
 
     def test_an_engine_clock_that_differs_by_30_s_is_a_fault(self) -> None:
         self.finds("differ by 30 s", "timedatectl", self.engine(slip=30.4))
 
-    def test_one_that_does_not_answer_and_nobody_sees_the_password(self) -> None:
+    def test_a_silent_engine_is_a_fault_and_shows_no_password(self) -> None:
         for why in (ConnectionRefusedError(111, "Connection refused"), EngineRefused("WRONGPASS")):
             self.finds("does not answer", "correct LIVE_URL", Quiet(facts=why))
             [line] = self.wrong(Quiet(facts=why))
@@ -78,7 +78,7 @@ class EngineTests(DoctorCase):
 
 
 @pytest.mark.live
-def test_a_real_one_tells_all_that_is_looked_at() -> None:
+def test_a_real_engine_reports_every_fact_that_is_checked() -> None:
     facts = ask(EngineAddress.parse(fresh_url()), 5.0)
     assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
         facts.info
@@ -90,7 +90,7 @@ def test_a_real_one_tells_all_that_is_looked_at() -> None:
 
 
 @pytest.mark.live
-def test_a_real_one_without_a_password_is_open() -> None:
+def test_a_real_engine_without_a_password_is_reported_as_open() -> None:
     engine = Instance.make()
     engine.start()
     try:

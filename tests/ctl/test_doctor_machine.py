@@ -17,7 +17,7 @@ from tests.support.proves import proves
 
 class MachineTests(DoctorCase):
     @proves("svcctl doctor")
-    def test_a_port_that_a_stranger_holds(self) -> None:
+    def test_a_port_used_by_another_program_is_a_fault(self) -> None:
         for port, name in (
             (61000, "metagame"),
             (61001, "deploy"),
@@ -30,7 +30,7 @@ class MachineTests(DoctorCase):
             what = f"{port} is used by a program that is not the {name}"
             self.finds(what, "stop that program", machine)
 
-    def test_a_port_that_the_host_itself_holds(self) -> None:
+    def test_ports_used_by_the_hosts_own_services_are_no_fault(self) -> None:
         shown = self.ctl("cert", "fingerprint").out.strip()
         says = {
             61000: (200, b'{"playersOnline": 0}'),
@@ -73,7 +73,7 @@ class MachineTests(DoctorCase):
         what = "a game server still runs on UDP port 8770 (process 9)"
         self.finds(what, "start the deploy server, which takes this game server over", machine)
 
-    def test_a_real_stranger_is_noticed(self) -> None:
+    def test_a_real_program_on_a_port_is_found_with_its_pid(self) -> None:
         with closing(socket.socket()) as stranger:
             stranger.bind(("127.0.0.1", 0))
             stranger.listen()
@@ -90,7 +90,7 @@ class MachineTests(DoctorCase):
                     self.assertEqual(machine.presented("127.0.0.1", port), "")
         self.assertEqual(machine.port("127.0.0.1", port), PortState())
 
-    def test_the_real_machine_answers_every_question(self) -> None:
+    def test_the_real_machine_gives_every_value_that_is_checked(self) -> None:
         machine = Machine()
         self.assertGreater(machine.room(self.folder).free, 0)
         self.assertGreater(machine.open_files().hard, 0)
@@ -99,17 +99,17 @@ class MachineTests(DoctorCase):
         self.assertEqual(machine.addresses("no.such.host.invalid"), frozenset())
         self.assertIsInstance(machine.may_change_firewall(), bool)
 
-    def test_two_components_on_one_port(self) -> None:
+    def test_two_components_on_one_port_are_a_fault(self) -> None:
         self.plant("content", "PORT", "61001")
         self.plant("gateway", "GATEWAY_CONTENT_URL", "http://127.0.0.1:61001")
         self.finds("PORT 61001 is also PORT of the deploy", "a different port")
 
-    def test_two_components_that_show_figures_on_one_port(self) -> None:
+    def test_two_components_on_one_metrics_port_are_a_fault(self) -> None:
         self.plant("metagame", "METRICS_PORT", "9100")
         self.plant("gateway", "METRICS_PORT", "9100")
         self.finds("METRICS_PORT 9100 is also METRICS_PORT of the metagame", "a different port")
 
-    def test_a_stranger_where_figures_belong(self) -> None:
+    def test_a_metrics_port_used_by_another_program_is_a_fault(self) -> None:
         self.plant("content", "METRICS_PORT", "9100")
         taken = {9100: PortState(taken=True)}
         stranger = Quiet(taken=taken, says={9100: (200, b"node_load1 0.5")})
@@ -118,7 +118,7 @@ class MachineTests(DoctorCase):
             self.wrong(Quiet(taken=taken, says={9100: (200, b"svc_content_bytes_sent 1")})), []
         )
 
-    def test_a_game_port_that_is_taken(self) -> None:
+    def test_a_taken_game_port_is_a_fault(self) -> None:
         machine = Quiet(taken={8772: PortState(taken=True)})
         self.finds("UDP port 8772 for game servers is taken", "ss -lunp", machine)
 
@@ -130,13 +130,13 @@ class MachineTests(DoctorCase):
         runs = Quiet(taken={443: PortState(denied=True)}, shows=shown)
         self.assertNotIn("CAP_NET_BIND_SERVICE", self.notes(runs))
 
-    def test_a_disk_that_is_nearly_full(self) -> None:
+    def test_a_disk_with_100_mb_left_is_a_fault_and_with_1_gb_a_note(self) -> None:
         self.finds("has 100 MB left", "make room", Quiet(disk=DiskSpace(100 * GB, 100 * 1024**2)))
         low = Quiet(disk=DiskSpace(100 * GB, GB))
         self.assertEqual(self.wrong(low), [])
         self.assertIn("has 1024 MB left", self.notes(low))
 
-    def test_too_few_open_files(self) -> None:
+    def test_a_low_limit_of_open_files_is_a_fault(self) -> None:
         self.finds("may open 1024 files", "LimitNOFILE=4224", Quiet(files=FileLimits(1024, 1024)))
         self.finds("may open 4096 files", "LimitNOFILE=4224", Quiet(files=FileLimits(256, 4096)))
 
@@ -148,11 +148,11 @@ class MachineTests(DoctorCase):
     def test_too_little_memory_for_any_game_server_is_a_note(self) -> None:
         self.assertIn("lower GAMESERVER_MIN_FREE_MB", self.notes(Quiet(bytes_of_memory=2 * GB)))
 
-    def test_a_clock_that_is_behind(self) -> None:
+    def test_a_clock_that_is_behind_is_a_fault(self) -> None:
         yesterday = datetime.now(UTC).timestamp() - 7200
         self.finds("the clock is behind", "timedatectl", Quiet(at=yesterday))
 
-    def test_no_firewall_program(self) -> None:
+    def test_a_missing_firewall_program_is_a_fault(self) -> None:
         self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
 
         def nothing(name: str) -> None:
@@ -164,7 +164,7 @@ class MachineTests(DoctorCase):
         with mock.patch.object(firewall, "find", nothing):
             self.finds("needs iptables, which is not installed", "ALLOWLIST_IPTABLES")
 
-    def test_a_firewall_that_nobody_drives(self) -> None:
+    def test_an_allowlist_dry_run_is_a_note_and_backend_none_a_fault(self) -> None:
         self.assertIn("ALLOWLIST_DRY_RUN is 1", self.notes())
         self.plant("allowlist", "ALLOWLIST_DRY_RUN", "0")
         self.plant("allowlist", "ALLOWLIST_BACKEND", "none")

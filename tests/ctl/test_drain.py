@@ -61,7 +61,7 @@ class DrainOffTests(HostCase):
         self.assertIn("does not answer yet; waiting up to 60 s", ran.line)
         self.assertEqual(self.requests, [("DashboardDrain", {"On": False}, "it is in")] * 4)
 
-    def test_one_that_answers_is_not(self) -> None:
+    def test_a_metagame_that_answers_is_not_waited_for(self) -> None:
         self.answers(0)
         ran = self.ctl(*OFF)
         self.assertEqual((ran.status, ran.err, self.now), (0, "", 1000))

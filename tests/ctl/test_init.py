@@ -120,7 +120,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual((owner.username, owner.is_admin, known), ("Olga", True, True))
 
     @proves("svcctl init")
-    def test_a_second_one_changes_nothing(self) -> None:
+    def test_a_second_init_changes_nothing(self) -> None:
         before = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
         ran = svcctl("init", self.folder)
         self.assertEqual(ran.status, 1)
@@ -157,7 +157,7 @@ class InitTests(SynchronousTestCase):
         listed = svcctl("account", "list", "--config", settings, "--json")
         self.assertEqual([path["username"] for path in listed.data["accounts"]], ["owner"])
 
-    def test_a_folder_of_data_that_is_taken_leaves_both_as_they_were(self) -> None:
+    def test_init_with_a_used_data_folder_changes_neither_folder(self) -> None:
         settings, data = nowhere(self), nowhere(self)
         data.mkdir()
         (data / "manifest.json").write_text("mine")
@@ -190,7 +190,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual((ran.status, list(folder.iterdir())), (1, []))
         self.assertIn("disk full", ran.line)
 
-    def test_the_note_is_written_first_and_what_makes_it_a_host_last(self) -> None:
+    def test_init_writes_its_note_first_and_metagame_env_last(self) -> None:
         """If init is stopped early, the note explains the files; the folder is not a host yet."""
         put, names = begun.put, list[str]()
 
@@ -229,7 +229,7 @@ class EngineTests(SynchronousTestCase):
         self.assertTrue((self.folder / "mine.db").exists())
         return parse_env_file((folder / "metagame.env").read_text()), ran.err
 
-    def test_they_come_from_the_environment_which_no_other_user_sees(self) -> None:
+    def test_init_reads_both_urls_from_the_environment(self) -> None:
         live = "valkey://svc:hush@127.0.0.1:6379"
         output, err = self.made(SVC_DATABASE_URL=self.database, SVC_LIVE_URL=live)
         self.assertEqual((output["DATABASE_URL"], output["LIVE_URL"]), (self.database, live))
@@ -260,7 +260,7 @@ class EngineTests(SynchronousTestCase):
         url = parse_env_file((folder / "metagame.env").read_text())["LIVE_URL"]
         self.assertRegex(url, rf"^valkeys://:\w{{48}}@live\.example\?ca=/{ca}$")
 
-    def test_memory_has_no_engine_that_wants_a_password(self) -> None:
+    def test_init_in_memory_mode_writes_no_engine_settings(self) -> None:
         folder = nowhere(self)
         ran = svcctl("init", folder, "--live", "memory:")
         self.assertEqual(ran.status, 0, ran.err)
@@ -313,7 +313,7 @@ class EngineTests(SynchronousTestCase):
         self.assertIn(f"svcctl backup restore FILE --into {folder}", ran.line)
         self.assertEqual((self.folder / "mine.db").read_bytes(), before)
 
-    def test_a_wrong_one_is_one_line_that_names_the_variable(self) -> None:
+    def test_an_invalid_database_url_fails_and_names_its_variable(self) -> None:
         folder = nowhere(self)
         with mock.patch.dict(os.environ, SVC_DATABASE_URL="mysql://svc:hush@h/svc"):
             ran = svcctl("init", folder)
@@ -357,7 +357,7 @@ class PrivateTests(SynchronousTestCase):
         )
 
     @proves("private mode: the metagame on the overlay address, no gateway (svcctl init)")
-    def test_its_invite_leads_to_the_metagame(self) -> None:
+    def test_the_invite_of_a_private_host_leads_to_the_metagame(self) -> None:
         folder = self.made("--private-host", "100.64.0.9")
         made = svcctl("invite", "create", "--config", folder, "--json").data
         invite = decode(made["join"])
@@ -370,13 +370,13 @@ class PrivateTests(SynchronousTestCase):
             folder = self.made()
         self.assertIn("BIND_HOST=100.64.7.7\n", (folder / "metagame.env").read_text())
 
-    def test_without_one_only_this_machine_can_play_and_it_says_so(self) -> None:
+    def test_without_an_overlay_address_only_this_machine_can_play(self) -> None:
         with mock.patch("svcserver.ctl.init.own_address", return_value=None):
             folder = self.made()
         self.assertIn("BIND_HOST=127.0.0.1\n", (folder / "metagame.env").read_text())
         self.assertIn("only this machine can play", self.output)
 
-    def test_the_doctor_finds_nothing_wrong_with_it(self) -> None:
+    def test_the_doctor_finds_no_fault_in_a_new_private_host(self) -> None:
         folder = self.made("--private-host", "127.0.0.1")
         findings = examine(find(str(folder), None), folder, Quiet())
         self.assertEqual([str(finding) for finding in findings if finding.level is Level.WRONG], [])

@@ -113,7 +113,7 @@ class StoppedTests(SynchronousTestCase):
             self.assertFalse((self.folder / name).exists(), name)
         self.assertEqual(self.owners(), ["owner"])
 
-    def test_one_that_its_database_does_not_know_gives_way_to_new_options(self) -> None:
+    def test_a_killed_init_without_an_owner_accepts_new_options(self) -> None:
         self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
         beside = f"sqlite:///{self.data / 'other.db'}"
         public = ("--public-host", "203.0.113.10", "--database", beside, "--owner", "Olga")
@@ -134,7 +134,7 @@ class StoppedTests(SynchronousTestCase):
         self.repeated()
         self.assertEqual((self.folder / "owner.key").read_text(), key)
 
-    def test_another_folder_of_data_is_refused_in_a_begun_one(self) -> None:
+    def test_a_begun_init_refuses_another_data_folder(self) -> None:
         own = ("init", self.folder, "--private-host", "127.0.0.1", "--data", self.data)
         self.assertEqual(child(partial(killed_at_put, begun.LAST), *own), KILLED)
         ran = svcctl(*own, "--data", nowhere(self))
@@ -143,7 +143,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl(*own).status, 0)
 
     # slow: a host is made and finished again and again
-    def test_wherever_it_ends_the_next_one_repeats_its_steps(self) -> None:
+    def test_an_init_killed_at_any_rename_is_completed_on_retry(self) -> None:
         for number in range(1, MOST, 2):
             self.setUp()
             if (status := child(partial(killed_at_rename, number), *self.words())) != KILLED:
@@ -201,14 +201,14 @@ class StoppedTests(SynchronousTestCase):
         self.assertIn("nothing was changed", ran.line)
         self.assertEqual(self.owners(), ["owner"])
 
-    def test_one_who_makes_a_host_is_not_disturbed(self) -> None:
+    def test_a_second_init_at_the_same_time_changes_nothing(self) -> None:
         self.folder.mkdir()
         with begun.locked(self.folder):
             ran = svcctl(*self.words())
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
         self.assertIn("Wait until it finishes", ran.line)
 
-    def test_a_host_is_made_where_there_are_no_locks(self) -> None:
+    def test_a_host_is_made_on_a_system_without_file_locks(self) -> None:
         """Windows has no fcntl: neither the import nor the command may need it."""
         with mock.patch.dict(sys.modules, fcntl=None):
             runpy.run_path(begun.__file__)

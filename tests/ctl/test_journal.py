@@ -32,7 +32,7 @@ class JournalTests(SynchronousTestCase):
         self.text = "".join(f"{json.dumps(row)}\n" for row in rows)
 
     @proves("svcctl bundle")
-    def test_each_line_with_its_unit(self) -> None:
+    def test_each_journal_line_begins_with_its_unit(self) -> None:
         self.says(
             {"MESSAGE": "gateway ready", "_SYSTEMD_UNIT": "svc-gateway.service"},
             {"MESSAGE": [104, 105, 255], "_SYSTEMD_UNIT": "svc-deploy.service"},
@@ -46,7 +46,7 @@ class JournalTests(SynchronousTestCase):
         self.assertEqual(command[0], "/bin/journalctl")
         self.assertLessEqual({"--unit=svc-*", "--lines=50", "--output=json"}, {*command})
 
-    def test_one_that_hangs_and_one_that_refuses(self) -> None:
+    def test_a_journal_that_cannot_be_read_gives_the_reason_if_any(self) -> None:
         self.fault = subprocess.TimeoutExpired("journalctl", 20)
         self.assertIn("did not answer", journal.last_lines(5))
         self.fault = FileNotFoundError(2, "No such file or directory")

@@ -63,7 +63,7 @@ class KeysTests(DoctorCase):
         self.assertEqual(self.ctl("keys", "retire", "--now").status, 0)
         self.assertEqual(len(self.tokens().keys.public), 1)
 
-    def test_the_day_begins_with_the_first_start_with_the_new_key(self) -> None:
+    def test_retire_is_refused_before_the_first_start_with_the_new_key(self) -> None:
         for hours in (None, 100):  # the metagame never ran, or ran before
             if hours is not None:
                 self.start(hours_ago=hours)
@@ -84,7 +84,7 @@ class KeysTests(DoctorCase):
         self.assertIn("run svcctl keys retire and restart the metagame", self.notes(later))
         self.assertEqual(self.wrong(later), [])
 
-    def test_an_owner_who_goes_back_to_the_old_key_waits_anew(self) -> None:
+    def test_a_return_to_the_old_key_begins_the_wait_again(self) -> None:
         self.start(hours_ago=100)
         old = self.file.read_text()
         self.ctl("keys", "rotate")
@@ -109,13 +109,13 @@ class KeysTests(DoctorCase):
         self.assertEqual(len(self.tokens().keys.public), 3)
         self.assertNotIn(value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"), before)
 
-    def test_no_key_is_shown(self) -> None:
+    def test_rotate_prints_fingerprints_and_no_key(self) -> None:
         ran = self.ctl("keys", "rotate")
         secret = value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64")
         self.assertNotIn(secret, ran.out)
         self.assertRegex(ran.out, r"[\w-]{43} +signs\n[\w-]{43} +verifies")
 
-    def test_too_many_and_no_usable_key(self) -> None:
+    def test_rotate_is_refused_for_too_many_or_unusable_keys(self) -> None:
         for _ in range(8):
             self.assertEqual(self.ctl("keys", "rotate").status, 0)
         self.assertIn("svcctl keys retire", self.ctl("keys", "rotate").line)

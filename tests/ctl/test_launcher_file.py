@@ -83,7 +83,7 @@ class LauncherFileTests(SynchronousTestCase):
         (self.launchers / WINDOWS_FILE).write_bytes(b"PK another")
         self.assertIn(f"{WINDOWS_FILE} is missing or wrong", self.notes())
 
-    def test_the_page_is_named_where_it_has_something_to_hand_out(self) -> None:
+    def test_an_invite_names_the_join_page_only_if_it_has_a_launcher(self) -> None:
         env = self.folder / "gateway.env"
         env.write_text(env.read_text().replace("JOIN_PAGE=0", "JOIN_PAGE=1"))
         self.assertNotIn("/join", self.says())
@@ -126,7 +126,7 @@ class LauncherFileTests(SynchronousTestCase):
         (self.launchers / LAUNCHER_FILE).unlink()
         self.assertNotIn("SHA-256", self.says())
 
-    def test_the_doctor_says_how_players_get_one(self) -> None:
+    def test_the_doctor_notes_a_missing_or_wrong_launcher(self) -> None:
         cure = f"svcctl content launcher FILE --config {self.folder}"
         notes = self.notes()
         self.assertIn(f"there is no launcher in {self.launchers}{WINDOWS_FILE} and", notes)
@@ -190,7 +190,7 @@ class LauncherFileTests(SynchronousTestCase):
         (self.folder / "content.env").unlink()
         self.assertEqual(self.says().count("SHA-256"), 0)
 
-    def test_a_full_disk_leaves_the_old_one_as_it_was(self) -> None:
+    def test_a_full_disk_leaves_the_old_launcher_unchanged(self) -> None:
         self.put()
         self.built.write_bytes(b"another")
         full = mock.patch.object(launcher_file, "sha256_of", side_effect=OSError(28, "no room"))

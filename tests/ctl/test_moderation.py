@@ -28,7 +28,7 @@ class ModerationTests(RunningHostCase):
         return [json.loads(line) for line in ran.out.splitlines()]
 
     @proves("svcctl ban, unban")
-    def test_a_ban_and_its_end(self) -> None:
+    def test_a_ban_is_lifted_once_and_a_second_unban_fails(self) -> None:
         ran = self.ctl("ban", "alpha", "--for", "7d", "--reason", "cheats", "--json")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual((ran.data["username"], ran.data["action"]), ("Alpha", "ban"))
@@ -71,7 +71,7 @@ class ModerationTests(RunningHostCase):
             self.assertIn(why, str(newest["refused"]))
 
     @proves("a ban by addresses", "a mute by addresses")
-    def test_a_ban_with_the_addresses(self) -> None:
+    def test_a_ban_or_mute_with_addresses_includes_the_networks(self) -> None:
         path = str(self.folder / "svc.db")
         with closing(sqlite3.connect(path)) as tx, tx:
             [(who,)] = tx.execute("SELECT id FROM accounts WHERE username = 'Alpha'")
@@ -90,7 +90,7 @@ class ModerationTests(RunningHostCase):
             self.assertEqual(len(list(tx.execute("SELECT * FROM muted_networks"))), 1)
 
     @proves("svcctl mute, unmute, kick")
-    def test_a_mute_and_a_kick(self) -> None:
+    def test_mute_unmute_and_kick_report_success(self) -> None:
         self.assertIn("until you lift it", self.ctl("mute", "Alpha").out)
         self.assertEqual(self.ctl("unmute", "Alpha").status, 0)
         self.assertEqual(self.ctl("kick", "Alpha", "--json").data["action"], "kick")
@@ -123,7 +123,7 @@ class ModerationTests(RunningHostCase):
         self.assertEqual((ran.data["role"], ran.data["admin"]), ("moderator", False))
 
     @proves("svcctl audit")
-    def test_more_than_a_page_and_what_is_older(self) -> None:
+    def test_audit_prints_more_than_one_page_and_older_rows(self) -> None:
         now = time.time()
         with database_of(self.folder) as tx:
             for number in range(1_100):

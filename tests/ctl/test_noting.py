@@ -53,7 +53,7 @@ class NotingTests(HostCase):
         return newest
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_keys_that_are_renewed_and_retired(self) -> None:
+    def test_rotated_and_retired_keys_are_audited(self) -> None:
         row = self.did("rotate keys", "keys", "rotate", "--reason", "one was seen")
         self.assertEqual(row["reason"], "one was seen")
         self.assertNotEqual(row["before"], row["after"])
@@ -97,7 +97,7 @@ class NotingTests(HostCase):
         self.assertIn("no backup yet", self.tried("prove backup", "backup", "prove"))
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_passports_of_others_that_are_refused(self) -> None:
+    def test_refused_passport_commands_are_audited(self) -> None:
         for way in ("trust", "distrust"):
             why = self.tried(f"passport {way}", "passport", way, "c2VjcmV0")
             self.assertIn("64 hex characters", why)
@@ -132,7 +132,7 @@ class NotingTests(HostCase):
         self.assertEqual(limits, [7])
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_a_channel_of_alerts_that_is_added_and_tried(self) -> None:
+    def test_added_and_tested_alert_channels_are_audited(self) -> None:
         add = ("alerts", "add", "phone", "--form", "json", "--url", "https://203.0.113.9/x")
         row = self.did("add alerts", *add, target="phone")
         public = {"form": "json", "url": "set", "signing_secret": "set"}
@@ -146,7 +146,7 @@ class NotingTests(HostCase):
         self.tried("test alerts", "alerts", "test", "nobody", target="nobody")
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_backups_that_are_made_and_restored(self) -> None:
+    def test_database_backups_and_restores_are_audited(self) -> None:
         copy = self.folder / "copy.db"
         self.did("backup", "db", "backup", copy, target="copy.db")
         self.tried("backup", "db", "backup", copy, target="copy.db")
@@ -189,7 +189,7 @@ class NotingTests(HostCase):
                 self.did("upgrade database", "db", "upgrade")
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_a_backup_of_the_whole_host(self) -> None:
+    def test_backups_and_restores_of_a_whole_host_are_audited(self) -> None:
         made = self.ctl("backup", "now", "--json").data["file"]
         [row] = self.rows()[:1]
         self.assertEqual((row["action"], row["target"]), ("backup", made.rpartition("/")[2]))
@@ -201,7 +201,7 @@ class NotingTests(HostCase):
         self.tried("prove backup", "backup", "prove", self.folder / "none", target="none")
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_the_certificate_and_a_restart(self) -> None:
+    def test_certificate_changes_and_a_refused_restart_are_audited(self) -> None:
         made = self.did("make certificate", "cert", "make", "--host", "203.0.113.10")
         self.assertTrue(made["after"]["next"])
         row = self.did("switch certificate", "cert", "switch")

@@ -10,7 +10,7 @@ from tests.support.proves import proves
 
 class OpenApiTests(SynchronousTestCase):
     @proves("svcctl openapi")
-    def test_the_document_of_a_host(self) -> None:
+    def test_openapi_prints_the_document_of_a_host(self) -> None:
         host = new_host(nowhere(self))
         ran = svcctl("openapi", "--config", host)
         self.assertEqual(ran.status, 0, ran.err)
@@ -18,7 +18,7 @@ class OpenApiTests(SynchronousTestCase):
         self.assertEqual(document["openapi"], "3.1.0")
         self.assertIn("/svc/api/ServerStatus", document["paths"])
 
-    def test_nowhere_is_one_line(self) -> None:
+    def test_openapi_without_a_host_fails_with_one_line(self) -> None:
         ran = svcctl("openapi", "--config", nowhere(self))
         self.assertNotEqual(ran.status, 0)
         self.assertIn("svcctl init", ran.line)

@@ -18,11 +18,11 @@ class ProgramTests(SynchronousTestCase):
         self.addCleanup(os.environ.__setitem__, "PATH", before)
         os.environ["PATH"] = os.pathsep.join(map(str, folders))
 
-    def test_the_bare_name_where_the_shell_finds_ours(self) -> None:
+    def test_a_program_that_the_shell_finds_is_given_by_its_bare_name(self) -> None:
         self.path(BESIDE)
         self.assertEqual(program("svcctl"), "svcctl")
 
-    def test_the_whole_path_where_it_finds_none_or_another(self) -> None:
+    def test_a_program_that_the_shell_does_not_find_is_given_by_its_path(self) -> None:
         folder = nowhere(self)
         folder.mkdir()
         (folder / "svcctl").write_text("#!/bin/sh\n")
@@ -31,7 +31,7 @@ class ProgramTests(SynchronousTestCase):
             self.path(*folders)
             self.assertEqual(program("svcctl"), str(BESIDE / "svcctl"))
 
-    def test_the_name_of_what_does_not_lie_beside_us(self) -> None:
+    def test_an_unknown_program_is_given_by_its_bare_name(self) -> None:
         self.assertEqual(program("svc-nothing"), "svc-nothing")
 
 

@@ -51,13 +51,13 @@ class FileOfAnAccountCase(HostCase):
 
 class FileOfAnAccountTests(FileOfAnAccountCase):
     @proves("svcctl account export, delete")
-    def test_a_deleted_account_stands_in_the_file(self) -> None:
+    def test_a_deleted_account_is_written_to_the_file(self) -> None:
         self.assertEqual(self.delete().status, 0)
         self.assertNotIn("Alpha", self.accounts())
         self.assert_whole()
 
     @proves("svcctl account export, delete")
-    def test_a_file_that_was_there_stays_as_it_was(self) -> None:
+    def test_an_existing_file_stays_unchanged_and_the_act_is_refused(self) -> None:
         self.file.write_text("precious\n")
         for name in ("Nobody", "Alpha"):
             for ran in (self.delete(name), self.ctl("account", "export", name, self.file)):
@@ -71,7 +71,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
         self.assertEqual(tried, [row for words in both for row in (words, ("delete", *words[1:]))])
 
     @proves("svcctl account export, delete")
-    def test_a_file_that_comes_meanwhile_stays_as_it_is(self) -> None:
+    def test_a_file_created_during_the_act_stays_unchanged(self) -> None:
         def late(part: Path, value: object) -> None:
             part.touch()
             self.file.write_text("precious\n")
@@ -82,7 +82,7 @@ class FileOfAnAccountTests(FileOfAnAccountCase):
         self.assertEqual(self.file.read_text(), "precious\n")
         self.assertIn("Alpha", self.accounts())
 
-    def test_a_link_that_leads_nowhere_is_no_free_name(self) -> None:
+    def test_a_dangling_link_counts_as_an_existing_file(self) -> None:
         self.file.symlink_to(self.above / "else")
         self.assertIn("mine.json already exists", self.delete().line)
         self.assertTrue(self.file.is_symlink())

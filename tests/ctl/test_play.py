@@ -40,13 +40,13 @@ class WireTests(SynchronousTestCase):
         pending = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
         return self.failureResultOf(pending, PlayFailed).value
 
-    def test_an_answer_as_wanted(self) -> None:
+    def test_a_reply_has_its_status_and_json(self) -> None:
         reply = self.successResultOf(
             Deferred.fromCoroutine(self.wire(200, b'{"a":1}').ask("GET", "/x"))
         )
         self.assertEqual((reply.status, reply.json), (200, {"a": 1}))
 
-    def test_whom_to_blame(self) -> None:
+    def test_an_error_reply_names_the_service_at_fault(self) -> None:
         rows = [
             (401, b"", "/character", "metagame"),
             (502, b'{"error":"bad_gateway"}', "/character", "metagame"),
@@ -61,10 +61,10 @@ class WireTests(SynchronousTestCase):
 
     @given(st.binary(max_size=60), st.sampled_from([400, 404, 500, 502]))
     @settings(max_examples=50, deadline=None)
-    def test_no_refusal_breaks_it(self, body: bytes, status: int) -> None:
+    def test_any_error_reply_is_reported_with_its_status(self, body: bytes, status: int) -> None:
         self.assertIn(str(status), str(self.broken(status, body)))
 
-    def test_an_answer_that_is_not_json(self) -> None:
+    def test_a_reply_that_is_not_json_raises_play_failed(self) -> None:
         reply = self.successResultOf(
             Deferred.fromCoroutine(self.wire(200, b"<html>").ask("GET", "/x"))
         )
@@ -149,14 +149,14 @@ class DatagramTests(SynchronousTestCase):
 
 
 class TellingTests(SynchronousTestCase):
-    def test_the_story_has_the_time_since_it_began(self) -> None:
+    def test_each_line_of_the_report_has_the_time_since_the_start(self) -> None:
         clock, lines = Clock(), list[str]()
         story = Story(lines.append, clock.seconds)
         clock.advance(2.5)
         story.add("they came")
         self.assertEqual(lines, ["   2.5 s  they came"])
 
-    def test_the_stacks_words_are_understood(self) -> None:
+    def test_ready_and_failure_lines_of_the_stack_are_recognised(self) -> None:
         match = READY.search("t info x: stack ready: metagame, deploy")
         assert match is not None
         self.assertEqual(match[1], "metagame, deploy")

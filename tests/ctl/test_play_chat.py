@@ -114,7 +114,7 @@ class TalkTests(SynchronousTestCase):
         self.assertEqual(why.link, "chat")
         return str(why)
 
-    def test_each_line_once_and_a_whisper_by_one(self) -> None:
+    def test_every_line_and_whisper_that_arrives_once_is_counted(self) -> None:
         self.assertEqual(self.successResultOf(self.evening(Server())), 3 * 3 + 1)
         self.assertEqual([figure.count for figure in self.timings.figures()], [10])
         self.assertEqual(self.timings.figures()[0].operation, LINE)

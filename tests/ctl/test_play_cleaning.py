@@ -94,7 +94,7 @@ class CleaningTests(HostCase):
         self.assertIn("Ada_1f3c and 1 more", audit)
         self.assertEqual(clean(host, players), 0)
 
-    def test_a_name_that_was_refused_is_somebody_elses(self) -> None:
+    def test_an_account_whose_name_was_refused_is_not_deleted(self) -> None:
         clean(find(str(self.folder), None), [player("Stranger", key="")])
         self.assertIn("Stranger", self.accounts())
 

@@ -151,7 +151,7 @@ class EarningTests(SynchronousTestCase):
 
 
 class TimingsTests(SynchronousTestCase):
-    def test_ninety_nine_of_a_hundred(self) -> None:
+    def test_timings_have_median_p99_and_worst_of_a_hundred(self) -> None:
         timings = Timings()
         for number in range(1, 101):
             timings.note("save", number / 1000)

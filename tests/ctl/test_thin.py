@@ -44,7 +44,7 @@ class CertificateTests(HostCase):
         self.assertEqual(self.ctl("cert", "make", "--host", "h.example", "--force").status, 0)
         self.assertNotEqual(self.ctl("cert", "fingerprint").out, before)
 
-    def test_the_next_one_is_prepared_and_put_in_its_place(self) -> None:
+    def test_the_next_certificate_is_made_and_switched_to(self) -> None:
         before = self.ctl("cert", "fingerprint").out.strip()
         old = decode(self.ctl("invite", "create", "--json").data["join"])
         made = self.ctl("cert", "make", "--host", "203.0.113.10", "--json").data
@@ -65,7 +65,7 @@ class CertificateTests(HostCase):
         self.assertEqual(again.status, 1)
         self.assertIn("svcctl cert make", again.line)
 
-    def test_a_switch_that_was_cut_short_is_finished(self) -> None:
+    def test_an_interrupted_certificate_switch_is_completed(self) -> None:
         made = self.ctl("cert", "make", "--host", "203.0.113.10", "--json").data
         (self.folder / "gateway-cert-next.pem").rename(self.folder / "gateway-cert.pem")
         self.assertEqual(self.ctl("cert", "switch").status, 0)
@@ -73,7 +73,7 @@ class CertificateTests(HostCase):
         check_pair(pair, datetime.now(UTC))
         self.assertEqual(pair.fingerprint, made["fingerprint"])
 
-    def test_a_pair_that_is_none_is_not_switched_to(self) -> None:
+    def test_switch_refuses_a_certificate_without_its_key(self) -> None:
         before = self.ctl("cert", "fingerprint").out
         self.ctl("cert", "make", "--host", "203.0.113.10")
         (self.folder / "gateway-key-next.pem").unlink()
@@ -82,7 +82,7 @@ class CertificateTests(HostCase):
         self.assertIn("does not belong", ran.line)
         self.assertEqual(self.ctl("cert", "fingerprint").out, before)
 
-    def test_a_file_that_is_no_certificate(self) -> None:
+    def test_the_fingerprint_of_a_file_without_certificate_fails(self) -> None:
         ran = svcctl("cert", "fingerprint", self.folder / "metagame.env")
         self.assertEqual(ran.status, 1)
         self.assertIn("not a PEM certificate", ran.line)
@@ -91,7 +91,7 @@ class CertificateTests(HostCase):
 
 class ContentTests(HostCase):
     @proves("svcctl content")
-    def test_manifest_and_verify(self) -> None:
+    def test_verify_fails_if_a_file_differs_from_the_manifest(self) -> None:
         game, listed = self.folder / "files", self.folder / "list.json"
         game.mkdir()
         (game / "a.pak").write_bytes(b"abc")
@@ -106,7 +106,7 @@ class ContentTests(HostCase):
         self.assertIn("1 files differ from the manifest", bad.line)
 
     @proves("svcctl content")
-    def test_the_hosts_own_folder(self) -> None:
+    def test_verify_without_arguments_checks_the_hosts_own_folder(self) -> None:
         self.assertEqual(self.ctl("content", "verify").status, 0)
 
     def test_no_folder_and_no_manifest_are_one_line(self) -> None:
@@ -192,7 +192,7 @@ class StatusTests(HostCase):
         self.assertEqual(set(keys), {(self.folder / "owner.key").read_text().strip()})
 
     @proves("svcctl status")
-    def test_for_machines_it_is_the_reply_itself(self) -> None:
+    def test_status_with_json_prints_the_reply_itself(self) -> None:
         with self.metagame(STATUS):
             self.assertEqual(self.ctl("status", "--json").data, {"status": STATUS, "health": None})
 
@@ -214,7 +214,7 @@ class StatusTests(HostCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("does not know this key", ran.line)
 
-    def test_a_metagame_that_is_down_or_odd(self) -> None:
+    def test_status_reports_a_metagame_that_is_down_or_answers_500(self) -> None:
         with self.metagame([], 500):
             self.assertIn("answered 500", self.ctl("status").line)
         self.assertIn("is it running?", self.ctl("status").line)
@@ -297,7 +297,7 @@ class EveryCommandTests(SynchronousTestCase):
             self.assertEqual(ran.status, 0, path)
 
     @proves("every command takes --config, --env-file, --json")
-    def test_the_fixed_commands_are_there(self) -> None:
+    def test_every_documented_command_exists(self) -> None:
         wanted = {
             "init", "account create", "account promote", "account demote", "account list",
             "gameserver-key add", "invite create", "invite list", "invite revoke", "db upgrade",

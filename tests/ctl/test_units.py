@@ -32,12 +32,12 @@ ANALYZE = shutil.which("systemd-analyze")
 
 class UnitTests(SynchronousTestCase):
     @proves("systemd units with few rights, written by svcctl init")
-    def test_the_documented_ones_are_what_init_writes(self) -> None:
+    def test_the_documented_units_equal_those_that_init_writes(self) -> None:
         written = {path.name: path.read_text() for path in DOCS.iterdir() if path.name != BOARD}
         self.assertEqual(written, files(UnitPaths()), "run python -m svcserver.ctl.units docs/host")
 
     @proves("systemd units with few rights, written by svcctl init")
-    def test_init_writes_them_with_its_own_places(self) -> None:
+    def test_init_writes_units_with_the_hosts_own_paths(self) -> None:
         folder = new_host(nowhere(self))
         names = {path.name for path in (folder / "host").iterdir()}
         self.assertEqual(names, {TARGET, "svcserver.logrotate", *map(unit, SERVICES), *KEEPERS})
@@ -50,7 +50,7 @@ class UnitTests(SynchronousTestCase):
             self.assertIn(f"ReadWritePaths={folder}\n", text)
 
     @proves("systemd units with few rights, written by svcctl init")
-    def test_each_has_no_more_rights_than_it_needs(self) -> None:
+    def test_each_unit_has_no_more_rights_than_it_needs(self) -> None:
         made = files(UnitPaths())
         for name in SERVICES:
             text = made[unit(name)]
@@ -106,7 +106,7 @@ class UnitTests(SynchronousTestCase):
         folder = '"/srv/our $5 game, 100%/'
         self.assertIn(f'{folder}stack.log" {folder}bodies.log" {{\n', here["svcserver.logrotate"])
 
-    def test_a_host_without_a_gateway_has_none_to_start(self) -> None:
+    def test_the_units_of_a_host_without_a_gateway_start_none(self) -> None:
         made = files(UnitPaths(), ["metagame", "deploy"])
         self.assertNotIn("gateway", "".join(made))
         wants = f"Wants=svc-metagame.service svc-deploy.service {WATCH} {NIGHT}\n"
@@ -115,7 +115,7 @@ class UnitTests(SynchronousTestCase):
 
 @pytest.mark.live
 @proves("systemd units with few rights, written by svcctl init")
-def test_systemd_understands_every_unit_and_finds_them_tight(tmp_path: Path) -> None:
+def test_systemd_verifies_every_unit_and_rates_its_exposure_low(tmp_path: Path) -> None:
     if ANALYZE is None:
         raise requirements.skip("systemd", "systemd-analyze is not installed")
     installed = tmp_path / "100% ours"

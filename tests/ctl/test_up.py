@@ -99,13 +99,13 @@ class UpTests(SynchronousTestCase):
         self.assertEqual(value(self.folder, "gateway", "GATEWAY_PORT"), "7443")
 
     @proves("svcctl up")
-    def test_without_options_it_is_private_on_the_overlay_network(self) -> None:
+    def test_up_without_options_makes_a_private_host(self) -> None:
         ran = self.up("--yes")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("http://100.64.7.7:61000/svc/dashboard", ran.out)
         self.assertFalse((self.folder / "gateway.env").exists())
 
-    def test_over_ssh_it_prints_the_tunnel_and_a_link(self) -> None:
+    def test_up_over_ssh_prints_the_tunnel_and_a_sign_in_link(self) -> None:
         ssh = {"SSH_CONNECTION": "198.51.100.7 50000 203.0.113.10 2222", "SUDO_USER": "ada"}
         with mock.patch.dict("os.environ", ssh):
             ran = self.up("--yes", "--public-host", "203.0.113.10")

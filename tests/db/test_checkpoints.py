@@ -21,11 +21,11 @@ class ScheduleTests(SynchronousTestCase):
         self.schedule.begin()
         self.schedule.moved(pages, pages if done is None else done)
 
-    def test_little_is_left_alone(self) -> None:
+    def test_a_checkpoint_begins_only_after_enough_commits(self) -> None:
         self.assertFalse(self.schedule.committed(24))
         self.assertTrue(self.schedule.committed(1), "four pages a job are supposed at first")
 
-    def test_the_last_piece_tells_how_many_jobs_make_the_next(self) -> None:
+    def test_the_last_checkpoint_decides_when_the_next_one_begins(self) -> None:
         self.schedule.committed(10)
         self.piece(200)
         self.assertFalse(self.schedule.committed(4))
@@ -56,7 +56,7 @@ class ScheduleTests(SynchronousTestCase):
         self.schedule.ended()
         self.assertFalse(self.schedule.can_end)
 
-    def test_a_long_read_does_not_make_every_commit_a_piece(self) -> None:
+    def test_a_long_read_does_not_cause_a_checkpoint_at_every_commit(self) -> None:
         self.schedule.committed(1)
         self.piece(5000, 0)
         self.schedule.committed(1000)

@@ -79,7 +79,7 @@ class DirectTests(SynchronousTestCase):
         self.assertEqual([type(row.good) for row in ours], [bool, bool, type(None)])
         self.assertEqual((ours[0].name, ours[0].data), ("a", b"\0x"))
 
-    def test_the_ways_to_look_at_a_result(self) -> None:
+    def test_results_can_be_read_as_first_one_scalar_or_all(self) -> None:
         self.assertIsNone(self.planned(ONE, wanted=1).first())
         self.assertIsNone(self.planned(ONE, wanted=1).scalar())
         with self.assertRaises(NoResultFound):
@@ -100,13 +100,13 @@ class DirectTests(SynchronousTestCase):
         with self.assertRaises(StatementError):
             self.planned(ONE)
 
-    def test_rowcounts_of_changes(self) -> None:
+    def test_updates_and_deletes_return_their_rowcount(self) -> None:
         self.planned(ADD, **row("a"))
         self.assertEqual(self.planned(RENAME, wanted=1, new="z").rowcount, 1)
         self.assertEqual(self.planned(RENAME, wanted=9, new="z").rowcount, 0)
         self.assertEqual(self.planned(DROP, wanted=1).rowcount, 1)
 
-    def test_many_at_once(self) -> None:
+    def test_one_call_executes_several_parameter_sets(self) -> None:
         self.planned(ADD, **row("a"))
         self.tx.execute(ADD, [row("b"), row("c")])
         self.tx.execute(RENAME, [{"wanted": 1, "new": "x"}, {"wanted": 2, "new": "y"}])
@@ -123,7 +123,7 @@ class DirectTests(SynchronousTestCase):
         for _ in range(4):
             self.assertEqual(self.tx.execute(words, {"wanted": 1}).scalar(), "a")
 
-    def test_lists_of_any_length(self) -> None:
+    def test_a_list_parameter_of_any_length_finds_its_rows(self) -> None:
         for _ in range(20):
             self.planned(ADD, **row("a"))
         for wanted in ([1], [1, 3], [], [2, 4, 9], list(range(1, 18))):
@@ -157,5 +157,5 @@ class DirectTests(SynchronousTestCase):
                 self.assertIn((statement, f"wanted{number}"), self.plans._plans)
                 self.assertLessEqual(len(self.plans._plans), 4)
 
-    def test_everything_else_is_the_connections(self) -> None:
+    def test_unwrapped_attributes_are_those_of_the_connection(self) -> None:
         self.assertEqual(self.tx.dialect.name, "sqlite")

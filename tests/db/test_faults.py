@@ -38,7 +38,7 @@ class CureTests(SynchronousTestCase):
         ):
             self.assertIsNotNone(cure_of(OperationalError("", {}, origin)), origin)
 
-    def test_a_mistake_of_ours_has_none(self) -> None:
+    def test_an_error_in_our_own_statements_has_no_cure(self) -> None:
         for why in (
             sqlite_error("SQLITE_ERROR"),
             OperationalError("", {}, sqlite_error("SQLITE_ERROR")),

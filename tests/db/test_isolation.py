@@ -97,7 +97,7 @@ class PostgresCase(SynchronousTestCase):
 
 
 class IsolationTests(PostgresCase):
-    def test_each_scope_has_its_level(self) -> None:
+    def test_each_scope_has_its_isolation_level(self) -> None:
         ask, ledger = lambda tx: tx.execute(LEVEL).scalar_one(), self.ledgers[0]
         levels = self.wait(
             ledger.read(ask),
@@ -186,7 +186,7 @@ class IsolationTests(PostgresCase):
                 self.wait(ledger.read(lambda tx: tx.execute(COINS, {"me": me}).scalar())), [number]
             )
 
-    def test_much_is_sent_and_read_at_once(self) -> None:
+    def test_large_simultaneous_writes_are_stored_and_read_back(self) -> None:
         ledger, much = self.ledgers[0], bytes(range(256)) * 4096
 
         def keep(me: str) -> Any:

@@ -130,7 +130,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
             self.failureResultOf(pending, Unavailable)
         self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
 
-    def test_the_reactor_goes_on_while_it_stops(self) -> None:
+    def test_the_reactor_is_not_blocked_while_the_ledger_stops(self) -> None:
         go = Event()
         pending = self.ledger.write(lambda tx: go.wait(20))
         stopped = self.ledger.stopService()

@@ -18,13 +18,13 @@ class FinishesTests(SynchronousTestCase):
         self.signals.append(committed + more)
         return committed + more
 
-    def test_the_result_comes_through(self) -> None:
+    def test_shielded_work_returns_its_result(self) -> None:
         waiting = Deferred.fromCoroutine(self.act(1))
         self.assertNoResult(waiting)
         self.commit.callback(7)
         self.assertEqual(self.successResultOf(waiting), 8)
 
-    def test_a_refusal_comes_through(self) -> None:
+    def test_shielded_work_raises_its_refusal(self) -> None:
         waiting = Deferred.fromCoroutine(self.act(1))
         self.commit.errback(Conflict())
         self.failureResultOf(waiting, Conflict)

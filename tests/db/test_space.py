@@ -44,7 +44,7 @@ class ReserveTests(SynchronousTestCase):
         self.left = -1
         self.reserve.check()
 
-    def test_0_never_looks(self) -> None:
+    def test_a_reserve_of_0_never_reads_the_free_space(self) -> None:
         Reserve(Path("/folder"), 0, lambda: self.now, self.free).check()
         self.assertEqual(self.looks, 0)
 
@@ -53,5 +53,5 @@ class ReserveTests(SynchronousTestCase):
         self.assertTrue(is_full(LowDiskSpace("x")))
         self.assertFalse(is_full(ValueError("x")))
 
-    def test_the_real_disk_answers(self) -> None:
+    def test_the_free_space_of_the_real_disk_is_read(self) -> None:
         self.assertGreater(free_bytes(Path.cwd()), 0)

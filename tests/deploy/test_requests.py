@@ -36,7 +36,7 @@ def check(mode: Any, args: Any, hunt: Any, players: Any = None) -> LaunchRequest
 
 class CheckTests(SynchronousTestCase):
     @proves("deploy: 400 bad_request: the input is checked here again")
-    def test_good_requests_pass(self) -> None:
+    def test_valid_launch_requests_are_accepted(self) -> None:
         for request in (
             ("CITY", "", ""),
             (None, None, None),
@@ -278,7 +278,7 @@ class SmallTableTests(SynchronousTestCase):
     def tutorial(self, arguments: str) -> Launch:
         return self.table.launch(LaunchRequest("ISLAND", arguments, ""))
 
-    def test_a_row_with_everything(self) -> None:
+    def test_a_full_row_becomes_a_launch_with_every_argument(self) -> None:
         launch = self.hunt("Full")
         self.assertEqual(
             launch,
@@ -307,7 +307,7 @@ class SmallTableTests(SynchronousTestCase):
             ],
         )
 
-    def test_a_row_without_mode_behemoth_and_weights(self) -> None:
+    def test_a_row_without_options_launches_any_of_its_maps(self) -> None:
         maps = {self.hunt("Plain").map for _ in range(50)}
         self.assertEqual(maps, {"/Game/a", "/Game/b"})
         launch = self.hunt("Plain")
@@ -345,7 +345,7 @@ class SmallTableTests(SynchronousTestCase):
         every = {f"Arena_MatchmakerHunt_Hard_{number:03d}" for number in range(1, 89)}
         self.assertEqual(hunts, every)
 
-    def test_a_map_of_the_tutorial_is_for_one(self) -> None:
+    def test_a_tutorial_map_is_launched_for_one_player(self) -> None:
         first = "/Game/Maps/islands/1705/dia_moss_triforce"
         beast = "/Game/Monsters/m/mcbeaver_tutorial_bp.mcbeaver_tutorial_bp_C"
         gnasher = "/Game/Monsters/m/gnasher_bp.gnasher_bp_C"

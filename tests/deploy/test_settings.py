@@ -110,7 +110,7 @@ class DefaultTests(SynchronousTestCase):
             self.assertEqual((settings.dojo_at_boot, settings.hunt_worker), (off, off))
             self.assertEqual((settings.liveness, settings.memory_guard), (on, on))
 
-    def test_worlds_at_boot(self) -> None:
+    def test_the_city_and_an_enabled_dojo_start_at_boot(self) -> None:
         self.assertEqual(_at_boot(read()), [Kind.CITY])
         self.assertEqual(_at_boot(read(ENABLE_DOJO="1")), [Kind.CITY, Kind.DOJO])
         self.assertEqual(_at_boot(read(ENABLE_DOJO="1", HUNT_WORKER="1")), [])

@@ -109,7 +109,7 @@ class ParkingTests(SynchronousTestCase):
                 requests = [dict(request.headers) for request in edge.upstream.seen()]
                 self.assertEqual([request.get(ATTEMPT) for request in requests], [None, None, b"2"])
 
-    def test_places_and_their_bytes_have_a_bound(self) -> None:
+    def test_parked_requests_are_limited_in_number_and_bytes(self) -> None:
         clock = Clock()
         parking = Parking(clock, "it", Deferred, most_bytes=10)
         parking.reached()
@@ -149,7 +149,7 @@ class ParkingTests(SynchronousTestCase):
         parking.close()
         self.assertEqual((len(parking), parking._bytes, parking._networks), (0, 0, {}))
 
-    def test_the_notice_that_it_ends_parks_without_an_attempt(self) -> None:
+    def test_a_request_is_parked_at_once_if_the_upstream_is_known_lost(self) -> None:
         edge = running()
         parking = edge.upstream.pool.parking
         assert parking is not None

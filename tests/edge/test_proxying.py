@@ -13,7 +13,7 @@ class HeaderTests(SynchronousTestCase):
         "authentication 8: forwarding headers stripped and set",
         "authentication 9: a client cannot unmark a proxied request",
     )
-    def test_the_gateway_sets_its_own_and_drops_the_clients(self) -> None:
+    def test_the_gateway_replaces_forwarding_headers_of_the_client(self) -> None:
         edge = gateway()
         forged = (
             b"X-Forwarded-For: 6.6.6.6\r\nx-forwarded-proto: ftp\r\nX-Forwarded-Host: a\r\n"
@@ -72,7 +72,7 @@ class HeaderTests(SynchronousTestCase):
         self.assertLess(sum(searched), len(interim + final))
 
     @proves("relay: forwards every request unchanged")
-    def test_the_relay_forwards_unchanged(self) -> None:
+    def test_the_relay_forwards_requests_unchanged(self) -> None:
         edge = relay()
         edge.ask(b"PUT /A%41?x HTTP/1.1\r\n" + H + b"X-B: 1\r\nx-b: 2\r\n\r\n")
         [request] = edge.upstream.seen()
@@ -146,7 +146,7 @@ class FramingTests(SynchronousTestCase):
         self.assertEqual(wire.take().count(b"200 OK"), 1)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
 
-    def test_interim_answers_stay_here(self) -> None:
+    def test_interim_answers_are_not_passed_on(self) -> None:
         edge, wire = sent(gateway(), GET)
         edge.upstream.say(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nA: b\r\n\r\n" + OK)
         self.assertEqual(wire.take(), OK)
@@ -188,7 +188,7 @@ class FramingTests(SynchronousTestCase):
         self.assertEqual(wire.take(), OK + OK)
         self.assertEqual(wire.ended, "closed")
 
-    def test_expect_is_answered_here_and_goes_no_further(self) -> None:
+    def test_expect_is_answered_by_the_gateway_and_not_passed_on(self) -> None:
         edge = gateway()
         wire = edge.connect()
         head = b"POST /p HTTP/1.1\r\n" + H + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
@@ -279,7 +279,7 @@ class UpstreamTests(SynchronousTestCase):
             self.assertLessEqual(len(edge.upstream.wires), 2)
 
     @proves("gateway: 502, 504 bad_gateway, upstream_timeout")
-    def test_a_reset_after_the_head_cuts(self) -> None:
+    def test_a_reset_after_the_head_cuts_the_client_off(self) -> None:
         edge, wire = sent(gateway(), GET)
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         edge.upstream.wires[0].abortConnection()

@@ -153,7 +153,9 @@ class HeadTests(SynchronousTestCase):
 
     @settings(max_examples=200, deadline=None)
     @given(st.binary(max_size=200), st.sampled_from([b"GET", b"HEAD"]))
-    def test_noise_is_no_answer(self, data: bytes, method: bytes) -> None:
+    def test_bytes_without_a_status_line_are_refused_as_a_response(
+        self, data: bytes, method: bytes
+    ) -> None:
         with self.assertRaises(Fault):
             read_response(data.replace(b"HTTP", b"") + b"\r\n\r\n", method)
 
@@ -171,7 +173,7 @@ class HeadTests(SynchronousTestCase):
         self.assertLess(line_feeds.searched, MAX_HEAD + 1)
         self.assertLess(Counting.searched, MAX_HEAD + 1 + 3 * MAX_HEAD // 64)
 
-    def test_a_good_head(self) -> None:
+    def test_a_valid_head_is_parsed_into_its_fields(self) -> None:
         head = read_request(GOOD)
         self.assertEqual((head.method, head.target, head.length), (b"POST", b"/a?b", 5))
         self.assertFalse(head.keep_alive)
@@ -231,7 +233,7 @@ class BodyTests(SynchronousTestCase):
             with self.assertRaises(Fault):
                 Chunked().feed(data)
 
-    def test_a_counted_body_leaves_the_rest(self) -> None:
+    def test_a_body_ends_at_its_length_and_the_rest_is_returned(self) -> None:
         body = CountedBody(3)
         self.assertEqual(body.feed(b"ab"), (b"ab", b""))
         self.assertEqual(body.feed(b"cd"), (b"c", b"d"))

@@ -71,7 +71,7 @@ class SpreadTests(SynchronousTestCase):
         homes = {self.of(self.take(b"Bearer %d" % number)) for number in range(50)}
         self.assertEqual(homes, {0, 1, 2, 3})
 
-    def test_with_all_away_the_request_is_parked(self) -> None:
+    def test_a_request_is_parked_while_all_workers_are_away(self) -> None:
         self.spread.give_back(self.take())
         for worker in self.workers:
             worker.end()
@@ -148,13 +148,13 @@ class SentinelTests(SynchronousTestCase):
         self.clock.advance(AGAIN_S)
         self.assertEqual(self.reported, ["found", "lost", "found"])
 
-    def test_a_renewal_is_no_end(self) -> None:
+    def test_a_sentinel_that_renews_its_connection_reports_no_end(self) -> None:
         self.clock.pump([RENEW_S] * 3)
         self.assertEqual(len(self.wires), 4)
         self.assertEqual([wire.ended for wire in self.wires], ["cut", "cut", "cut", ""])
         self.assertEqual(self.reported, ["found"])
 
-    def test_nothing_is_left_after_the_stop(self) -> None:
+    def test_a_stopped_sentinel_leaves_no_timer(self) -> None:
         self.up = False
         self.wires[0].abortConnection()
         self.clock.advance(0)

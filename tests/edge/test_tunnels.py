@@ -39,7 +39,7 @@ class TunnelTests(SynchronousTestCase):
             client.protocol.dataReceived(b"\x81\x00GET / HTTP/1.1\r\n\r\n")
             self.assertEqual(chat.take(), b"\x81\x00GET / HTTP/1.1\r\n\r\n")
 
-    def test_nothing_goes_up_before_the_upgrade_is_granted(self) -> None:
+    def test_bytes_of_the_client_wait_until_the_upgrade_is_granted(self) -> None:
         edge = gateway()
         edge.send(SOCKET + b"early")
         chat = edge.upstreams[Route.WS]
@@ -65,7 +65,7 @@ class TunnelTests(SynchronousTestCase):
         chat.abortConnection()
         self.assertTrue(client.ended)
 
-    def test_waits_for_the_handshake_and_for_bytes_end(self) -> None:
+    def test_a_silent_upgrade_is_504_and_a_silent_tunnel_is_cut(self) -> None:
         edge = gateway()
         client = edge.send(SOCKET)
         run(edge.clock, 13)

@@ -55,7 +55,7 @@ class WaitTests(SynchronousTestCase):
         self.assertIn(b'{"error":"upstream_timeout"}', reply)
         self.assertFalse(wire.over)
 
-    def test_silence_in_the_middle_of_an_answer_cuts(self) -> None:
+    def test_an_upstream_silent_in_mid_answer_cuts_the_client_off(self) -> None:
         wire = self.edge.send(GET)
         self.edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
         run(self.clock, 23)
@@ -99,7 +99,7 @@ class WaitTests(SynchronousTestCase):
         self.assertEqual(wire.ended, "cut")
 
     @proves("gateway: shutdown")
-    def test_the_grace_time_ends(self) -> None:
+    def test_a_busy_connection_is_cut_after_the_grace_time(self) -> None:
         busy = self.edge.send(GET)
         stopped = self.edge.factory.stop(10)
         run(self.clock, 10)
@@ -109,7 +109,7 @@ class WaitTests(SynchronousTestCase):
 
 
 @pytest.mark.parametrize("count", [2048])
-def test_idle_connections_and_one_at_work(count: int) -> None:
+def test_idle_connections_are_closed_and_delay_no_request(count: int) -> None:
     edge = gateway()
     for _ in range(count):
         edge.connect("198.51.100.7").protocol.dataReceived(b"GET /slow")

@@ -49,11 +49,11 @@ class JoinPageTests(SynchronousTestCase):
         ask(self.edge, "POST")
         self.assertEqual(len(self.edge.upstream.seen()), 1)
 
-    def test_the_connection_goes_on(self) -> None:
+    def test_two_requests_for_the_page_on_one_connection_are_answered(self) -> None:
         wire = self.edge.send(b"GET /join HTTP/1.1\r\nHost: h\r\n\r\n" * 2)
         self.assertEqual(wire.take().count(b"HTTP/1.1 200 OK"), 2)
 
-    def test_without_the_setting_it_is_any_path_of_the_metagame(self) -> None:
+    def test_without_the_setting_join_goes_to_the_metagame(self) -> None:
         edge = gateway()
         ask(edge)
         self.assertEqual(len(edge.upstream.seen()), 1)

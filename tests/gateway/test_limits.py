@@ -43,7 +43,7 @@ class BucketTests(SynchronousTestCase):
             passed += some.take(Bucket.WS, "a", now) == 0
         self.assertLessEqual(passed, burst + now * per_minute / 60 + 1e-6)
 
-    def test_addresses_and_buckets_pay_apart(self) -> None:
+    def test_each_address_and_bucket_has_its_own_tokens(self) -> None:
         some = spending(1, 1)
         self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.4", 0), 0)
         self.assertEqual(some.take(Bucket.GENERAL, "1.2.3.5", 0), 0)
@@ -58,7 +58,7 @@ class BucketTests(SynchronousTestCase):
         self.assertEqual(network_of("fe80::1%eth0"), network_of("fe80::2%eth0"))
 
     @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
-    def test_memory_is_bounded(self) -> None:
+    def test_buckets_of_many_addresses_take_bounded_memory(self) -> None:
         some = TokenBuckets(Rate(1, 1), 100)
         for n in range(1000):
             some.take(str(n), 0)
@@ -123,7 +123,7 @@ class CrowdTests(SynchronousTestCase):
         self.assertEqual(counts.enter("b", 0), "max_connections")
 
     @proves("limit: Gateway token buckets per IPv4 address or IPv6 /64")
-    def test_connects_have_a_rate(self) -> None:
+    def test_connections_over_the_connect_rate_are_refused(self) -> None:
         counts = ConnectionCounts(100, 100, NetworkBuckets(Rate(2, 60)))
         self.assertEqual([counts.enter("a", 0) for _ in range(3)], ["", "", "connect_rate"])
         self.assertEqual(counts.enter("a", 1), "")

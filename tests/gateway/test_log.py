@@ -37,7 +37,7 @@ class LineTests(SynchronousTestCase):
         self.assertNotIn("Authorization", str(event))
 
     @proves("gateway: log lines and redaction")
-    def test_refusals_say_why(self) -> None:
+    def test_a_refused_request_is_logged_with_its_reason(self) -> None:
         for data, reason in (
             (b"GET /svc/api/x HTTP/1.1\r\n" + H + b"\r\n", "admin_route"),
             (
@@ -78,7 +78,7 @@ class LineTests(SynchronousTestCase):
             edge.ask(ask)
         self.assertEqual(self.line(events)["reason"], "upstream_bad_gateway")
 
-    def test_an_empty_bucket_is_named(self) -> None:
+    def test_a_rate_limited_request_is_logged_with_its_bucket(self) -> None:
         edge = gateway(rates={Bucket.GENERAL: Rate(1, 1)})
         ask = b"GET /x HTTP/1.1\r\n" + H + b"\r\n"
         edge.ask(ask)

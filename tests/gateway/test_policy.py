@@ -284,7 +284,7 @@ class RowTests(SynchronousTestCase):
             self.assertIs(ask("GET", path, "websocket").route, Route.WS)
 
     @proves("gateway: order of refusals")
-    def test_the_order_of_refusals(self) -> None:
+    def test_refusals_come_in_the_order_method_upgrade_path_header(self) -> None:
         self.assertEqual(refused("TRACE", "*", key=True), (405, "method_not_allowed"))
         self.assertEqual(refused("POST", "/..", "h2c", key=True), (400, "bad_request"))
         self.assertEqual(refused("GET", "/..", key=True), (400, "bad_path"))

@@ -77,7 +77,7 @@ class SpellingTests(SynchronousTestCase):
 
     @settings(max_examples=300, deadline=None)
     @given(st.sampled_from(sorted(METHODS)), st.integers(0, 1 << 24), st.data())
-    def test_in_any_spelling_of_its_path(
+    def test_a_closed_route_is_blocked_in_any_spelling_of_its_path(
         self, method: bytes, seed: int, data: st.DataObject
     ) -> None:
         path = data.draw(st.sampled_from(self.closed)).replace("<", "").replace(">", "")
@@ -85,7 +85,9 @@ class SpellingTests(SynchronousTestCase):
 
     @settings(max_examples=300, deadline=None)
     @given(st.sampled_from(sorted(METHODS)), st.lists(PIECES, max_size=9).map("".join))
-    def test_in_any_mixture_of_tricks(self, method: bytes, target: str) -> None:
+    def test_no_mixture_of_path_tricks_opens_a_closed_route(
+        self, method: bytes, target: str
+    ) -> None:
         self.check(method, b"/svc/api" + target.encode("latin-1"))
         self.check(method, b"/" + target.encode("latin-1"))
 

@@ -164,7 +164,7 @@ class StartTests(SynchronousTestCase):
                     self.assertIn(name, self.refused(**{name: value}))
 
     @proves("settings of the gateway")
-    def test_good_values_in_odd_clothes(self) -> None:
+    def test_values_with_blanks_and_other_spellings_are_accepted(self) -> None:
         settings = self.options(
             GATEWAY_RATE_REGISTER=" 5 , 0.25 ",
             GATEWAY_METAGAME_URL="http://localhost:5/",
@@ -283,7 +283,7 @@ class StartTests(SynchronousTestCase):
         return passed
 
     @proves("limit: Open connections per address / in total")
-    def test_the_caps_hold_before_tls(self) -> None:
+    def test_the_connection_limit_applies_before_the_tls_handshake(self) -> None:
         reactor = MemoryReactorClock()
         self.start(reactor, GATEWAY_MAX_CONNECTIONS_PER_IP="2")
         door = reactor.tcpServers[0][1]

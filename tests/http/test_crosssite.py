@@ -57,7 +57,7 @@ class OwnTests(SynchronousTestCase):
             self.assertEqual(seen(host=host), "", host)
             self.assertEqual(seen("POST", host=host), "", host)
 
-    def test_a_name_that_was_pointed_at_us_does_not(self) -> None:
+    def test_a_foreign_name_that_resolves_to_us_is_refused(self) -> None:
         for host in (
             "evil.example:61000",
             "my-host.evil.example",
@@ -81,7 +81,7 @@ class OwnTests(SynchronousTestCase):
         self.assertEqual(seen("POST", origin="http://games.example:61000", **page), "")
         self.assertEqual(seen("POST", origin="http://evil.example", **page), "origin")
 
-    def test_pages_of_ours_pass_and_others_do_not(self) -> None:
+    def test_requests_pass_only_with_an_origin_of_this_machine(self) -> None:
         for origin in ("http://127.0.0.1:61000", "http://localhost:3000", "HTTPS://[::1]"):
             self.assertEqual(seen("POST", origin=origin), "", origin)
         for origin in (
@@ -100,7 +100,7 @@ class OwnTests(SynchronousTestCase):
         self.assertEqual(seen("POST", origin="http://localhost:9", **overlay), "origin")
 
     @proves("credential: foreign web pages")
-    def test_a_browser_says_whose_page_asks(self) -> None:
+    def test_requests_of_another_site_by_sec_fetch_site_are_refused(self) -> None:
         for site in ("none", "same-origin"):
             self.assertEqual(seen(site=site), "")
         for site in ("cross-site", "same-site", "something-new", ""):
@@ -115,7 +115,7 @@ class OwnTests(SynchronousTestCase):
         self.assertEqual(seen(host="evil.example", **link), "host")
 
     @given(st.binary(max_size=40))
-    def test_no_other_host_is_ours(self, host: bytes) -> None:
+    def test_any_accepted_host_is_an_address_or_our_own_name(self, host: bytes) -> None:
         if not names_this_machine(host):
             return
         name = host.decode().lower()
@@ -161,6 +161,6 @@ class LoopbackTests(SynchronousTestCase):
             self.assertTrue(names_this_machine(b"my-host.local"))
             self.assertFalse(names_this_machine(b"evil.example"))
 
-    def test_a_machine_has_a_name(self) -> None:
+    def test_the_machines_own_names_are_in_lower_case(self) -> None:
         for name in crosssite.own_names():
             self.assertEqual(name, name.lower())

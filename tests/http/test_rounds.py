@@ -30,7 +30,7 @@ class RoundTests(SynchronousTestCase):
     def test_an_idle_listener_wakes_nobody(self) -> None:
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_rounds_from_the_first_connection_to_the_round_after_the_last(self) -> None:
+    def test_rounds_run_from_the_first_connection_until_after_the_last(self) -> None:
         swept = Swept()
         for _ in range(2):
             self.connections.add(swept)

@@ -18,7 +18,9 @@ class Weighed(BoundedCache[int, str]):
 
 class CacheTests(SynchronousTestCase):
     @given(USES)
-    def test_the_last_used_are_there_and_never_too_many(self, uses: list[tuple[int, bool]]) -> None:
+    def test_recently_used_entries_stay_and_the_size_is_bounded(
+        self, uses: list[tuple[int, bool]]
+    ) -> None:
         cache: BoundedCache[int, str] = BoundedCache(MOST)
         used: list[int] = []
         values: dict[int, str] = {}

@@ -24,7 +24,7 @@ class CountersTests(SynchronousTestCase):
         self.assertEqual(counts["other"], 2 * MOST_REASONS)
         self.assertEqual(counters.total(Counted.FAILED_LOGINS), 3 * MOST_REASONS)
 
-    def test_every_kind_says_what_it_means(self) -> None:
+    def test_every_kind_of_count_has_a_description(self) -> None:
         self.assertEqual(set(MEANINGS), set(Counted))
 
     def test_a_count_kept_elsewhere_is_added_to_the_total(self) -> None:

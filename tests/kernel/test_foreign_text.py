@@ -25,7 +25,7 @@ class ShownTests(SynchronousTestCase):
     @given(ANY | LIKELY)
     @example(NASTY)
     @example("\\x1b\x1b\\\\x1b\\\x1b")
-    def test_nothing_hidden_is_left_and_all_can_be_read_back(self, text: str) -> None:
+    def test_shown_text_is_printable_and_can_be_read_back(self, text: str) -> None:
         for line in (shown(text), cell(text)):
             self.assertEqual(unsafe_in(line), "")
             self.assertTrue(line.isprintable())

@@ -25,7 +25,7 @@ class HostHistoryTests(SynchronousTestCase):
         self.assertLess((self.folder / HISTORY_FILE).stat().st_size, 100_000)
         self.assertEqual(host_history.read(self.folder), self.history)
 
-    def test_services_come_and_go(self) -> None:
+    def test_a_service_is_listed_only_while_it_has_samples(self) -> None:
         self.history.add(AT, {}, {"gateway": 1.0})
         self.history.add(AT + STEP_S, {}, {"content": 0.5})
         self.assertEqual(self.history.services, {"gateway": [1.0, None], "content": [None, 0.5]})

@@ -39,5 +39,5 @@ class DepthTests(SynchronousTestCase):
 
     @settings(max_examples=50, deadline=None)
     @given(st.recursive(st.none() | st.integers(0, 9) | st.text(), st.lists, max_leaves=20))
-    def test_everything_flat_enough_comes_back(self, value: Any) -> None:
+    def test_values_below_the_depth_limit_are_read_back_unchanged(self, value: Any) -> None:
         self.assertEqual(json.parse(json.dump([value])), [value])

@@ -59,7 +59,7 @@ class MachineTests(SynchronousTestCase):
             self.assertIsNone(opened(odd), odd)
         self.assertIsNone(opened(ticket("a" * LONGEST)))
 
-    def test_without_a_signing_key_there_is_none_and_none_is_believed(self) -> None:
+    def test_without_a_signing_key_no_ticket_is_made_or_accepted(self) -> None:
         for secret in ("", " "):
             self.assertEqual(machine_headers(secret, "svcctl:ada", "GET", TARGET, NOW), {})
             self.assertIsNone(opened(ticket(), secret=secret))

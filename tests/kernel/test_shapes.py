@@ -125,7 +125,7 @@ class ShapeTests(SynchronousTestCase):
         for bad in (*NOTHING_ELSE, "-2", "+2", "\u0662", "2" * 17, "9" * 16, " 2"):
             self.refused(CountOrDigits, bad)
 
-    def test_texts_and_names(self) -> None:
+    def test_texts_and_names_of_wrong_length_or_content_are_refused(self) -> None:
         self.refused(str, "a\0b", "a text")
         self.assertEqual(reader(TextWithNul)("a\0b"), "a\0b")
         self.assertEqual(reader(Name)("n" * 128), "n" * 128)
@@ -133,7 +133,7 @@ class ShapeTests(SynchronousTestCase):
             self.refused(Name, bad)
         self.refused(Annotated[str, text(1, 3)], "four", "1 to 3 characters")
 
-    def test_numbers_choices_objects_and_alternatives(self) -> None:
+    def test_numbers_choices_and_objects_are_read_or_refused_by_type(self) -> None:
         self.assertEqual(reader(float)(2), 2.0)
         self.refused(float, True)
         self.assertEqual(reader(Literal["a", "b"])("b"), "b")
@@ -191,7 +191,7 @@ class ShapeTests(SynchronousTestCase):
 
         self.assertRaises(TypeError, reader, Wrong)
 
-    def test_the_document_is_drawn_from_the_same_class(self) -> None:
+    def test_the_schema_of_a_shape_lists_its_members_and_types(self) -> None:
         schemas: dict[str, Any] = {}
         schema(Wish, schemas)
         shown = schemas["Wish"]
@@ -220,7 +220,7 @@ class EdgeTests(SynchronousTestCase):
             why = self.assertRaises(Malformed, reader(kind), value)
             self.assertEqual(why.message, f"the body must be {wanted}")
 
-    def test_whole_numbers_at_their_bounds(self) -> None:
+    def test_whole_numbers_are_accepted_up_to_their_bounds(self) -> None:
         self.fits(Annotated[int, whole(1, 3)], 1, 3)
         self.unfit(Annotated[int, whole(1, 3)], "a whole number from 1 to 3", 0, 4, 2.5, True, "2")
         self.fits(Annotated[int, whole()], MAX_WHOLE, -MAX_WHOLE)
@@ -229,7 +229,7 @@ class EdgeTests(SynchronousTestCase):
         self.fits(Annotated[int, whole(0)], 0)
         self.unfit(Annotated[int, whole(0)], "a whole number of at least 0", -1, None)
 
-    def test_digits_up_to_so_many(self) -> None:
+    def test_digit_texts_are_numbers_up_to_their_length_limit(self) -> None:
         kind = Annotated[int, whole(0, 999, digits=3)]
         self.assertEqual(
             [reader(kind)(value) for value in ("7", "007", "999", 7.0)], [7, 7, 999, 7]
@@ -239,7 +239,7 @@ class EdgeTests(SynchronousTestCase):
         self.assertEqual(schema(kind, {}), either)
         self.assertEqual(schema(Annotated[int, whole(0, 9)], {}), {"type": "integer"})
 
-    def test_texts_at_their_bounds(self) -> None:
+    def test_texts_are_accepted_within_their_length_bounds(self) -> None:
         kind = Annotated[str, text(2, 3)]
         self.fits(kind, "ab", "abc")
         self.unfit(kind, "a text of 2 to 3 characters", "a", "abcd", "a\0", 12, None)
@@ -251,14 +251,14 @@ class EdgeTests(SynchronousTestCase):
         self.unfit(plain, "in capitals", "ab", 7, ["AB"])
         self.assertEqual(schema(plain, {}), {"type": "string"})
 
-    def test_lists_at_their_bounds(self) -> None:
+    def test_lists_are_accepted_up_to_their_length_bound(self) -> None:
         kind = Annotated[list[str], AtMost(2)]
         self.fits(kind, [], ["a", "b"])
         self.unfit(kind, "a list of at most 2", ["a", "b", "c"])
         self.unfit(kind, "a list", "abc", {}, None)
         self.unfit(kind, "a list in which each entry is a text", ["a", 7])
 
-    def test_anything_and_objects_of_anything(self) -> None:
+    def test_members_of_any_type_are_kept_unchanged(self) -> None:
         @frozen
         class Open:
             value: Any
@@ -279,19 +279,19 @@ class EdgeTests(SynchronousTestCase):
         self.unfit(kind, "a whole number from 0 to 9", 10)
         self.assertRaises(Malformed, reader(list[int] | dict[str, int]), None)
 
-    def test_the_texts_and_numbers_that_shapes_use_most(self) -> None:
+    def test_predefined_text_and_number_types_refuse_other_values(self) -> None:
         self.fits(TextWithNul, "", "a\0b")
         self.unfit(TextWithNul, "a text", 7, None)
         self.assertEqual(reader(CountOrDigits)("0" * 16), 0)
         self.unfit(CountOrDigits, "a whole number of at least 0", "0" * 17)
         self.assertEqual((camel_case("a_bc_d"), pascal_case("a_bc_d")), ("aBcD", "ABcD"))
 
-    def test_how_a_member_is_sent(self) -> None:
+    def test_sent_as_adds_a_mark_for_each_argument(self) -> None:
         self.assertEqual(len(sent_as("Key")), 1)
         self.assertEqual(len(sent_as(message="No.")), 1)
         self.assertEqual(len(sent_as("Key", message="No.", code="no")), 3)
 
-    def test_a_mark_that_changes_nothing(self) -> None:
+    def test_a_mark_without_effect_leaves_the_type_unchanged(self) -> None:
         kind = Annotated[int, Mark()]
         self.fits(kind, 3)
         self.unfit(kind, "a whole number", "3")
@@ -306,7 +306,7 @@ class EdgeTests(SynchronousTestCase):
         late = reader(Save)({"version": 3, "data": "secret"}).data
         self.assertEqual(repr(late), "Late(name='data')")
 
-    def test_anything_at_all_must_be_there(self) -> None:
+    def test_a_member_of_any_type_must_be_present(self) -> None:
         @frozen
         class Open:
             value: Any
@@ -329,7 +329,7 @@ class EdgeTests(SynchronousTestCase):
         self.unfit(int | None, "a whole number", "x")
         self.unfit(Stack | None, "an object", "x")
 
-    def test_lenient_keeps_the_other_marks(self) -> None:
+    def test_a_lenient_member_still_obeys_its_other_marks(self) -> None:
         @frozen
         class Short:
             name: Annotated[str, text(1, 3), LenientMark()] = "?"

@@ -19,7 +19,7 @@ class ThrottleTests(SynchronousTestCase):
         self.assertTrue(throttle.due("a", 1))
         self.assertFalse(throttle.due("c", 1))
 
-    def test_its_keys_are_bounded_and_in_no_repr(self) -> None:
+    def test_keys_of_a_throttle_are_bounded_and_in_no_repr(self) -> None:
         throttle = Throttle()
         self.assertEqual((throttle.every_s, throttle.most), (60.0, 20_000))
         throttle.due("somebody", 0)

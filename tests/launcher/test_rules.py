@@ -21,7 +21,7 @@ from tests.launcher.around import manifest, new_folder
 
 
 class ListingTests(SynchronousTestCase):
-    def test_a_list_is_read(self) -> None:
+    def test_a_valid_list_gives_its_files_and_total_size(self) -> None:
         listing = read_listing(manifest({"a/b.pak": b"1234", "c": b""}))
         self.assertEqual([file.path for file in listing.files], ["a/b.pak", "c"])
         self.assertEqual(listing.total, 4)
@@ -210,7 +210,7 @@ class CommandTests(SynchronousTestCase):
 
 
 class PlacesTests(SynchronousTestCase):
-    def test_each_system_has_its_own(self) -> None:
+    def test_each_system_has_its_own_folders(self) -> None:
         windows = places_of("win32", {"LOCALAPPDATA": r"C:\Users\Bo\AppData\Local"}, r"C:\Users\Bo")
         self.assertEqual(str(windows.state), r"C:\Users\Bo\AppData\Local\svc-launcher\state")
         self.assertIsNone(windows.programs)

@@ -484,7 +484,7 @@ class AskingTests(SynchronousTestCase):
         self.assertTrue(self.upstream.aborted)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_an_answer_that_is_too_long_or_no_http_is_given_up(self) -> None:
+    def test_a_reply_that_is_too_long_or_not_http_is_an_error(self) -> None:
         done = self.ask(limit=10)
         self.upstream.user.upstream_received(
             b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b"x" * 20

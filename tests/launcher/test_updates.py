@@ -124,7 +124,7 @@ class UpdateTests(LauncherCase):
         self.clock.pump([TICK_S] * 20)
         self.assertEqual([path for _, path, _ in self.remote.requests].count(LIST), 1)
 
-    def test_answer_holds_for_the_certificate_that_it_was_given_for(self) -> None:
+    def test_consent_to_updates_is_kept_only_for_the_same_certificate(self) -> None:
         again = joined(decode(invite_text(fingerprint=PAIR.fingerprint)), self.member.record)
         self.assertEqual(again.updates, YES)
         self.assertEqual(joined(decode(invite_text()), self.member.record).updates, "")

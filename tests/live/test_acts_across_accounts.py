@@ -37,7 +37,7 @@ async def rows_between(both: Both, first: Player, second: Player) -> list[str]:
 
 @isolates("social/friends: request", "social/friends: block")
 @on_two_metagames
-async def test_nobody_is_asked_by_whom_he_has_blocked(both: Both) -> None:
+async def test_a_friend_request_during_a_block_leaves_no_request(both: Both) -> None:
     async for ann, bob in both.pairs():
         replies = await at_once(
             both.call("POST", friends_path(ann, bob), ann),
@@ -49,7 +49,7 @@ async def test_nobody_is_asked_by_whom_he_has_blocked(both: Both) -> None:
 
 @isolates("social/friends: request", "social/friends: unfriend")
 @on_two_metagames
-async def test_a_friendship_is_there_for_both_or_for_nobody(both: Both) -> None:
+async def test_an_accept_during_an_unfriending_leaves_no_half_friendship(both: Both) -> None:
     async for ann, bob in both.pairs():
         await both.good("POST", friends_path(ann, bob), ann)
         replies = await at_once(
@@ -113,7 +113,7 @@ async def ranks(both: Both, player: Player) -> dict[str, str]:
 
 @isolates("social/guilds: found")
 @on_two_metagames
-async def test_one_name_one_guild(both: Both) -> None:
+async def test_leaders_who_found_one_name_at_once_make_one_guild(both: Both) -> None:
     for _ in range(ROUNDS):
         leaders = await both.players(4)
         name = leaders[0]["name"].replace("player_", "Guild")
@@ -125,7 +125,7 @@ async def test_one_name_one_guild(both: Both) -> None:
 
 @isolates("social/guilds: invite")
 @on_two_metagames
-async def test_one_invite_of_a_guild_to_a_player(both: Both) -> None:
+async def test_simultaneous_guild_invites_to_a_player_make_one_invite(both: Both) -> None:
     async for leader, pair in both.pairs():
         await guild_of(both, leader)
         path = f"/guild/invite/{pair['id']}"
@@ -136,7 +136,7 @@ async def test_one_invite_of_a_guild_to_a_player(both: Both) -> None:
 
 @isolates("social/guilds: accept")
 @on_two_metagames
-async def test_the_last_places_of_a_guild(both: Both) -> None:
+async def test_simultaneous_accepts_never_overfill_a_guild(both: Both) -> None:
     for _ in range(ROUNDS):
         leader, *others = await both.players(5)
         await guild_of(both, leader)
@@ -182,7 +182,7 @@ async def test_a_guild_has_one_leader_who_is_in_it(both: Both) -> None:
 
 @isolates("social/guilds: disband", "social/guilds: disband_named", "social/guilds: accept")
 @on_two_metagames
-async def test_nobody_is_in_a_guild_that_is_gone(both: Both) -> None:
+async def test_an_accept_during_a_disbanding_leaves_nobody_in_the_guild(both: Both) -> None:
     for number in range(2 * ROUNDS):
         leader, second = await both.players(2)
         name = await guild_of(both, leader)

@@ -42,7 +42,7 @@ def refused(here: Host, *words: object) -> str:
 
 
 @proves("svcctl account show, rename, saves, rollback")
-def test_a_player_is_shown_renamed_and_brought_back_to_a_save(here: Host) -> None:
+def test_svcctl_shows_renames_and_rolls_back_an_account(here: Host) -> None:
     assert ctl(here, "account", "show", "ann_1")["where"] == "city"
     rows = ctl(here, "account", "saves", "Ann_1")["Characters"][0]["CharacterVersions"]
     version = rows[2]["Version"]
@@ -62,7 +62,7 @@ def test_a_player_is_shown_renamed_and_brought_back_to_a_save(here: Host) -> Non
 
 
 @proves("svcctl account grant, revoke, seed")
-def test_entitlements_and_tracks(here: Host) -> None:
+def test_svcctl_grants_revokes_and_seeds_an_account(here: Host) -> None:
     ctl(here, "account", "grant", "Eve", "gift", "--hours", 12)
     assert ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
     assert not ctl(here, "account", "revoke", "Eve", "gift")["Revoked"]
@@ -70,7 +70,7 @@ def test_entitlements_and_tracks(here: Host) -> None:
 
 
 @proves("svcctl figures")
-def test_figures_over_weeks(here: Host) -> None:
+def test_svcctl_figures_prints_weeks_and_refuses_a_year(here: Host) -> None:
     weeks(here)
     result = ctl(here, "figures", "--range=weeks")
     assert (result["stepSeconds"], len(result["at"]), len(result["rssMB"])) == (86_400, 55, 55)
@@ -81,7 +81,7 @@ def test_figures_over_weeks(here: Host) -> None:
 
 
 @proves("svcctl registration, guild")
-def test_registration_and_guilds(here: Host) -> None:
+def test_svcctl_sets_the_registration_mode_and_disbands_a_guild(here: Host) -> None:
     assert ctl(here, "registration")["RegistrationMode"] == "OPEN"
     assert ctl(here, "registration", "invitecode")["RegistrationMode"] == "INVITECODE"
     assert {entry["name"] for entry in ctl(here, "guild", "list")["guilds"]} == {

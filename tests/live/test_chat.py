@@ -159,7 +159,7 @@ def test_a_bad_chat_port_is_logged_and_the_metagame_runs_on(tmp_path: Path) -> N
             assert register(service, "Here_too")["token"]
 
 
-def test_without_the_switch_nothing_listens(tmp_path: Path) -> None:
+def test_without_the_chat_switch_the_chat_port_is_closed(tmp_path: Path) -> None:
     port = free_port()
     with metagame(tmp_path, CHAT_PORT=str(port)), socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0

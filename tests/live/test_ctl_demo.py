@@ -64,7 +64,7 @@ def test_an_evening_on_a_fresh_host_goes_well(tmp_path: Path) -> None:
 
 
 # slow: a stack of six processes, and an evening of two players
-def test_a_game_server_of_the_owners_need_not_answer_who_only_knocks(tmp_path: Path) -> None:
+def test_the_demo_works_with_a_game_server_that_never_answers(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     program = folder / "game-server"
     stand_in = value(folder, "deploy", "GAMESERVER_BINARY_PATH")

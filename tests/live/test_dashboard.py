@@ -340,7 +340,7 @@ def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
         tab.confirm("Close")
 
 
-def test_guilds_chat_and_log(browser: Browser, here: Host) -> None:
+def test_chat_and_log_are_shown_and_a_guild_is_disbanded(browser: Browser, here: Host) -> None:
     come_to_chat(here)
     with visit(browser, here) as tab:
         tab.sign_in(here.key)

@@ -91,7 +91,7 @@ def test_a_heartbeat_is_reported_to_the_helper(host: Host) -> None:
 
 
 @proves("gateway: GET with Upgrade: websocket", "relay: WebSocket upgrades")
-def test_a_websocket_goes_through_both(host: Host) -> None:
+def test_a_websocket_passes_relay_and_gateway(host: Host) -> None:
     with socket.create_connection(("127.0.0.1", host.relay_port), DEADLINE_S) as game:
         game.sendall(
             b"GET // HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
@@ -135,7 +135,7 @@ def test_a_client_that_offers_alpn_is_served(host: Host) -> None:
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_sessions_are_resumed(host: Host) -> None:
+def test_tls_sessions_are_resumed(host: Host) -> None:
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

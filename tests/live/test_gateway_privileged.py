@@ -97,7 +97,7 @@ def test_the_capability_alone_opens_the_port(folder: Path) -> None:
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_without_it_the_start_fails_with_one_line_that_says_so(folder: Path) -> None:
+def test_a_low_port_without_the_capability_fails_with_one_line(folder: Path) -> None:
     certificate, key = write_pair(make_pair(["127.0.0.1"]), folder)
     key.chmod(0o644)
     port, log = low_port(), folder / "refused.log"

@@ -86,7 +86,7 @@ def test_two_gateways_share_a_rate_limit_and_keep_it_if_engine_dies(tmp_path: Pa
         assert passed(gateways) == 0
 
 
-def test_without_the_engine_each_counts_by_itself(tmp_path: Path) -> None:
+def test_without_the_engine_each_gateway_counts_by_itself(tmp_path: Path) -> None:
     """Check that the test above fails without the engine."""
     with ExitStack() as stack:
         assert passed(two(stack, tmp_path)) == 2 * BURST

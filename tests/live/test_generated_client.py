@@ -155,7 +155,7 @@ def test_a_generated_client_adds_friends_and_sends_heartbeats(player: Come) -> N
     assert ask("inventory_read", bobs_id, ask("characters_read", client=bob)[0].id, client=bob)
 
 
-def test_two_of_them_are_a_party_and_read_what_stands_in_an_envelope(player: Come) -> None:
+def test_two_generated_clients_form_a_party_and_read_an_envelope(player: Come) -> None:
     dora, doras_id = player("Dora")
     eve, eves_id = player("Eve")
     for entry in (dora, eve):

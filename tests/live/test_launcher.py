@@ -121,7 +121,9 @@ def test_the_launcher_explains_errors_while_joining(
 
 
 # slow: a browser, a launcher, and an answer that is held back
-def test_how_it_was_never_covers_how_it_is(browser: Browser, host: Path, tmp_path: Path) -> None:
+def test_a_delayed_older_state_never_covers_a_newer_one(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
     """A delayed answer, from before the player's action, arrives after the action's answer."""
     stored: list[tuple[Route, bytes]] = []
 

@@ -69,7 +69,7 @@ def merge_classes(pc: WindowsPC) -> None:
 
 
 # slow: 40 s: several starts under Wine
-def test_first_start_installs_it_and_remove_undoes_everything(pc: WindowsPC) -> None:
+def test_first_start_installs_the_launcher_and_remove_undoes_it(pc: WindowsPC) -> None:
     before = pc.registered(SCHEME), pc.registered(UNINSTALL)
     assert before == ("", "")
     with pc.start(pc.unzipped / "svc-launcher.exe", "--key-file") as first:
@@ -163,7 +163,7 @@ def test_folder_whose_path_looks_like_a_command_is_removed(pc: WindowsPC) -> Non
     assert folder.parent.exists()
 
 
-def test_user_with_a_foreign_name_installs_and_removes_it(tmp_path: Path) -> None:
+def test_user_with_a_foreign_name_installs_and_removes_a_launcher(tmp_path: Path) -> None:
     with windows_pc(tmp_path, name=USER) as pc:
         with pc.start(pc.unzipped / "svc-launcher.exe", "--no-links", "--key-file") as first:
             running = own(pc) / "state" / "running.json"

@@ -77,7 +77,7 @@ def clean(tmp_path: Path) -> dict[str, str]:
 
 
 # slow: the first of its file, for which both packages are built, for four Pythons
-def test_the_wheel_holds_the_launchers_packages_alone(built: tuple[Path, Path]) -> None:
+def test_the_wheel_contains_only_the_packages_of_the_launcher(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         names = packed.namelist()
     packages = {
@@ -89,7 +89,7 @@ def test_the_wheel_holds_the_launchers_packages_alone(built: tuple[Path, Path]) 
     assert not [name for name in names if name.startswith("twisted/")]
 
 
-def test_nothing_packed_imports_what_is_not(built: tuple[Path, Path]) -> None:
+def test_no_packed_module_imports_one_that_is_not_packed(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         modules = [entry for entry in packed.namelist() if entry.endswith(".py")]
         for module in modules:
@@ -118,7 +118,7 @@ def test_the_file_holds_binaries_for_each_python_and_system(
     assert "win32ctypes/core/__init__.py" in names  # the key store of Windows
 
 
-def test_nothing_in_it_names_the_folder_where_it_was_built(built: tuple[Path, Path]) -> None:
+def test_the_packed_file_names_no_folder_of_its_build(built: tuple[Path, Path]) -> None:
     """The same commit must give the same file in any folder."""
     folders = [str(entry).encode() for entry in (ROOT, sys.prefix, built[1].parent)]
     with zipfile.ZipFile(built[1]) as packed:
@@ -279,7 +279,7 @@ def test_menu_entry_works_after_the_downloaded_file_is_deleted(
 
 
 # slow: a stack, and the one file unpacked
-def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
+def test_the_launcher_from_a_hosts_page_starts_with_its_version(
     built: tuple[Path, Path], browser: Browser, tmp_path: Path
 ) -> None:
     """A friend downloads the launcher from the host's page, compares the checksum and starts it."""
@@ -315,7 +315,7 @@ def test_the_page_of_a_host_hands_it_out_and_it_says_its_version(
     assert (says.returncode, says.stdout.strip()) == (0, f"svc-launcher {version('svcserver')}")
 
 
-def test_its_dependencies_are_among_those_of_the_whole() -> None:
+def test_the_launcher_needs_no_dependency_that_the_server_lacks() -> None:
     def names(path: Path) -> set[str]:
         result = re.findall(r'^    "([a-z-]+)(?:\[[a-z]+\])?>=', path.read_text(), re.MULTILINE)
         return set(result)

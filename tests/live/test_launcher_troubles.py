@@ -42,7 +42,9 @@ SLOWLY = 0.1  # MB per second: no download ends before the test allows it
 
 
 # slow: 50 s: six megabytes on a slow line, cut and mended
-def test_a_cut_line_goes_on_by_itself(browser: Browser, host: Path, tmp_path: Path) -> None:
+def test_a_download_on_a_cut_connection_resumes_by_itself(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
     text = invite(host)
     with Forwarder(int(value(host, "gateway", "GATEWAY_PORT"))) as line:
         through = re.sub(r"port=\d+", f"port={line.port}", text)
@@ -119,7 +121,7 @@ def test_a_full_disk_says_how_much_is_missing(browser: Browser, host: Path, tmp_
 
 
 # slow: 60 s: the launcher looks at its host every fifteen seconds
-def test_news_of_the_owner_a_new_key_and_a_ban(
+def test_launcher_shows_an_announcement_a_new_key_and_a_ban(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
     with visit(browser, tmp_path, "light", invite(host)) as tab:
@@ -142,7 +144,7 @@ def test_news_of_the_owner_a_new_key_and_a_ban(
 
 
 # slow: 100 s: a stack started twice
-def test_a_full_host_a_restart_and_another_version_of_the_game(
+def test_launcher_shows_a_full_host_a_restart_and_a_new_version(
     browser: Browser, tmp_path: Path
 ) -> None:
     """During the restart the gateway answers before the metagame runs.
@@ -194,7 +196,9 @@ def _has_another_version(host: Path, tab: Visit) -> None:
 
 
 # slow: 80 s: a second stack, started twice
-def test_two_hosts_and_one_that_restarts(browser: Browser, host: Path, tmp_path: Path) -> None:
+def test_launcher_shows_when_one_of_two_hosts_is_unreachable(
+    browser: Browser, host: Path, tmp_path: Path
+) -> None:
     second = players_host(tmp_path / "second", "Sunday Hunts")
     with visit(browser, tmp_path / "home") as tab:
         with running(second):

@@ -146,7 +146,7 @@ def test_modules_are_compiled_by_debians_python(
         script.main()
 
 
-def test_its_modules_have_debians_security_patches() -> None:
+def test_packed_python_modules_have_debians_security_patches() -> None:
     with (
         zipfile.ZipFile(windows_zip()) as packed,
         zipfile.ZipFile(packed.open("svc-launcher/app/python311.zip")) as modules,

@@ -39,7 +39,7 @@ AT_MOST_S = 2.0
 
 
 @proves("svcctl ban, unban")
-def test_a_ban_during_a_hunt(tmp_path: Path) -> None:
+def test_a_ban_during_a_hunt_ends_the_session_until_the_unban(tmp_path: Path) -> None:
     chat = free_port()
     environ = {"CHAT": "1", "CHAT_PORT": str(chat), "MATCHMAKING_MODE": "DEPLOYSERVER"}
     with (
@@ -83,7 +83,7 @@ def say(talker: Talker, text: str, line: str = "m") -> None:
 
 
 @proves("svcctl mute, unmute, kick", "a muted player's lines")
-def test_a_mute_during_a_whisper(tmp_path: Path) -> None:
+def test_a_mute_stops_a_players_lines_and_whispers(tmp_path: Path) -> None:
     chat = free_port()
     # high, so that lines are refused only because of the mute
     often = {"CHAT_MESSAGE_RATE": "60,60"}

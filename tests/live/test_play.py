@@ -91,7 +91,7 @@ def test_without_a_host_or_a_url_there_is_one_line(tmp_path: Path) -> None:
 
 
 @proves("svcctl play")
-def test_a_dead_url_is_named() -> None:
+def test_play_names_a_url_where_nothing_listens() -> None:
     ran = run("play", "--url", "http://127.0.0.1:9", "--players", 1)
     assert ran.returncode == 1
     assert "at the metagame: nothing listens on http://127.0.0.1:9" in ran.stderr

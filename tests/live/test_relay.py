@@ -49,7 +49,7 @@ def relay_command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @proves("relay: forwards every request unchanged")
-def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
+def test_a_first_upload_of_128_kib_passes_the_relay(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         status, _, _ = host.ask("POST", "/save", "x" * 131_000)
         assert status == 200
@@ -57,7 +57,7 @@ def test_the_first_upload_may_be_large(tmp_path: Path) -> None:
 
 
 @proves("relay: check")
-def test_check_says_whether_the_pin_holds(tmp_path: Path) -> None:
+def test_check_passes_with_the_pin_and_fails_without_a_gateway(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         invite = Invite(
             "127.0.0.1", host.gateway_port, "Friday", "ABCD-EFGH", host.pair.fingerprint
@@ -81,7 +81,7 @@ def test_a_bad_invite_ends_the_start_with_one_line() -> None:
 
 
 @proves("relay: check")
-def test_nobody_there_is_no_tls() -> None:
+def test_relay_check_reports_an_unreachable_gateway() -> None:
     good, line = verdict(Target("127.0.0.1", free_port(), "ff" * 32), 2)
     assert not good
     assert line.startswith("upstream_unreachable")

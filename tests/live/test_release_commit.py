@@ -59,13 +59,13 @@ class ReleaseCommitTests(SynchronousTestCase):
         self.git("tag", "v1.2.4")
         self.assertIn("tagged v1.2.4, but pyproject.toml says 1.2.3", self.refused())
 
-    def test_changes_that_wait_are_refused(self) -> None:
+    def test_a_release_with_unmerged_news_fragments_is_refused(self) -> None:
         (self.root / "newsfragments" / "+new.feature.md").write_text("New.\n")
         self.commit()
         self.git("tag", "v1.2.3")
         self.assertIn("newsfragments/ has changes", self.refused())
 
-    def test_a_file_that_is_not_as_committed_is_refused_on_a_tag_alone(self) -> None:
+    def test_uncommitted_changes_are_refused_only_on_a_tag(self) -> None:
         for name in ("pyproject.toml", "new.py"):
             with (self.root / name).open("a") as file:
                 file.write("# mine\n")

@@ -34,10 +34,10 @@ class CountingTests(SynchronousTestCase):
         town._count()
         return town.report.echoed, town.report.doubled, town.report.missing
 
-    def test_a_line_that_all_hear_once(self) -> None:
+    def test_a_line_that_all_receive_once_counts_once(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob, self.cat), (1, 0, 0))
 
-    def test_one_that_a_listener_hears_twice(self) -> None:
+    def test_a_line_that_a_listener_receives_twice_counts_as_doubled(self) -> None:
         self.assertEqual(self.counted(self.ann, self.bob, self.bob, self.cat), (1, 1, 0))
 
     def test_an_echoed_line_that_a_listener_misses_counts_as_missing(self) -> None:

@@ -27,7 +27,9 @@ PARK_MS = "30000"  # a start takes long where the machine does much else
 
 # slow: 80 s: an evening of 25 seconds, of which two are restarts
 @pytest.mark.parametrize("harm", [rolled, killed])
-def test_players_notice_nothing(harm: Callable[[Path], None], tmp_path: Path) -> None:
+def test_players_lose_no_request_or_line_during_a_restart(
+    harm: Callable[[Path], None], tmp_path: Path
+) -> None:
     folder = host(tmp_path / "host", GATEWAY_PARK_MS=PARK_MS)
     report = evening(folder, PLAYERS, 25.0, harm, 9.0, "--strict")
     assert report["failed"] == {}, report
@@ -58,7 +60,7 @@ def test_nobody_notices_the_kill_of_a_worker(tmp_path: Path) -> None:
 
 
 # slow: 30 s: an evening of 16 seconds
-def test_without_parking_they_do(tmp_path: Path) -> None:
+def test_requests_fail_during_a_restart_without_parking(tmp_path: Path) -> None:
     """Check that requests fail if the gateway does not hold them during a restart."""
     folder = host(tmp_path / "host", GATEWAY_PARK_MS="0")
     report = evening(folder, PLAYERS, 16.0, killed, 5.0, "--strict")

@@ -93,7 +93,7 @@ async def befriend(service: Joined, first: Player, others: Sequence[Player]) -> 
 @isolates("social/guilds: accept")
 @proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
-async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
+async def test_one_of_twenty_accepts_takes_the_last_place_of_a_guild(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(21)]
     await call(service, "POST", "/guild/validate", leader, {"name": "Slayers"})
     assert (await found(service, leader, "Slayers"))[0] == 200
@@ -109,7 +109,7 @@ async def test_twenty_accept_the_last_place_of_a_guild(service: Joined) -> None:
 
 @proves("POST /guild")
 @on_a_metagame
-async def test_ten_found_guilds_of_one_name(service: Joined) -> None:
+async def test_one_of_ten_leaders_founds_a_guild_of_one_name(service: Joined) -> None:
     leaders = [await register(service, f"player_{number}") for number in range(10)]
     for leader in leaders:
         await call(service, "POST", "/guild/validate", leader, {"name": "SLAYERS"})
@@ -132,7 +132,7 @@ async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
 
 @proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
-async def test_one_player_accepts_five_guilds(service: Joined) -> None:
+async def test_a_player_who_accepts_five_guilds_at_once_joins_one(service: Joined) -> None:
     player, *leaders = [await register(service, f"player_{number}") for number in range(6)]
     for number, leader in enumerate(leaders):
         await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
@@ -149,7 +149,7 @@ async def test_one_player_accepts_five_guilds(service: Joined) -> None:
 @isolates("social/friends: request")
 @proves("state: Friend request")
 @on_a_metagame
-async def test_two_who_ask_each_other_are_friends(service: Joined) -> None:
+async def test_two_players_who_request_each_other_at_once_are_friends(service: Joined) -> None:
     for number in range(5):
         pair = [await register(service, f"{name}_{number}") for name in ("ann", "bob")]
         ids = [player["id"] for player in pair]
@@ -202,7 +202,7 @@ async def test_four_accept_at_once_and_never_share_a_slot(service: Joined) -> No
 
 @proves("PUT /party/invite/accept/:inviteId")
 @on_a_metagame
-async def test_seven_accept_the_last_places_of_a_party(service: Joined) -> None:
+async def test_three_of_seven_accepts_take_the_last_places_of_a_party(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(8)]
     party_id = (await call(service, "POST", "/party", leader, {}))["partyId"]
     for friend in others:

@@ -45,7 +45,7 @@ def registering(both: Both, name: str, at: int, code: str | None = None) -> Awai
 
 @isolates("accounts/management: register")
 @on_two_metagames
-async def test_one_name_one_account(both: Both) -> None:
+async def test_simultaneous_registrations_of_a_name_make_one_account(both: Both) -> None:
     for number in range(ROUNDS):
         names = [f"Same_{number}", f"sAME_{number}"] * 2
         replies = await at_once(*(registering(both, name, at) for at, name in enumerate(names)))

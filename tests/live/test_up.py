@@ -24,7 +24,7 @@ from tests.support.proves import proves
 
 # slow: a stack of six processes
 @proves("svcctl up")
-def test_the_card_comes_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_up_prints_its_card_once_all_runs_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     command = [SVCCTL, "up", str(folder), "--yes", "--invite", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as process:

@@ -49,7 +49,7 @@ def asked(service: Service, method: str, path: str, by: dict[str, str], body: An
     return status, orjson.loads(reply) if reply[:1] in b"{[" else reply
 
 
-def test_two_processes_are_one_game(tmp_path: Path) -> None:
+def test_a_party_and_the_online_count_span_two_processes(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
         ann, bob = register(both.first, "Ann_1"), register(both.second, "Bob_1")
         _, mine = asked(both.first, "POST", "/party", ann, {})
@@ -172,7 +172,7 @@ def test_chat_order_differs_if_workers_deliver_lines_at_once(tmp_path: Path) -> 
     assert any(them != result[0] for them in result)
 
 
-def test_a_party_room_across_processes(tmp_path: Path) -> None:
+def test_a_party_room_admits_only_members_across_processes(tmp_path: Path) -> None:
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)

@@ -79,7 +79,7 @@ def statuses(service: Service, path: str, head: dict[str, str]) -> set[int]:
 
 
 # slow: a stack of seven processes, two of them killed
-def test_a_worker_that_ends_is_missed_by_nobody(tmp_path: Path) -> None:
+def test_requests_succeed_while_a_killed_worker_restarts(tmp_path: Path) -> None:
     with running(tmp_path / "host") as host:
         done = run("doctor", "--config", host.folder)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -27,7 +27,7 @@ class ChatGameTests(Base):
         return self.successResultOf((asks or self.asks).about(account, frozenset()))
 
     @proves("a mute by addresses")
-    def test_networks_that_are_muted_are_named_but_to_staff(self) -> None:
+    def test_muted_networks_apply_to_everybody_but_staff(self) -> None:
         home, cafe = "203.0.113.7", "2001:db8:1:2::/64"
         now = self.game.parts.wall_clock()
         mute = Sanction("", "", "Olga", int(now), int(now) + 60, (home,))
@@ -64,7 +64,7 @@ class ChatGameTests(Base):
         self.assertEqual(about.rooms, {("Guild", made)})
         self.assertEqual(self.about(self.ann.id, self.chat_game(guilds=False)), About("Ann"))
 
-    def test_a_token_says_whose_it_is_and_a_bad_one_why(self) -> None:
+    def test_a_token_gives_its_account_and_a_bad_one_the_reason(self) -> None:
         self.assertEqual(self.asks.account_of(self.ann.token), self.ann.id)
         with self.assertRaises(BadToken) as bad:
             self.asks.account_of("x")

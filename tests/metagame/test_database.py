@@ -51,6 +51,6 @@ class NewDatabaseTests(SynchronousTestCase):
         self.start()
         self.assertFalse(list(self.folder.glob("*.restoring")))
 
-    def test_an_empty_file_is_as_good_as_none(self) -> None:
+    def test_a_start_with_an_empty_file_makes_a_new_database(self) -> None:
         (self.folder / "svc.db").touch(0o600)
         self.assertEqual(len(self.start()), 1)

@@ -81,7 +81,7 @@ class TogetherTests(Evening):
             self.ask(player, "POST /heartbeat", {"map": WORLD, "state": "island"})
         self.befriend(self.ann, self.bob)
 
-    def test_friends_look_one_another_up(self) -> None:
+    def test_the_examples_of_friends_and_lookups_are_recorded(self) -> None:
         self.ask(self.ann, f"GET {FRIENDS}/friends/{self.ann.id}?includePending=true")
         self.ask(self.ann, "POST /accountinfo/public", {"displayname": "Bob"})
         self.ask(self.ann, "POST /account/mapping", {"accountIds": [self.bob.id]})
@@ -160,7 +160,7 @@ class TogetherTests(Evening):
 
 
 class HuntersTests(Evening):
-    def test_a_character_and_what_it_holds(self) -> None:
+    def test_the_examples_of_characters_and_items_are_recorded(self) -> None:
         mine = self.character()
         self.ask(self.ann, "PUT /character", {"name": "Scout"})
         save = {"characterId": mine, "data": '{"level":12}', "updateVersion": 1}
@@ -243,7 +243,7 @@ class HuntersTests(Evening):
 
 
 class StaffTests(Evening):
-    def test_people_are_let_in(self) -> None:
+    def test_the_examples_of_registration_and_invites_are_recorded(self) -> None:
         made = self.ask(self.olga, "POST /svc/api/CreateInvite", {"uses": 3, "name": "for Dora"})
         own = {"NewInviteCode": "EVENING-OF-HUNTERS", "Uses": 5}
         self.ask(self.olga, "POST /svc/api/RegisterInviteCode", own)
@@ -265,7 +265,7 @@ class StaffTests(Evening):
             self.ask(self.olga, "POST /svc/api/RenameUser", renamed)["OldUsername"], "Ann"
         )
 
-    def test_staff_looks_after_people(self) -> None:
+    def test_the_examples_of_moderation_are_recorded(self) -> None:
         spam = {"Account": "Ann", "Reason": "spam", "Note": "twice", "For": "1h"}
         self.ask(self.olga, f"POST {STAFF}Mute", spam)
         self.ask(self.olga, f"POST {STAFF}Unmute", {"Account": "Ann", "Reason": "said sorry"})
@@ -300,7 +300,7 @@ class StaffTests(Evening):
         self.ask(self.olga, f"POST {STAFF}Export", {"Account": "Ann", "Reason": "asked for it"})
         self.ask(self.olga, f"POST {STAFF}Delete", {"Account": "Ann", "Reason": "asked for it"})
 
-    def test_staff_runs_the_evening(self) -> None:
+    def test_the_examples_of_running_an_evening_are_recorded(self) -> None:
         night = {"Text": "Hunt night at eight", "For": "2h"}
         self.ask(self.olga, f"POST {STAFF}Announcement", night)
         self.ask(self.olga, f"GET {STAFF}Announcement")
@@ -314,7 +314,7 @@ class StaffTests(Evening):
         again = {"Act": "restart", "Id": "city-1", "Reason": "it hangs"}
         self.assertEqual(self.ask(self.olga, f"POST {STAFF}GameServer", again), {"id": "city-2"})
 
-    def test_an_older_save_comes_back(self) -> None:
+    def test_the_examples_of_save_history_are_recorded(self) -> None:
         mine = self.character()
         for version, level in ((1, 11), (2, 12)):
             data = orjson.dumps({"level": level}).decode()

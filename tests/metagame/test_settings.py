@@ -21,7 +21,7 @@ def warnings(**environ: str) -> list[str]:
 
 class BadValueTests(SynchronousTestCase):
     @proves("settings of the metagame: what a bad value does")
-    def test_some_are_warned_of_by_name_and_the_default_is_used(self) -> None:
+    def test_a_bad_value_warns_by_name_and_the_default_is_used(self) -> None:
         for name, value in (
             ("PROGRESSION_MODE", "of course"),
             ("ESCALATION_MODE", "x"),
@@ -47,7 +47,7 @@ class BadValueTests(SynchronousTestCase):
         self.assertEqual(settings(PROGRESSION_GRANT_CAP="-1").progression_grant_cap, 5000)
 
     @proves("ESCALATION_MODE")
-    def test_the_words_of_modes_are_taken_in_any_case(self) -> None:
+    def test_modes_are_accepted_in_any_letter_case(self) -> None:
         self.assertEqual(settings(ESCALATION_MODE=" Real ").escalation_mode, "real")
         self.assertEqual(settings(PROGRESSION_MODE="STUB").progression_mode, "stub")
         self.assertEqual(settings(STORE="Free").store, "free")
@@ -97,7 +97,7 @@ class PublicModeTests(SynchronousTestCase):
 
 class EnvFileTests(SynchronousTestCase):
     @proves("env file: the environment wins")
-    def test_lines_comments_quotes_and_blanks(self) -> None:
+    def test_an_env_file_is_read_with_comments_quotes_and_blanks(self) -> None:
         text = "# c\n\nA=1\n B = two words \nC='q'\nD=\"x=y\"\nE=\nexport F=6\nnothing\n=x\n"
         result = {"A": "1", "B": "two words", "C": "q", "D": "x=y", "E": "", "F": "6"}
         self.assertEqual(parse_env_file(text), result)

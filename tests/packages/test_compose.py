@@ -140,7 +140,7 @@ def test_nightly_backup_of_postgresql_is_made_and_proven(host: Compose) -> None:
 
 
 # slow: five starts of a host, and two friends who join
-def test_a_new_version_takes_it_over_and_the_way_back_is_open(
+def test_a_new_version_upgrades_the_host_and_can_be_rolled_back(
     host: Compose, tmp_path: Path
 ) -> None:
     outside.joins(tmp_path / "ada", outside.invite(HOST), "Ada")

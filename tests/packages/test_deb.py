@@ -38,7 +38,7 @@ def test_the_deb_contains_no_compiled_python_files(package: Path) -> None:
     assert "__pycache__" not in run("dpkg-deb", "--contents", package)
 
 
-def test_everything_in_it_bears_the_time_of_the_build(package: Path) -> None:
+def test_every_file_of_the_deb_has_the_same_time(package: Path) -> None:
     """The times of a checkout would make the packages of two clones differ."""
     lines = run("dpkg-deb", "--contents", package).splitlines()
     assert len({tuple(line.split()[3:5]) for line in lines}) == 1
@@ -102,7 +102,7 @@ def test_an_evening_succeeds_on_the_deb_as_the_svc_user(system: System) -> None:
     assert "all went well" in output
 
 
-def test_its_units_run_only_where_a_host_was_made(system: System) -> None:
+def test_the_units_of_the_deb_start_only_if_a_host_exists(system: System) -> None:
     units = sorted((system.root / "lib/systemd/system").glob("svc*"))
     assert [path.name for path in units] == [
         "svc-allowlist.service",

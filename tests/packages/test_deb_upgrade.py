@@ -75,7 +75,7 @@ def host(tmp_path_factory: pytest.TempPathFactory, package: Path) -> Iterator[tu
 
 
 # slow: a Debian, a second package, two installations and two evenings on a whole host
-def test_a_newer_one_is_installed_while_the_services_run(
+def test_a_newer_deb_is_installed_while_the_services_run(
     host: tuple[System, Alone], newer: Path
 ) -> None:
     system, alone = host
@@ -97,7 +97,7 @@ def test_a_newer_one_is_installed_while_the_services_run(
 
 
 # slow: an installation, three starts of a whole host and an evening
-def test_removed_and_purged_it_leaves_the_host_and_finds_it_again(
+def test_a_purged_deb_leaves_the_host_and_a_new_one_finds_it(
     host: tuple[System, Alone], newer: Path
 ) -> None:
     system, alone = host

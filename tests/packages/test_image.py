@@ -91,7 +91,7 @@ def test_the_image_plays_is_healthy_and_keeps_data_when_stopped(container: str) 
 
 
 # slow: the health check waits nine seconds for an answer
-def test_its_health_check_fails_where_the_metagame_does_not_answer(container: str) -> None:
+def test_the_health_check_fails_if_the_metagame_does_not_answer(container: str) -> None:
     run("podman", "healthcheck", "run", container)
     assert inside(container, "sh", "-c", FREEZE).strip() == "frozen"
     assert ended("podman", "healthcheck", "run", container) == 1

@@ -29,13 +29,13 @@ def container(image: str) -> Iterator[str]:
 
 
 # slow: the start that it shares makes a host
-def test_a_stop_at_once_ends_it(container: str) -> None:
+def test_a_stop_right_after_the_start_ends_the_container(container: str) -> None:
     run("podman", "start", container)
     ends_at_once(container)
 
 
 # slow: the start that it shares makes a host
-def test_a_stop_while_twistd_imports_ends_it(container: str) -> None:
+def test_a_stop_while_twistd_imports_ends_the_container(container: str) -> None:
     run("podman", "start", container)
     first = int(run("podman", "inspect", container, "--format", "{{.State.Pid}}"))
     deadline = time.monotonic() + PATIENCE_S

@@ -77,7 +77,7 @@ def test_a_key_is_kept_in_the_store_of_the_system_and_in_no_file(home: Path) -> 
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
-def test_the_launcher_says_that_it_is_kept_there(home: Path) -> None:
+def test_the_launcher_says_that_its_key_is_in_the_system_store(home: Path) -> None:
     launcher = Path(sys.executable).with_name("svc-launcher")
     output = beside_a_key_store(home, launcher, "--no-browser", "--no-links", typed="quit\n")
     assert IN_STORE in output

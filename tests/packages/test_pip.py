@@ -50,7 +50,7 @@ def test_the_wheel_carries_every_file_of_the_program_and_no_other(wheel: Path) -
 
 
 # slow: an installation of everything and an evening on a whole host
-def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
+def test_pip_installs_a_version_that_plays_after_svcctl_up(system: System, wheel: Path) -> None:
     """A new user runs the page's commands, then logs in again to the machine."""
     first = new_user(system, "petra", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y python3-venv"))
@@ -60,7 +60,7 @@ def test_pip_installs_it_and_up_is_the_first_command(system: System, wheel: Path
 
 
 # slow: two installations of everything and an evening on a whole host
-def test_pipx_installs_it_and_up_is_the_first_command(system: System, wheel: Path) -> None:
+def test_pipx_installs_a_version_that_plays_after_svcctl_up(system: System, wheel: Path) -> None:
     """A new user runs the page's commands, and later its commands for upgrades."""
     first = new_user(system, "piet", wheel)
     system.run("bash", "-c", block(PAGE, "apt-get install -y pipx"))

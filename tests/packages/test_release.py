@@ -26,14 +26,14 @@ def test_the_release_holds_every_kind_of_package(release: Path) -> None:
     assert len(list(release.glob("*.whl"))) == 2  # the wheel of the host and that of the launcher
 
 
-def test_its_compose_file_starts_its_own_image(release: Path) -> None:
+def test_the_compose_file_of_a_release_starts_its_own_image(release: Path) -> None:
     [archive] = release.glob("*-image.tar")
     version = archive.name.split("-")[1]
     text = (release / "compose.yaml").read_text()
     assert f"image: localhost/svcserver:${{SVC_VERSION:-{version}}}\n" in text
 
 
-def test_its_checksums_name_every_file(release: Path) -> None:
+def test_the_checksums_of_a_release_cover_every_file(release: Path) -> None:
     sums = dict(reversed(line.split("  ")) for line in (release / SUMS).read_text().splitlines())
     files = [path for path in release.iterdir() if path.name != SUMS]
     assert sums == {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -56,7 +56,7 @@ def test_sboms_list_what_a_host_and_the_launcher_contain(
     assert {"twisted", "cryptography"} <= {name for name, _ in pinned}
 
 
-def test_its_list_of_the_image_names_each_debian_package(release: Path) -> None:
+def test_the_sbom_of_the_image_names_debian_packages_and_version(release: Path) -> None:
     [path] = release.glob("*-image-sbom.json")
     versions = {
         component["name"]: component["version"]
@@ -66,7 +66,7 @@ def test_its_list_of_the_image_names_each_debian_package(release: Path) -> None:
     assert versions["svcserver"] == path.name.split("-")[1]
 
 
-def test_its_constraints_are_the_versions_that_it_was_tested_with(release: Path) -> None:
+def test_the_constraints_of_a_release_are_the_locked_versions(release: Path) -> None:
     [path] = release.glob("*-constraints.txt")
     lock = (ROOT / "requirements" / "run.lock").read_text()
     assert path.read_text() == "".join(

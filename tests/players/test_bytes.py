@@ -8,7 +8,7 @@ from svcserver.players.http import Reply, ReplyReader, request
 
 
 class RequestTests(SynchronousTestCase):
-    def test_a_login_is_a_form(self) -> None:
+    def test_a_login_request_is_sent_as_a_form(self) -> None:
         sent = request(*requests.log_in("k=&"), {"Host": "h"})
         head, _, body = sent.partition(b"\r\n\r\n")
         self.assertTrue(head.startswith(b"POST /account/api/oauth/token HTTP/1.1\r\nHost: h\r\n"))
@@ -49,6 +49,6 @@ class FrameTests(SynchronousTestCase):
             wanted = [*((TEXT, payload) for payload in payloads), (CLOSE, b"")]
             self.assertEqual((frames + more, rest), (wanted, b""))
 
-    def test_a_client_masks(self) -> None:
+    def test_frames_of_a_client_are_masked(self) -> None:
         self.assertEqual(masked(b"hi"), b"\x81\x82\0\0\0\0hi")
         self.assertEqual(masked(b"x" * 65_536)[:10], b"\x81\xff" + (65_536).to_bytes(8))

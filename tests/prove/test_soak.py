@@ -25,7 +25,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
     return results
 
 
-def test_evening_after_evening_nothing_grows(tmp_path: Path) -> None:
+def test_memory_and_open_files_do_not_grow_over_many_evenings(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     # all players share one address, so raise its limits: this test measures growth
     for limit in ("GENERAL", "CONTENT", "REGISTER", "TOKEN", "CONNECT", "WS"):

@@ -57,7 +57,7 @@ def test_every_service_runs_with_the_rights_it_needs_and_no_others(reply: str) -
         assert line in reply, reply
 
 
-def test_an_evening_can_be_played(reply: str) -> None:
+def test_doctor_and_play_succeed_under_systemd(reply: str) -> None:
     assert "doctor ended with 0" in reply, reply
     assert "play ended with 0" in reply, reply
 
@@ -66,7 +66,7 @@ def test_a_restart_of_the_deploy_server_ends_no_game_server(reply: str) -> None:
     assert "game servers ran on" in reply, reply
 
 
-def test_a_backup_is_made_and_proven_and_somebody_sends_alerts(reply: str) -> None:
+def test_the_watch_runs_and_a_backup_is_made_and_proven(reply: str) -> None:
     assert "watch is active, the timer active" in reply, reply
     assert 'channels: "name":"hook"' in reply, reply
     assert re.search(r"backup ended with 0: .*proven", reply, re.DOTALL), reply

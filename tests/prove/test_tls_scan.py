@@ -56,7 +56,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return scan(host.gateway_port, folder)
 
 
-def test_every_look_was_taken(match: dict[str, Any]) -> None:
+def test_every_check_of_the_tls_scan_is_completed(match: dict[str, Any]) -> None:
     taken = [name for name, item in match.items() if item["status"] == "COMPLETED"]
     assert len(taken) == len(LOOKS.split())
 
@@ -89,7 +89,7 @@ def test_no_known_weakness_is_found(match: dict[str, Any]) -> None:
     assert not result("tls_1_3_early_data")["supports_early_data"]
 
 
-def test_the_certificate_is_sound_but_for_nobody_vouching_for_it(match: dict[str, Any]) -> None:
+def test_the_certificate_is_sound_and_self_signed(match: dict[str, Any]) -> None:
     [chain] = match["certificate_info"]["result"]["certificate_deployments"]
     assert not chain["verified_chain_has_sha1_signature"]
     assert chain["received_chain_has_valid_order"]

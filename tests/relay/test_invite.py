@@ -143,7 +143,7 @@ class DecodingTests(SynchronousTestCase):
             wrong[field] = right
 
     @proves("relay: invite string")
-    def test_the_code_stays_out_of_reprs_and_refusals(self) -> None:
+    def test_the_invite_code_is_in_no_repr_or_error(self) -> None:
         self.assertNotIn("ABCD", repr(GOOD))
         with self.assertRaises(BadInvite) as caught:
             decode(text(code="SECRET_CODE"))

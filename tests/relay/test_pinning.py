@@ -57,7 +57,7 @@ class PinningTests(SynchronousTestCase):
                 wire.protocol.dataReceived(server.bio_read(1 << 16))
 
     @proves("relay: 502 certificate_mismatch")
-    def test_only_names_are_named(self) -> None:
+    def test_the_server_name_is_sent_for_names_and_not_for_addresses(self) -> None:
         for host, named in (("play.example", b"play.example"), ("203.0.113.10", None)):
             taken, server, _ = self.reach(host)
             self.assertTrue(self.successResultOf(taken).alive)

@@ -43,14 +43,14 @@ class GuardTests(SynchronousTestCase):
         self.assertTrue(reply.endswith(b'{"error":"forbidden"}'))
 
     @proves("relay: 403 forbidden")
-    def test_only_local_callers(self) -> None:
+    def test_callers_from_another_machine_are_refused(self) -> None:
         for peer in ("203.0.113.9", "10.0.0.1", "::2", "::ffff:10.0.0.1", "junk"):
             self.refused(ask(b"Host: localhost", peer=peer))
         for peer in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
             self.assertEqual(ask(b"Host: localhost", peer=peer), b"forwarded")
 
     @proves("relay: 403 forbidden")
-    def test_only_local_hosts(self) -> None:
+    def test_requests_with_a_foreign_host_header_are_refused(self) -> None:
         for host in (
             b"127.0.0.1",
             b"localhost:1",
@@ -69,7 +69,7 @@ class GuardTests(SynchronousTestCase):
             self.refused(ask(b"Host: " + host, own=b"127.0.0.2"))
 
     @proves("relay: 403 forbidden")
-    def test_only_local_origins_also_for_upgrades(self) -> None:
+    def test_requests_and_upgrades_of_a_foreign_origin_are_refused(self) -> None:
         for origin in (b"http://localhost", b"https://127.0.0.1:61000", b"http://[::1]:5"):
             self.assertEqual(ask(b"Host: localhost", b"Origin: " + origin), b"forwarded")
         for origin in (b"http://evil.example", b"null", b"file://", b"http://localhost.evil", b""):

@@ -136,7 +136,7 @@ class LogsTests(SynchronousTestCase):
         LogsAudit(host, self.history).run()
         return [violation.rule for violation in self.history.wrong.listed]
 
-    def test_logs_that_explain_everything(self) -> None:
+    def test_rows_that_the_logs_explain_are_no_violation(self) -> None:
         self.assertEqual(self.listed("SELECT 1"), [])
 
     def test_an_unexplained_stack_is_a_violation(self) -> None:

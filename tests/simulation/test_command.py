@@ -128,7 +128,7 @@ class RoomTests(SynchronousTestCase):
     def grow(disk: ledger.Disk) -> None:
         disk.raw.execute("CREATE TABLE more AS SELECT zeroblob(100000) AS what")
 
-    def test_nothing_is_left_behind(self) -> None:
+    def test_a_run_leaves_no_file_in_the_temporary_folder(self) -> None:
         wiring.game_files.cache_clear()
         self.assertEqual(self.lived().exit_code, 0)
         self.assertEqual(list(self.folder.iterdir()), [])

@@ -47,7 +47,7 @@ class BoardTests(SynchronousTestCase):
     def test_expiring_entries_have_expired(self) -> None:
         self.assertEqual(self.rules(online={"ada": 1}), ["live state agrees"])
 
-    def test_all_three_boards_are_read(self) -> None:
+    def test_entries_are_read_from_all_three_kinds_of_board(self) -> None:
         for seed in (1, 2, 3):
             run = Run(Scenario(seed, 2, 60.0, steps=[Step(1.0, 0, "log_in", 1)]))
             self.assertEqual(run.run().violations, [])

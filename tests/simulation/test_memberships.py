@@ -54,7 +54,7 @@ class MembershipTests(SynchronousTestCase):
         self.guilds.settled([self.roll(ada=LEADER, bo=MEMBER, cleo=MEMBER)], 30.0)
         self.assertIn("nothing from nowhere", self.rules())
 
-    def test_one_leader_and_one_seat_each(self) -> None:
+    def test_two_leaders_or_two_guilds_of_a_player_are_violations(self) -> None:
         self.guilds.shown("ada", self.roll(ada=LEADER, bo=LEADER), 20.0)
         self.guilds.shown("dag", Roll("guild", "ada", (("ada", LEADER),)), 20.0)
         self.assertEqual(

@@ -171,7 +171,7 @@ class NetworkTests(SynchronousTestCase):
         self.connect()
         self.assertIsNot(self.near.transport, None)
 
-    def test_a_connection_is_spared(self) -> None:
+    def test_isolation_spares_the_connection_that_is_named(self) -> None:
         self.connect()
         first, self.near = self.near, Recorder()
         self.connect()

@@ -29,7 +29,7 @@ class RunTests(SynchronousTestCase):
         self.assertLess(result.steps, whole.steps)
         self.assertEqual(result.violations, [])
 
-    def test_two_metagames_on_the_model_of_valkey_and_a_failover(self) -> None:
+    def test_runs_with_failovers_are_repeatable_and_break_no_rule(self) -> None:
         steps = [
             *script(6, 4, 300.0),
             *(Step(60.0 * number, HOST, "failover", number) for number in (1, 2, 3)),
@@ -39,7 +39,7 @@ class RunTests(SynchronousTestCase):
         self.assertEqual(first.hash, again.hash)
         self.assertEqual(first.violations, [])
 
-    def test_two_metagames_with_a_slow_engine_that_one_of_them_loses(self) -> None:
+    def test_two_metagames_with_a_slow_and_cut_engine_break_no_rule(self) -> None:
         faults = ((60.0, "slow-engine"), (90.0, "cut-engine"), (150.0, "cut-engine"))
         steps = [*script(10, 4, 300.0), *(Step(at, HOST, name, 1) for at, name in faults)]
         self.assertEqual(simulate(Scenario(10, 4, 300.0, steps=steps)).violations, [])

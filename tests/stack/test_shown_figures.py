@@ -85,7 +85,7 @@ class FiguresTests(SynchronousTestCase):
         self.assertIn(LINES.format(name=name), page)
 
     @proves("METRICS_PORT of every service, on loopback only")
-    def test_the_content_server(self) -> None:
+    def test_the_content_server_counts_its_refusals_in_its_metrics(self) -> None:
         (self.folder / "game").mkdir()
         entry = write(self.folder / "game", "a", b"x")
         (self.folder / "manifest.json").write_bytes(make("1", [entry]).dump())
@@ -111,7 +111,7 @@ class FiguresTests(SynchronousTestCase):
         self.assert_shown(attacked, "content", counts)
 
     @proves("METRICS_PORT of every service, on loopback only")
-    def test_the_allowlist_helper(self) -> None:
+    def test_the_allowlist_helper_counts_refusals_in_its_metrics(self) -> None:
         environ = {
             "ALLOWLIST_DRY_RUN": "1",
             "ALLOWLIST_SECRET": SECRET,
@@ -137,7 +137,7 @@ class FiguresTests(SynchronousTestCase):
         self.assert_shown(attacked, "allowlist", counts)
 
     @proves("METRICS_PORT of every service, on loopback only")
-    def test_the_deploy_server(self) -> None:
+    def test_the_deploy_server_counts_its_refusals_in_its_metrics(self) -> None:
         program = self.folder / "game"
         program.touch(0o755)
         environ = {"GAMESERVER_BINARY_PATH": str(program), "PORT_RANGE_BEGIN": "8770"}

@@ -23,7 +23,7 @@ async def add(*parts: Deferred[int]) -> int:
 
 
 class BeginTests(SynchronousTestCase):
-    def test_without_a_wait_the_result_is_there_at_once(self) -> None:
+    def test_a_coroutine_without_a_wait_returns_its_result_at_once(self) -> None:
         self.assertEqual(start_coroutine(add(succeed(1), succeed(2))), 3)
 
     def test_an_error_before_the_first_wait_is_raised(self) -> None:
@@ -54,7 +54,7 @@ class BeginTests(SynchronousTestCase):
         wait.callback(None)
         self.failureResultOf(work, SystemExit)
 
-    def test_cancelling_it_cancels_what_it_waits_for(self) -> None:
+    def test_cancelling_a_coroutine_cancels_what_it_waits_for(self) -> None:
         waits: list[Deferred[int]] = [Deferred(), Deferred()]
         work = self.later(*waits)
         waits[0].callback(1)

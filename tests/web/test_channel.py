@@ -49,7 +49,7 @@ class ChannelTests(SynchronousTestCase):
     def auth(self) -> bytes:
         return b"Authorization: Bearer " + self.ann.token.encode() + b"\r\n"
 
-    def test_a_request_and_another_on_the_same_connection(self) -> None:
+    def test_two_requests_on_one_connection_are_both_answered(self) -> None:
         for _ in range(2):
             reply = self.send(b"GET /svc-status HTTP/1.1\r\nHost: x\r\n\r\n")
             self.assertTrue(reply.startswith(b"HTTP/1.1 200 OK\r\n"))
@@ -181,7 +181,7 @@ class ChannelTests(SynchronousTestCase):
         self.assertEqual(self.factory.close_idle(keep_used=False), 0)
         self.assertTrue(self.wire.disconnecting)
 
-    def test_one_without_a_request_is_closed_first_unless_it_is_just_made(self) -> None:
+    def test_an_unused_connection_is_closed_unless_it_is_new(self) -> None:
         self.factory.close_unused()
         self.assertFalse(self.wire.disconnecting)
         self.reactor.advance(YOUNG_S)

@@ -143,7 +143,7 @@ class TransferCase(SynchronousTestCase):
 
 
 class KernelTests(TransferCase):
-    def test_the_head_goes_first_then_the_span_and_the_hook_is_put_back(self) -> None:
+    def test_the_head_and_then_the_span_are_sent_with_sendfile(self) -> None:
         self.begin(1000, 2_500_000)
         text, got = self.wire.turn()
         self.assertIsNone(text)

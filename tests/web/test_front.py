@@ -125,7 +125,7 @@ class ConventionTests(SynchronousTestCase):
         self.door.mount(Example(self.held))
         self.browse = Browser(self, self.door)
 
-    def test_a_late_body_is_read_after_the_rule_and_before_it_its_syntax(self) -> None:
+    def test_a_late_body_is_parsed_before_the_rule_and_checked_after(self) -> None:
         browse = Browser(self, FrontDoor(Open(), {"on": True}).mount(Switched()))
         good = {"text": "a", "count": 2}
         self.assertEqual(browse("POST", "/late/here", json=good).json, "a")
@@ -310,7 +310,7 @@ class MarkTests(SynchronousTestCase):
         return game
 
     @proves("label: own", "another account's progression: 403")
-    def test_own_lets_a_player_read_only_its_own(self) -> None:
+    def test_a_row_marked_own_lets_a_player_read_only_its_own_account(self) -> None:
         game = self.game()
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
         self.assertEqual(game.browse("GET", f"/marked/own/{ann.id}", token=ann.token).status, 200)

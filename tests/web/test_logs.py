@@ -30,7 +30,7 @@ def lines(*events: dict[str, Any], **how: Any) -> list[str]:
 
 
 class LineTests(SynchronousTestCase):
-    def test_a_line_says_when_how_grave_where_and_what(self) -> None:
+    def test_a_line_has_its_time_level_source_and_message(self) -> None:
         [line] = lines(event(log_format="{what} ready", what="metagame"))
         self.assertEqual(line, "1970-01-01T00:00:01.500Z info x: metagame ready")
 
@@ -71,7 +71,7 @@ class LineTests(SynchronousTestCase):
         self.assertIn("OSError", orjson.loads(grave)["traceback"])
         "\n".join(lines(failed)).encode()
 
-    def test_twisted_says_nothing_of_the_connections_it_makes(self) -> None:
+    def test_starting_and_stopping_factories_are_not_logged(self) -> None:
         for word in ("Starting", "Stopping"):
             noise = event(log_format=word + " factory {factory!r}", factory=self)
             self.assertEqual(lines(noise), [])
@@ -106,7 +106,7 @@ class LibraryTests(SynchronousTestCase):
         [line] = lines(*events)
         self.assertTrue(line.endswith(" warn sqlalchemy.pool: a b"), line)
 
-    def test_its_failures_keep_their_traceback(self) -> None:
+    def test_a_failure_logged_by_a_library_keeps_its_traceback(self) -> None:
         why = (OSError, OSError("x"), None)
         record = logging.LogRecord("psycopg", logging.ERROR, "", 1, "{odd}", None, why)
         with capturedLogs() as events:

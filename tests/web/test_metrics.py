@@ -71,7 +71,7 @@ class PageTests(SynchronousTestCase):
         counters.time_request("r", 200, 0.1)
         return rendered(page, accept)
 
-    def test_openmetrics_where_it_is_accepted_and_text_else(self) -> None:
+    def test_metrics_are_openmetrics_if_accepted_and_text_otherwise(self) -> None:
         # what Prometheus sends
         accepted = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.3"
         kind, body = self.scraped(accepted)
@@ -86,7 +86,7 @@ class PageTests(SynchronousTestCase):
             self.assertNotIn("# EOF", body)
             self.assertIn('svc_x_refusals_total{reason="host"} 1.0', body)
 
-    def test_an_odd_wish_is_no_error(self) -> None:
+    def test_an_odd_accept_header_is_no_error(self) -> None:
         for odd in ("application/openmetrics-text;version=x", ";;,,", "text/plain;version=9;a=b=c"):
             self.assertIn("svc_x_open 1.0", self.scraped(odd)[1])
 

@@ -104,7 +104,7 @@ class DocumentTests(SynchronousTestCase):
             sum(len(operation) for operation in self.document["paths"].values()), len(self.rows)
         )
 
-    def test_every_row_says_what_it_is_for(self) -> None:
+    def test_every_row_has_a_description(self) -> None:
         silent = [row.name for row in self.rows if not (row.handler.__doc__ or "").strip()]
         self.assertEqual(silent, [])
 
@@ -291,7 +291,7 @@ class DocumentTests(SynchronousTestCase):
         [code] = paths["/svc/api/DashboardOwnKey"]["post"]["parameters"]
         self.assertEqual((code["name"], code["in"]), ("x-svc-second-factor", "header"))
 
-    def test_a_status_that_nobody_documented_is_not_there(self) -> None:
+    def test_operations_list_only_documented_statuses(self) -> None:
         usual = {"200", "204", "302", "4XX", "400", "401", "403", "413", "429", "500", "503"}
         own = {
             "/launcher/new-key": "409",
@@ -311,7 +311,7 @@ class DocumentTests(SynchronousTestCase):
 class NameTests(SynchronousTestCase):
     """The function names in a generated client."""
 
-    def test_a_name_is_of_one_route_whatever_is_switched_off(self) -> None:
+    def test_each_route_has_one_unique_name_under_any_switches(self) -> None:
         off = {"GUILDS": "0", "MISC_ROUTES": "0", "SLAYER_LINKS": "0", "PROGRESSION_CONFIRM": "off"}
         routes: dict[str, str] = {}
         names: dict[str, str] = {}
@@ -415,7 +415,7 @@ class RefusalTests(SynchronousTestCase):
         self.assertIn("text/javascript", part)
         self.assertEqual({kind.partition(";")[0] for kind in KINDS.values()}, set(part))
 
-    def test_a_stranger_reads_plain_words(self) -> None:
+    def test_summaries_and_descriptions_hold_no_internal_markup(self) -> None:
         self.assertEqual(self.document["servers"][0]["url"], "/")
         tagged = {operation["tags"][0] for operation in self.operations.values()}
         self.assertEqual({operation["name"] for operation in self.document["tags"]}, tagged)

@@ -65,7 +65,7 @@ class WordTests(SynchronousTestCase):
         shapes = self.document["components"]["schemas"]
         self.assertEqual([text for text in shapes if not shapes[text]["description"]], [])
 
-    def test_every_credential_says_how_it_is_got(self) -> None:
+    def test_every_credential_has_a_description(self) -> None:
         schemes = self.document["components"]["securitySchemes"].values()
         self.assertEqual([text for text in schemes if not text.get("description")], [])
 

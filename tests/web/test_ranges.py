@@ -9,7 +9,7 @@ from tests.support.proves import proves
 
 
 class RangeTests(SynchronousTestCase):
-    def test_the_three_forms(self) -> None:
+    def test_the_three_forms_of_a_range_are_parsed(self) -> None:
         self.assertEqual(parse(b"bytes=100-199", 5000), Span(100, 200, 5000))
         self.assertEqual(parse(b"bytes=100-", 5000), Span(100, 5000, 5000))
         self.assertEqual(parse(b"bytes=-100", 5000), Span(4900, 5000, 5000))
@@ -21,7 +21,7 @@ class RangeTests(SynchronousTestCase):
         self.assertEqual(parse(b"bytes=-9999", 5000), Span(0, 5000, 5000))
 
     @proves("content: 416 range_not_satisfiable")
-    def test_everything_else_is_unsatisfiable(self) -> None:
+    def test_any_other_range_header_is_unsatisfiable(self) -> None:
         for text in (
             b"",
             b"bytes",

@@ -129,7 +129,7 @@ class ListeningTests(SynchronousTestCase):
         self.successResultOf(gone)
         self.assertTrue(wire.value().startswith(b"HTTP/1.1 200 "))
 
-    def test_a_stop_does_not_wait_for_ever(self) -> None:
+    def test_a_stop_waits_for_answers_only_until_its_deadline(self) -> None:
         start(self.part)
         self.factory.doStart()
         self.ask()

@@ -13,7 +13,7 @@ lines = st.lists(st.text("abc ", max_size=5), max_size=30)
 
 
 class TailTests(SynchronousTestCase):
-    def test_lines_go_on_to_where_they_went_before(self) -> None:
+    def test_lines_are_also_written_to_the_original_output(self) -> None:
         out = io.StringIO()
         tail = LogTail(out)
         tail.write("one\ntwo\n")
@@ -23,7 +23,7 @@ class TailTests(SynchronousTestCase):
             (tail.after(0), tail.after(1), tail.after(2)), (["one", "two"], ["two"], [])
         )
 
-    def test_only_the_last_lines_are_kept_and_none_is_endless(self) -> None:
+    def test_only_the_last_lines_are_kept_and_long_ones_are_cut(self) -> None:
         tail = LogTail()
         for number in range(KEPT + 7):
             tail.write(f"{number}\n")
@@ -45,7 +45,9 @@ class TailTests(SynchronousTestCase):
 
     @given(lines, st.integers(0, 40))
     @settings(max_examples=50, deadline=None)
-    def test_a_reader_misses_nothing(self, written: list[str], number: int) -> None:
+    def test_a_reader_gets_every_line_after_its_position(
+        self, written: list[str], number: int
+    ) -> None:
         tail = LogTail()
         for line in written:
             tail.write(line + "\n")

@@ -76,7 +76,7 @@ class ArchiveTests(ArchiveCase):
 
         damaged()
 
-    def test_names_that_lead_out_or_that_it_does_not_list_are_refused(self) -> None:
+    def test_archive_entries_outside_or_not_listed_are_refused(self) -> None:
         for name in ("../out", "/etc/out", "files/../../out", "files/other"):
             with tarfile.open(self.file, "w:gz") as archived:
                 listing = json.dump({"form": 1, **as_dict(), "files": {"../out": "x"}})
@@ -131,7 +131,7 @@ class SealingTests(ArchiveCase):
             self.assertIn(why, str(refused))
 
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_a_passphrase_opens_what_it_closed(self) -> None:
+    def test_a_passphrase_opens_what_it_encrypted(self) -> None:
         # tests/live/test_backup.py uses the library's slow encryption
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         closed, clear = self.folder / "closed", self.folder / "clear"
@@ -144,7 +144,7 @@ class SealingTests(ArchiveCase):
         self.assertNotIn("correct", repr(lock))
 
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_no_other_passphrase_opens_it(self) -> None:
+    def test_a_wrong_or_missing_passphrase_opens_no_backup(self) -> None:
         closed, clear = self.folder / "closed", self.folder / "clear"
         closed.write_bytes(CHEAP)
         for lock in (
@@ -158,7 +158,7 @@ class SealingTests(ArchiveCase):
         self.assertEqual(clear.read_bytes(), b"a host")
 
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_age_keys_and_a_flipped_byte(self) -> None:
+    def test_an_age_key_opens_a_backup_unless_a_byte_is_flipped(self) -> None:
         own = pyrage.x25519.Identity.generate()
         key = self.folder / "backup.key"
         key.write_text(f"# created by age-keygen\n{own}\n")

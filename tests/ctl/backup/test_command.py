@@ -116,7 +116,7 @@ class BackupTests(BackupCase):
         self.assertTrue(made.name.endswith(".age"))
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_made_proven_and_listed(self) -> None:
+    def test_a_proven_backup_is_private_and_listed(self) -> None:
         first = self.made("--prove").data
         self.assertIsNotNone(first["proven"])
         self.assertEqual(Path(first["file"]).stat().st_mode & 0o777, 0o600)
@@ -126,7 +126,7 @@ class BackupTests(BackupCase):
         self.assertIn("tested 20", self.ctl("backup", "list").out)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_without_secrets_none_is_in_it(self) -> None:
+    def test_a_backup_without_secrets_contains_none(self) -> None:
         file = self.made().data["file"]
         secrets = [
             value(self.folder, "metagame", "AUTH_SIGNING_PRIVKEY_B64"),
@@ -222,7 +222,7 @@ class BackupTests(BackupCase):
         self.assertIn("is not a folder", self.ctl("backup", "restore", made, "--into", file).line)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_one_that_fails_half_way_leaves_nothing_that_could_be_started(self) -> None:
+    def test_a_restore_that_fails_half_way_leaves_an_empty_folder(self) -> None:
         made = self.made().data["file"]
         target = nowhere(self)
         for why, status in (
@@ -306,7 +306,7 @@ class BackupTests(BackupCase):
         self.assertIsNone(state.kept[-1].proven)
 
     @proves("svcctl backup: 7 days, 4 weeks, 12 months")
-    def test_old_ones_go_and_what_others_put_there_stays(self) -> None:
+    def test_old_backups_are_deleted_and_foreign_files_stay(self) -> None:
         self.stack_env("BACKUP_KEEP_DAYS=1", "BACKUP_KEEP_WEEKS=0", "BACKUP_KEEP_MONTHS=0")
         first = Path(self.made().data["file"])
         (first.parent / "mine.tar.gz").write_text("mine")
@@ -317,7 +317,7 @@ class BackupTests(BackupCase):
         self.assertEqual(len(self.ctl("backup", "list", "--json").data["backups"]), 1)
         self.assertEqual([*first.parent.glob(".making-*")], [])
 
-    def test_a_failed_one_is_one_line_and_noted(self) -> None:
+    def test_a_failed_backup_prints_one_line_and_is_recorded(self) -> None:
         self.stack_env("BACKUP_SECRETS=1")
         self.assertIn("BACKUP_PASSPHRASE", self.ctl("backup", "now").line)
         listed = self.ctl("backup", "list", "--json").data
@@ -345,7 +345,7 @@ class BackupTests(BackupCase):
         self.made()
         self.assertIsNone(self.ctl("backup", "list", "--json").data["wrong"])
 
-    def test_two_at_once(self) -> None:
+    def test_no_backup_begins_while_another_one_runs(self) -> None:
         with backups.running(self.folder), mock.patch.object(command, "PAUSE_S", 0.0):
             self.assertIn("in progress", self.ctl("backup", "now").line)
             night = self.ctl("backup", "nightly")

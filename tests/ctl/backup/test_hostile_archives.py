@@ -70,7 +70,7 @@ class HostileTests(ArchiveCase):
         self.assertTrue(refused.isprintable(), refused)
         self.assertEqual([path.name for path in into.parent.iterdir()], ["into"])
 
-    def test_the_parts_by_which_the_attacks_are_made_are_a_backup(self) -> None:
+    def test_the_unchanged_parts_of_the_attacks_are_a_valid_backup(self) -> None:
         self.file.write_bytes(packed(*whole()))
         contents = archive.unpack(self.file, self.fresh())
         self.assertEqual(contents.files, CONTENTS.files)
@@ -122,7 +122,7 @@ class HostileTests(ArchiveCase):
             packed(entry(archive.CONTENTS, b" " * (archive.MAX_CONTENTS + 1))), "not a backup"
         )
 
-    def test_entries_are_regular_files_that_it_names_once(self) -> None:
+    def test_entries_that_are_no_listed_regular_file_are_refused(self) -> None:
         for kind in (
             tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE,
             tarfile.FIFOTYPE, tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE, tarfile.GNUTYPE_LONGNAME,
@@ -138,7 +138,7 @@ class HostileTests(ArchiveCase):
         self.refused(packed(*whole()[:2]), "is missing")
         self.refused(packed(*whole(), entry("files/a\x1b[2J", b"x")), "not in its list")
 
-    def test_an_extended_header_tells_a_short_name_and_a_size(self) -> None:
+    def test_an_extended_header_with_odd_fields_is_refused(self) -> None:
         long = f"files/{'n' * 150}\u00e9.json"
         self.file.write_bytes(packed(listing(long), *whole()[1:], entry(long, b"x")))
         self.assertTrue((self.unpacked() / long).is_file())
@@ -172,7 +172,7 @@ class HostileTests(ArchiveCase):
                     self.refused(gzip.compress(changed, 1))
 
     @proves("svcctl backup: a damaged one is noticed")
-    def test_nothing_follows_its_end(self) -> None:
+    def test_an_archive_with_data_after_its_end_is_refused(self) -> None:
         good = packed(*whole())
         for more in (b"x", b"\0", good, gzip.compress(b""), b"\x1f\x8b"):
             self.refused(good + more, "data after its end")

@@ -41,7 +41,7 @@ class ProofOfTheKeptTests(BackupCase):
             return self.ctl("backup", "now", "--prove", "--json")
 
     @proves("svcctl backup: a damaged one is noticed")
-    def test_one_that_was_damaged_as_it_was_encrypted_is_not_proven(self) -> None:
+    def test_a_backup_damaged_during_its_encryption_is_not_proven(self) -> None:
         with mock.patch.object(BackupLock, "close", rotten):
             ran = self.proven()
         self.assertIn("damaged", ran.err)

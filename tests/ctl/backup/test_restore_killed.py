@@ -87,11 +87,11 @@ class KilledTests(BackupCase):
             self.assertEqual(self.names(folder), {"Olga"})
 
     # slow: a host is restored again and again
-    def test_with_its_secrets(self) -> None:
+    def test_a_killed_restore_with_its_secrets_is_completed_on_retry(self) -> None:
         self.killed_everywhere(secrets=True, kind="sqlite")
 
     # slow: the same
-    def test_with_new_secrets(self) -> None:
+    def test_a_killed_restore_with_new_secrets_is_completed_on_retry(self) -> None:
         self.killed_everywhere(secrets=False, kind="sqlite")
 
     # slow: the same
@@ -117,7 +117,7 @@ class KilledTests(BackupCase):
             self.assertIn(cure, ran.line)
         self.assertEqual(self.restored(file, folder).status, 0)
 
-    def test_one_of_which_nothing_is_in_place_yet_is_in_nobodys_way(self) -> None:
+    def test_a_restore_killed_before_it_placed_a_file_blocks_nothing(self) -> None:
         file = self.backup(secrets=True, kind="sqlite")
         another = self.backup(secrets=False, kind="sqlite")
         words = ("backup", "restore", file, "--into")

@@ -72,7 +72,7 @@ class ScratchTests(SynchronousTestCase):
         self.assertTrue(left.exists())
 
     @proves("svcctl backup: one that dies in the middle is noticed")
-    def test_its_database_goes_first_on_the_server_on_which_it_is(self) -> None:
+    def test_the_drill_database_is_dropped_before_its_folder_is_removed(self) -> None:
         name = "svc_drill_0a1b2c3d"
         left = self.left(database=f"{name} db.example:5432")
         scratch.remove_left_over(SQLITE)

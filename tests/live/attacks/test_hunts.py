@@ -73,7 +73,7 @@ def test_one_player_gets_one_game_server_and_leaves_the_other_ports(tmp_path: Pa
         assert {reply["port"] for reply in hunts(games)} == {first, second}
 
 
-def test_saying_one_is_in_the_city_starts_no_second_one_either(tmp_path: Path) -> None:
+def test_a_player_who_also_joins_the_city_gets_one_hunt_server(tmp_path: Path) -> None:
     with host(tmp_path) as (players, games):
         greedy = register(players, "greedy")
         for _ in range(ASKS):
@@ -102,7 +102,7 @@ def test_repeated_requests_after_the_cooldown_add_no_game_server(tmp_path: Path)
         assert len(eventually(lambda: hunts(games))) == 3
 
 
-def test_a_party_has_no_more_of_them_than_it_has_members(tmp_path: Path) -> None:
+def test_a_party_gets_at_most_one_game_server_per_member(tmp_path: Path) -> None:
     with host(tmp_path, COOLDOWN_S) as (players, games):
         leader, *members = three = [register(players, f"greedy_{n}") for n in range(3)]
         party = [

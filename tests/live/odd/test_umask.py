@@ -69,7 +69,7 @@ def check(folder: Path, *private: str, made_by_test: tuple[str, ...] = ()) -> No
 
 
 @pytest.mark.parametrize("mask", MASKS, ids=oct)
-def test_a_host_its_backup_and_its_restore(tmp_path: Path, mask: int) -> None:
+def test_files_of_host_backup_and_restore_are_private(tmp_path: Path, mask: int) -> None:
     host, data, again = tmp_path / "host", tmp_path / "data", tmp_path / "again"
     with under(mask):
         run("init", host, "--public-host", "203.0.113.7", "--data", data)

@@ -76,7 +76,7 @@ class OwnerTests(SynchronousTestCase):
             return True
         return False
 
-    def test_the_marks_of_a_row(self) -> None:
+    def test_marks_of_a_row_refuse_players_but_no_game_servers(self) -> None:
         for caller, of_own, server in (
             (PLAYER, [False, True], [True, True]),
             (SERVER, [False, False], [False, False]),
@@ -116,12 +116,12 @@ class SenderTests(SynchronousTestCase):
         read = None if named is None else lambda: named
         return Deferred.fromCoroutine(sender_of(sent, self.people, read))
 
-    def test_the_keys_owner_unless_an_admin_names_another(self) -> None:
+    def test_the_sender_is_the_key_owner_or_whom_an_admin_names(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(call(PLAYER), None)), ANN)
         for named in (BOB, "Bob"):
             self.assertEqual(self.successResultOf(self.ask(call(ADMIN), named)), BOB)
 
-    def test_refusals_in_their_order(self) -> None:
+    def test_refusals_come_in_the_order_proxy_rights_body_account(self) -> None:
         def unreadable() -> str:
             raise Malformed("From must be a text")
 

@@ -42,7 +42,7 @@ class WrongKeyTests(SynchronousTestCase):
     def ask(self, key: str | None) -> Page:
         return self.game.browse("GET", self.PATH, key=key)
 
-    def test_too_many_are_429_for_a_minute(self) -> None:
+    def test_too_many_wrong_keys_are_429_for_a_minute(self) -> None:
         statuses = [self.ask(f"UUK_{number:048x}").status for number in range(TRIES + 5)]
         self.assertEqual(statuses, [401] * TRIES + [429] * 5)
         self.assertEqual(self.ask("x").headers["retry-after"], "60")
@@ -69,7 +69,7 @@ class WrongKeyTests(SynchronousTestCase):
         page = self.game.browse("GET", "/svc/api/GetUserInfo", key=self.ann.key)
         self.assertEqual(page.status, 200)
 
-    def test_no_key_is_not_a_try(self) -> None:
+    def test_a_request_without_a_key_does_not_count_as_an_attempt(self) -> None:
         self.assertEqual({self.ask(None).status for _ in range(TRIES + 1)}, {401})
 
     def test_failed_logins_of_players_are_counted(self) -> None:
@@ -97,7 +97,7 @@ class CallerTests(SynchronousTestCase):
         "authentication 5: game-server key: local callers only",
         "game-server key from elsewhere: 403",
     )
-    def test_the_key_counts_from_this_machine_only(self) -> None:
+    def test_a_game_server_key_from_another_machine_is_403(self) -> None:
         played = Game(self)
         for peer in ("127.0.0.1", "127.8.9.10", "::1"):
             self.assertEqual(self.status(played, peer), 200, peer)
@@ -138,7 +138,7 @@ class CallerTests(SynchronousTestCase):
         for host in ("127.0.0.1:61000", "localhost:61000", "[::1]:61000", "game.example:61000"):
             self.assertEqual(self.status(played, "127.0.0.1", Host=host), 200, host)
 
-    def test_without_any_key_the_place_opens_only_the_owners_page(self) -> None:
+    def test_without_a_key_only_dashboard_files_and_sign_in_are_open(self) -> None:
         """The gate checks the Host header only of requests from loopback.
 
         Requests from other addresses need no such check, because without a key they get only public
@@ -152,7 +152,7 @@ class CallerTests(SynchronousTestCase):
         self.assertEqual(opened, {*files, link})
 
     @proves("authentication 5: game-server key: local callers only")
-    def test_an_own_address_is_this_machine(self) -> None:
+    def test_an_address_of_this_machine_counts_as_local(self) -> None:
         origin = Origin(game.settings(), lambda address: address == "100.64.0.5")
         self.assertTrue(origin.is_local(request("100.64.0.5")))
         self.assertFalse(origin.is_local(request("100.64.0.6")))
@@ -181,7 +181,7 @@ class LargeBodyTests(SynchronousTestCase):
         reply = played.door.early(incoming, length)
         return None if reply is None else reply.status
 
-    def test_without_a_plausible_credential_it_is_refused_at_once(self) -> None:
+    def test_a_large_body_without_a_credential_is_refused_unread(self) -> None:
         played = Game(self)
         for path, headers, status in (
             ("/heartbeat", {}, 401),

@@ -89,7 +89,7 @@ class MachineTests(SynchronousTestCase):
         self.assertEqual(counted, {"admin_key": TRIES + 1})
         self.assertEqual(self.ask(self.ticket()).status, 200)
 
-    def test_a_large_body_is_read_for_a_right_one_only(self) -> None:
+    def test_a_large_body_is_read_only_with_a_valid_ticket(self) -> None:
         path = "/svc/api/RenameUser"
         for secret, status in (("", None), ("another", 401)):
             sent = Headers()
@@ -99,7 +99,7 @@ class MachineTests(SynchronousTestCase):
             answer = self.game.door.early(incoming, UNPROVEN_BODY + 1)
             self.assertEqual(None if answer is None else answer.status, status)
 
-    def test_a_metagame_without_a_signing_key_believes_none(self) -> None:
+    def test_a_metagame_without_a_signing_key_accepts_no_ticket(self) -> None:
         self.game = Game(self, AUTH_SIGNING_PRIVKEY_B64="")
         for secret in ("", " ", signing_keys()[0]):
             self.assertEqual(self.ask(self.ticket(secret=secret)).status, 401)

@@ -64,7 +64,7 @@ class EpochTests(TokenCase):
         claims = jwt.decode(after, options={"verify_signature": False})
         self.assertEqual((claims["iat"], claims["exp"] - claims["iat"]), (int(START) + 1, 86400))
 
-    def test_a_proof_from_before_earns_nothing_after(self) -> None:
+    def test_a_token_for_a_login_before_the_epoch_is_refused(self) -> None:
         asked_at, self.now = START + 0.9, START + 5
         self.tokens.epochs.learn(ANN, int(START) + 4)
         token = self.tokens.sign(ANN, asked_at)
@@ -93,7 +93,7 @@ class EpochTests(TokenCase):
         self.tokens.epochs.learn(ANN, 1)
         self.refused(bare)
 
-    def test_a_token_has_one_spelling(self) -> None:
+    def test_a_token_with_added_characters_is_refused(self) -> None:
         """Valid tokens are cached, so many long spellings of one token would fill the memory."""
         token = self.signed()
         signature = token.rpartition(".")[2]
@@ -102,13 +102,13 @@ class EpochTests(TokenCase):
             self.refused(token.removesuffix(signature) + more + signature)
         self.assertEqual(self.tokens.verify(token), ANN)
 
-    def test_nbf_is_honoured(self) -> None:
+    def test_a_token_is_refused_before_its_nbf_time(self) -> None:
         early = self.signed(nbf=START + 10)
         self.refused(early)
         self.now = START + 10
         self.assertEqual(self.tokens.verify(early), ANN)
 
-    def test_times_that_are_none_are_refused(self) -> None:
+    def test_tokens_with_invalid_times_are_refused(self) -> None:
         for name in ("iat", "nbf", "exp"):
             for value in ("soon", True, [1], {"at": 1}):
                 self.refused(self.signed(**{name: value}))
@@ -137,7 +137,7 @@ class KeepingEpochsTests(SynchronousTestCase):
         self.epochs.load({BOB: 7}, self.epochs.learned)
         self.assertEqual((self.epochs.not_before(ANN), self.epochs.not_before(BOB)), (0, 7))
 
-    def test_an_older_reading_takes_nothing_back(self) -> None:
+    def test_an_older_reading_of_epochs_overwrites_no_newer_epoch(self) -> None:
         began = self.epochs.learned
         self.epochs.learn(ANN, 10)
         self.epochs.load({BOB: 7}, began)
@@ -253,7 +253,7 @@ class UnsoundKeyTests(SynchronousTestCase):
             **{name: getattr(self.sound, name) for name in names} | changes
         )
 
-    def test_a_number_of_another_key_makes_it_none(self) -> None:
+    def test_a_key_with_a_number_of_another_key_is_rejected(self) -> None:
         self.assertEqual(self.read(self.numbers()).private_numbers(), self.sound)
         for name in ("d", "dmp1", "dmq1", "iqmp"):
             with self.subTest(name), self.assertRaises(BadKey):
@@ -262,7 +262,7 @@ class UnsoundKeyTests(SynchronousTestCase):
         with self.assertRaises(BadKey):
             self.read(self.numbers(public_numbers=of_three))
 
-    def test_a_factor_that_is_no_prime_makes_it_none(self) -> None:
+    def test_a_key_with_a_factor_that_is_not_prime_is_rejected(self) -> None:
         """All other numbers of the key are consistent."""
         e, q = self.sound.public_numbers.e, self.sound.q
         odd = count(self.sound.p + 2, 2)

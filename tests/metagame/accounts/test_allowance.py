@@ -64,7 +64,7 @@ class AllowanceTests(SynchronousTestCase):
         self.clock.advance(DAY_S)
         self.allowance.spend("a", 86_400_000)
 
-    def test_each_account_has_its_own(self) -> None:
+    def test_each_account_has_its_own_daily_allowance(self) -> None:
         self.allowance.spend("a", 86_400_000)
         self.allowance.spend("b", 86_400_000)
 
@@ -74,11 +74,11 @@ class AllowanceTests(SynchronousTestCase):
             allowance.spend("a", 1)
         self.assertRaises(TooMany, allowance.spend, "a", 1)
 
-    def test_more_than_a_day_at_once_takes_the_whole_day(self) -> None:
+    def test_a_write_over_the_daily_limit_uses_up_the_whole_day(self) -> None:
         self.allowance.spend("a", 99_999_999)
         self.assertRaises(TooMany, self.allowance.spend, "a", 1)
 
-    def test_0_is_no_limit(self) -> None:
+    def test_an_allowance_of_0_means_no_limit(self) -> None:
         allowance = Allowance(lambda: 0, self.clock.seconds)
         for _ in range(3):
             allowance.spend("a", 10**12)

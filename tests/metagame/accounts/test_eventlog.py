@@ -50,7 +50,7 @@ class RefusedTests(SynchronousTestCase):
         self.failureResultOf(self.write(self.refusing), Conflict)
         self.assertEqual((self.codes(), self.events()), ([], [(409, "half done; no more")]))
 
-    def test_a_failure_leaves_nothing(self) -> None:
+    def test_a_failed_write_leaves_neither_rows_nor_events(self) -> None:
         def fails(tx: Connection, notes: list[str]) -> str:
             SqlAccounts(tx).put_invite(InviteCode("code", 1, False))
             raise ZeroDivisionError

@@ -44,7 +44,7 @@ class FixedReplyTests(SynchronousTestCase):
         )
 
     @proves("GET /account/api/oauth/verify")
-    def test_a_token_that_is_good(self) -> None:
+    def test_verify_returns_the_documented_reply_to_a_valid_token(self) -> None:
         self.assertEqual(
             self.ask("GET", "/account/api/oauth/verify"),
             {
@@ -60,7 +60,7 @@ class FixedReplyTests(SynchronousTestCase):
         )
 
     @proves("POST /login", "PUT /gamesession/epic")
-    def test_the_queue_and_a_session(self) -> None:
+    def test_login_queue_and_game_session_reply_as_documented(self) -> None:
         ticket = self.ask("POST", "/login", json={"email": self.ann.id})
         self.assertEqual(
             ticket,
@@ -78,7 +78,7 @@ class FixedReplyTests(SynchronousTestCase):
         self.assertEqual(session["sessionToken"], self.ann.token)
 
     @proves("GET /account/api/public/account")
-    def test_the_callers_own_record(self) -> None:
+    def test_account_lookup_returns_the_callers_documented_record(self) -> None:
         self.assertEqual(
             self.ask("GET", "/account/api/public/account"),
             {

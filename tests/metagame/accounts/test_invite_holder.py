@@ -93,7 +93,7 @@ class NameFreeTests(SynchronousTestCase):
         answered = [page.status for page in pages].count(200)
         self.assertEqual(answered, GUESSES.limit)
 
-    def test_the_holder_of_an_invite_may_think_about_it(self) -> None:
+    def test_the_holder_of_an_invite_may_check_many_names(self) -> None:
         for number in range(3 * GUESSES.limit):
             self.assertEqual(self.ask(f"Bo_{number}").json, FREE)
             self.assertEqual(self.why("Ann_1"), "username_taken")

@@ -91,7 +91,7 @@ class InviteListTests(SynchronousTestCase):
         self.assertEqual(row["after"]["count"], 50)
         self.assertNotIn(codes[0], repr(audit))
 
-    def test_wrong_wishes_are_refused(self) -> None:
+    def test_invalid_invite_options_are_refused(self) -> None:
         for body in (
             {"Count": 0},
             {"Count": 51},

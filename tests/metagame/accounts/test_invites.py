@@ -25,7 +25,7 @@ class InviteTests(SynchronousTestCase):
         "GET /svc/api/InviteCodes",
         "POST /svc/api/CreateInvite",
     )
-    def test_create_list_and_revoke(self) -> None:
+    def test_an_invite_code_is_created_listed_and_revoked(self) -> None:
         with capturedLogs() as events:
             code = self.ask("POST", "CreateInvite", json={"uses": 3, "name": "for Bob"}).json[
                 "code"
@@ -77,7 +77,7 @@ class InviteTests(SynchronousTestCase):
         self.assertEqual(self.ask("POST", "CreateInvite", data=b"{").json["error"], "bad_request")
 
     @proves("POST /svc/api/RegisterInviteCode")
-    def test_an_owners_own_code_and_its_refusals(self) -> None:
+    def test_a_valid_own_code_is_stored_and_an_invalid_one_is_400(self) -> None:
         for uses in ({"Uses": 2}, {"InfiniteUses": True}):
             body = {"NewInviteCode": "friends"} | uses
             self.assertEqual(self.ask("POST", "RegisterInviteCode", json=body).status, 200)

@@ -175,7 +175,7 @@ class ConcurrentLoginTests(SynchronousTestCase):
 
         return Deferred.fromCoroutine(self.logins.run(look_up))
 
-    def test_the_first_runs_and_later_ones_wait_for_a_turn_of_the_loop(self) -> None:
+    def test_a_waiting_login_starts_one_turn_after_another_ends(self) -> None:
         self.assertEqual(len(self.started), AT_ONCE)
         self.started[0].callback(None)
         self.successResultOf(self.results[0])
@@ -225,7 +225,7 @@ class VerifyTests(SynchronousTestCase):
         self.assertGreater(page.json["expires_at"], "2080")
 
     @proves("label: optional token", "GET /account/api/oauth/verify")
-    def test_anything_else_gets_the_placeholder_and_still_200(self) -> None:
+    def test_verify_without_a_valid_token_returns_the_placeholder(self) -> None:
         game = Game(self)
         for headers in (
             {},
@@ -237,7 +237,7 @@ class VerifyTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json["account_id"]), (200, NOBODYS_ID))
 
     @proves("GET /account/api/oauth/verify", "VERIFY_STUB_ACCOUNT")
-    def test_the_switch_gives_everyone_the_placeholder(self) -> None:
+    def test_verify_stub_account_gives_everyone_the_placeholder(self) -> None:
         game = Game(self, VERIFY_STUB_ACCOUNT="1")
         page = game.browse("GET", VERIFY, token=game.player("Ann_1").token)
         self.assertEqual(page.json["account_id"], NOBODYS_ID)
@@ -272,7 +272,7 @@ class BadTokenTests(SynchronousTestCase):
         return jwt.encode(claims, self.private, algorithm="RS256")
 
     @proves("credential: player token, bad ones of every kind")
-    def test_a_good_one_is_taken_in_any_case_of_the_word(self) -> None:
+    def test_a_valid_token_is_accepted_after_bearer_in_any_case(self) -> None:
         for word in ("Bearer", "bearer", "BEARER", "bEaReR"):
             page = self.game.browse(
                 "GET", "/accountinfo", headers={"Authorization": f"{word} {self.sign()}"}
@@ -284,14 +284,14 @@ class BadTokenTests(SynchronousTestCase):
         "credential: player token, bad ones of every kind",
         "limit: player token lifetime",
     )
-    def test_expired_now_or_while_we_remember_it(self) -> None:
+    def test_an_expired_token_is_401_even_if_it_is_cached(self) -> None:
         self.assertEqual(self.status(self.sign(exp=self.claims["iat"] - 1)), 401)
         self.assertEqual(self.status(self.ann.token), 200)
         self.game.clock.advance(86400)
         self.assertEqual(self.status(self.ann.token), 401)
 
     @proves("credential: player token, bad ones of every kind")
-    def test_wrong_issuer_audience_or_claims(self) -> None:
+    def test_a_token_with_wrong_issuer_audience_or_claims_is_401(self) -> None:
         for changes in (
             {"iss": "other"},
             {"aud": "other"},
@@ -309,7 +309,7 @@ class BadTokenTests(SynchronousTestCase):
         "authentication: player token RS256, 24 h",
         "credential: player token, bad ones of every kind",
     )
-    def test_foreign_keys_and_weak_algorithms(self) -> None:
+    def test_a_token_of_a_foreign_key_or_weak_algorithm_is_401(self) -> None:
         foreign = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -346,7 +346,7 @@ class BadTokenTests(SynchronousTestCase):
         "credential: player token, bad ones of every kind",
         "missing or invalid player credential: 401",
     )
-    def test_missing_and_repeated_headers(self) -> None:
+    def test_a_missing_or_repeated_authorization_header_is_401(self) -> None:
         self.assertEqual(self.game.browse("GET", "/accountinfo").status, 401)
         twice = {"Authorization": [f"Bearer {self.sign()}", f"Bearer {self.sign()}"]}
         self.assertEqual(self.game.browse("GET", "/accountinfo", headers=twice).status, 401)
@@ -387,7 +387,7 @@ class GameServerTests(SynchronousTestCase):
                 page = self.game.browse("GET", "/eventstats/", game_server=key, headers={name: ""})
                 self.assertEqual(page.status, 403, name)
 
-    def test_with_a_players_token_it_acts_for_the_player(self) -> None:
+    def test_a_game_server_with_a_players_token_acts_for_the_player(self) -> None:
         page = self.game.browse(
             "GET", "/accountinfo", game_server=GAME_SERVER_KEY, token=self.ann.token
         )

@@ -28,7 +28,7 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual(len(page.json), 18)
 
     @proves("ACCOUNT_DISPLAY_NAME (account record)")
-    def test_the_display_name_switch_restores_an_empty_object(self) -> None:
+    def test_without_its_switch_the_display_name_is_an_empty_object(self) -> None:
         game = Game(self, ACCOUNT_DISPLAY_NAME="0")
         page = game.browse("GET", PUBLIC, token=game.player("Ann_1").token)
         self.assertEqual(page.json["displayName"], {})
@@ -77,7 +77,7 @@ class RecordTests(SynchronousTestCase):
             self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("GET /account/api/public/account/:accountId/externalAuths")
-    def test_nobody_has_external_auths(self) -> None:
+    def test_external_auths_of_any_account_are_empty(self) -> None:
         self.assertEqual(self.game.browse("GET", f"{PUBLIC}/{self.bob.id}/externalAuths").json, {})
 
     @proves(
@@ -87,7 +87,7 @@ class RecordTests(SynchronousTestCase):
         "GET /features/platform/win",
         "GET /tags",
     )
-    def test_info_tags_features_and_links(self) -> None:
+    def test_info_tags_features_and_link_reply_as_documented(self) -> None:
         info = self.game.browse("GET", "/accountinfo", token=self.ann.token).json
         self.assertEqual(
             (info["accountId"], info["username"], info["verified"]), (self.ann.id, "Ann_1", True)
@@ -134,7 +134,7 @@ class MappingTests(SynchronousTestCase):
         self.assertEqual(odd[self.bob.id]["accountType"], "native")
 
     @proves("POST /account/mapping")
-    def test_older_forms_are_still_read(self) -> None:
+    def test_a_mapping_accepts_older_names_of_the_id_list(self) -> None:
         self.game.described.odd = True
         for body in (
             [self.bob.id],
@@ -151,7 +151,7 @@ class MappingTests(SynchronousTestCase):
         self.assertEqual(list(self.ask({"ids": [*many, self.bob.id, "UID-z"]})), [self.bob.id])
         self.assertEqual(self.ask({"ids": [*many, "UID-99", self.bob.id]}), {})
 
-    def test_hostile_lists_are_an_empty_map(self) -> None:
+    def test_a_mapping_of_invalid_ids_is_empty(self) -> None:
         self.game.described.odd = True
         for body in ({"ids": [1, None, [], {}, "", "x" * 129, "\x00"]}, {"ids": {}}, {}, []):
             self.assertEqual(self.ask(body), {})
@@ -192,7 +192,7 @@ class PublicInfoTests(SynchronousTestCase):
             )
 
     @proves("POST /accountinfo/public")
-    def test_unknown_is_404_with_an_empty_object(self) -> None:
+    def test_an_unknown_account_is_404_with_an_empty_object(self) -> None:
         for body in (
             {"accountId": "UID-none", "displayname": "Bob_1"},
             {"displayname": "No_one"},
@@ -205,7 +205,7 @@ class PublicInfoTests(SynchronousTestCase):
         self.assertEqual(self.game.browse("POST", "/accountinfo/public", json={}).status, 401)
 
     @proves("POST /accountinfo/public", "ACCOUNTINFO_PUBLIC_LEGACY")
-    def test_the_legacy_switch_answers_with_the_callers_own_id(self) -> None:
+    def test_with_the_legacy_switch_the_account_id_is_the_callers(self) -> None:
         game = Game(self, ACCOUNTINFO_PUBLIC_LEGACY="1")
         ann, bob = game.player("Ann_1"), game.player("Bob_1")
         page = game.browse(

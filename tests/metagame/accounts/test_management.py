@@ -161,7 +161,7 @@ class RegisterTests(SynchronousTestCase):
             )
 
     @proves("registering 2: the mode")
-    def test_open_ignores_the_code(self) -> None:
+    def test_registration_mode_open_ignores_the_invite_code(self) -> None:
         self.assertEqual(self.register(Username="Ann_1", InviteCode="whatever").status, 200)
 
 
@@ -177,7 +177,7 @@ class RegistrationStatusTests(SynchronousTestCase):
         )
 
     @proves("state: Registration mode: memory only", "POST /svc/api/RegistrationStatus")
-    def test_an_admin_changes_it_until_the_next_start(self) -> None:
+    def test_an_admin_changes_the_registration_mode_to_a_valid_one(self) -> None:
         game = Game(self)
         admin = game.player("Boss_1", admin=True)
         page = game.browse(
@@ -213,7 +213,7 @@ class AdminTests(SynchronousTestCase):
         "credential: admin key",
         "credentials: Management API",
     )
-    def test_the_order_of_refusals(self) -> None:
+    def test_refusals_come_in_the_order_proxy_key_admin_right(self) -> None:
         path = "/svc/api/GetAllUsers"
         for headers, key, status in (
             (PROXY, self.admin.key, 403),
@@ -301,7 +301,7 @@ class AdminTests(SynchronousTestCase):
         "not_found (RenameUser); two namesakes match neither",
         "username_taken",
     )
-    def test_rename_refusals_in_their_order(self) -> None:
+    def test_a_rename_checks_body_name_account_and_taken_in_order(self) -> None:
         for body, status, code in (
             ({"UserId": self.ann.id}, 400, "bad_request"),
             ({"NewUsername": "Zoe_1"}, 400, "bad_request"),
@@ -341,7 +341,7 @@ class AdminTests(SynchronousTestCase):
         self.assertEqual(taken.json["error"], "username_taken")
 
     @proves("POST /svc/api/GenerateJWTForUserId")
-    def test_a_player_token_for_any_id(self) -> None:
+    def test_an_admin_gets_a_player_token_for_any_id(self) -> None:
         page = self.game.browse(
             "POST", "/svc/api/GenerateJWTForUserId", key=self.admin.key, json={"UserId": "UID-x"}
         )

@@ -37,7 +37,7 @@ class NamesTests(SynchronousTestCase):
         page = self.game.browse("POST", "/svc/api/RenameUser", key=admin.key, json=sent)
         self.assertEqual(page.status, 200, page.body)
 
-    def test_only_who_is_not_known_is_read(self) -> None:
+    def test_only_names_missing_from_the_cache_are_read(self) -> None:
         self.assertEqual(self.names(self.ann), ["Ann_1"])
         self.assertEqual(self.names(self.ann, self.bob), ["Ann_1", "Bob_1"])
         self.assertEqual(self.reads, 2)
@@ -61,7 +61,7 @@ class NamesTests(SynchronousTestCase):
         self.successResultOf(self.directory.names(["nobody"]))
         self.assertEqual(self.reads, 2)
 
-    def test_an_account_whose_sessions_end_may_be_gone(self) -> None:
+    def test_the_name_of_an_account_is_read_again_after_its_sessions_end(self) -> None:
         self.names(self.ann)
         ended = self.game.parts.sessions.end(self.ann.id)
         self.successResultOf(Deferred.fromCoroutine(ended))
@@ -117,7 +117,7 @@ class KnownTests(SynchronousTestCase):
         self.known.keep({"b": "Bob"}, before)
         self.assertEqual(self.known.among(["a", "b"]), {})
 
-    def test_a_failure_that_shows_it_shows_no_names(self) -> None:
+    def test_the_repr_of_the_name_cache_shows_no_names(self) -> None:
         self.known.keep({"a": "Ann"}, 0)
         self.assertNotIn("Ann", repr(self.known))
 

@@ -65,7 +65,7 @@ class CodeTests(SynchronousTestCase):
         self.assertEqual(self.spends(Accounts(own), "abcd-efgh-jkmp"), [own.code])
         self.assertEqual(self.spends(Accounts(InviteCode("x", 1, False)), " x "), ["x"])
 
-    def test_no_code_and_one_no_database_can_hold_are_not_looked_up(self) -> None:
+    def test_an_empty_or_unstorable_invite_code_is_not_looked_up(self) -> None:
         for code in (None, "", "  ", "a\0b", "x" * 129):
             accounts = Accounts(InviteCode("X", 1, False))
             self.assertRaises(Unauthenticated, self.spends, accounts, code)
@@ -152,7 +152,7 @@ class NameTests(SynchronousTestCase):
         self.assertEqual(refused.code, "username_taken")
         self.assertEqual((accounts.spent, accounts.added), ([], []))
 
-    def test_a_rename_shows_both_and_leaves_names_of_others_alone(self) -> None:
+    def test_a_rename_returns_both_accounts_and_refuses_taken_names(self) -> None:
         before = Account("UID-a", "Ann", notes=7)
         accounts = Accounts(account=before)
         accounts.taken |= {"ann": "UID-a", "Bob": "UID-b"}

@@ -66,7 +66,7 @@ class SessionCase(SynchronousTestCase):
 
 
 class EndingTests(SessionCase):
-    def test_every_token_until_then_is_refused_and_nobody_elses(self) -> None:
+    def test_ending_sessions_revokes_all_tokens_of_that_account_only(self) -> None:
         again = self.log_in(self.ann.key)
         self.assertEqual(self.status(again), 200)
         self.end(self.ann.id)
@@ -74,7 +74,7 @@ class EndingTests(SessionCase):
         self.assertEqual(self.status(self.bob.token), 200)
         self.assertEqual([token.account_id for token in self.ended], [self.ann.id])
 
-    def test_another_metagame_on_the_same_board_refuses_them_at_once(self) -> None:
+    def test_another_metagame_refuses_ended_sessions_at_once(self) -> None:
         game, http = self.game, None
         second = Metagame(
             game.settings,
@@ -95,7 +95,7 @@ class EndingTests(SessionCase):
         self.assertEqual(self.status(self.log_in(self.ann.key)), 200)
         self.assertEqual(self.status(self.ann.token), 401)
 
-    def test_a_login_that_comes_before_the_news_works_and_brings_it(self) -> None:
+    def test_a_login_before_the_news_works_and_ends_old_tokens(self) -> None:
         self.end_beside(self.ann.id)
         token = self.log_in(self.ann.key)
         self.assertEqual(self.status(self.ann.token), 401)
@@ -104,7 +104,7 @@ class EndingTests(SessionCase):
         self.assertEqual(self.status(token), 200)
         self.assertEqual(len(self.ended), 1)
 
-    def test_a_token_that_an_admin_takes_then_works(self) -> None:
+    def test_a_token_made_by_an_admin_after_the_end_works(self) -> None:
         admin = self.game.player("Olga", admin=True)
         self.end_beside(self.ann.id)
         page = self.game.browse(
@@ -117,7 +117,7 @@ class EndingTests(SessionCase):
         self.assertEqual(self.status(page.json["JWT"]), 200)
 
     @isolates("accounts/sessions: end")
-    def test_twice_in_one_second_ends_what_came_between(self) -> None:
+    def test_two_ends_in_one_second_revoke_a_login_between_them(self) -> None:
         self.end(self.ann.id)
         between = self.log_in(self.ann.key)
         self.end(self.ann.id)
@@ -126,7 +126,7 @@ class EndingTests(SessionCase):
     def networks(self) -> Networks:
         return Networks(self.game.ledger, self.game.clock.seconds)
 
-    def test_a_look_at_a_key_that_a_new_one_overtakes_earns_no_token(self) -> None:
+    def test_a_login_with_a_key_replaced_meanwhile_gets_no_token(self) -> None:
         slow = SlowLook(self.game.parts.directory)
         acts = LoginActs(slow, self.game.parts.tokens, Counters(), self.networks())
         pending = Deferred.fromCoroutine(acts.log_in(self.ann.key))
@@ -178,7 +178,7 @@ class ClockTests(SessionCase):
     def refresh(self) -> None:
         self.successResultOf(self.game.parts.sessions.refresh())
 
-    def test_a_stolen_token_ends_with_the_news(self) -> None:
+    def test_old_tokens_end_with_the_news_although_the_clock_is_behind(self) -> None:
         self.end_beside(self.ann.id, self.BEHIND_S)
         self.refresh()
         self.assertEqual([self.status(player.token) for player in (self.ann, self.bob)], [401, 200])

@@ -25,7 +25,7 @@ class WishTests(SynchronousTestCase):
         sent = {"NewInviteCode": "x", "Uses": "many", "InfiniteUses": True}
         self.assertEqual(read(sent), CodeWish("x", 0, True))
 
-    def test_a_key_that_is_no_text_is_none(self) -> None:
+    def test_a_login_key_that_is_not_text_counts_as_empty(self) -> None:
         read = reader(LoginWish)
         for sent in ({}, {"exchange_code": 7}, {"exchange_code": None}):
             self.assertEqual(read(sent), LoginWish(""))
@@ -55,7 +55,7 @@ class PageTests(SynchronousTestCase):
             },
         )
 
-    def test_codes_are_shown_with_what_is_left_of_them(self) -> None:
+    def test_codes_are_shown_with_their_remaining_uses(self) -> None:
         shown = {"inviteCode": "x", "usesRemaining": 3, "infiniteUses": False}
         self.assertEqual(show_codes([InviteCode("x", 3, False)]), {"InviteCodes": [shown]})
 

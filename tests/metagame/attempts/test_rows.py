@@ -369,7 +369,7 @@ class NeverTests(SynchronousTestCase):
         self.assertEqual((page.status, page.json), (502, {"error": "bad_gateway"}))
         self.assertNotIn("retry-after", page.headers)
 
-    def test_a_key_is_given_once(self) -> None:
+    def test_a_retried_request_for_a_key_gets_no_second_key(self) -> None:
         town, name = self.town, {"Username": "New_1"}
         state = town.state()
         self.assert_lost(town.send(town.new_id(), 2, town.ann, "POST /svc/api/Register", name))

@@ -284,12 +284,12 @@ class ItemLogTests(Bounded):
         self.earn(self.ann, "f")
         self.assertEqual(self.ann.stacks(), {"A": 6})
 
-    def test_less_than_the_bound_is_kept_whole(self) -> None:
+    def test_an_item_log_below_its_limit_keeps_every_entry(self) -> None:
         self.start(ITEM_LOG_MAX_BYTES="20000")
         self.earn(self.ann, *"abcdefghij")
         self.assertEqual(self.logged(self.ann.character), list("abcdefghij"))
 
-    def test_an_attack_is_cut_about_as_often_as_is_meant(self) -> None:
+    def test_a_flooded_item_log_stays_near_its_limit(self) -> None:
         self.start()
         self.game.ledger.run(self.hoard)
         bytes_held = len(self.logged(self.ann.character)) * (LOG_ROW + 2_000)

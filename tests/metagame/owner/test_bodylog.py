@@ -59,7 +59,7 @@ class BodyLogTests(SynchronousTestCase):
         self.assertEqual(self.records(), [])
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_which_rows_are_marked(self) -> None:
+    def test_exactly_the_social_store_and_lookup_rows_are_marked(self) -> None:
         # party, friends, guild, store, Escalation, slayer link and the two account look-ups:
         # every row of theirs, and no other
         starts = (

@@ -81,7 +81,7 @@ class GamePortsTests(SynchronousTestCase):
         self.assertEqual(self.withdrawn(), [HOME])
 
     @proves("a ban or a kick shuts the game ports")
-    def test_a_ban_of_all_who_play_there(self) -> None:
+    def test_a_shared_network_is_closed_once_all_its_players_are(self) -> None:
         for player in (ANN, BOB):
             self.ports.note_network(player, HOME)
         for player in (ANN, BOB):

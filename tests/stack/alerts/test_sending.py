@@ -447,7 +447,7 @@ class WatchTests(SynchronousTestCase):
         self.assertEqual(self.after(1), [(AlertKind.LOOP, "gateway", False)])
         self.assertEqual(self.after(LOOP_S), [(AlertKind.LOOP, "gateway", True)])
 
-    def test_a_disk_that_fills_up(self) -> None:
+    def test_a_disk_that_fills_up_is_reported_at_start_and_end(self) -> None:
         self.full.add(1)
         self.assertEqual(self.after(1), [(AlertKind.DISK, "the host's", False)])
         self.full.clear()

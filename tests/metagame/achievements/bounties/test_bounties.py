@@ -59,7 +59,7 @@ class BountyTests(Achieving):
             self.assertEqual(page["payload"]["bounties"][0]["n"], n)
 
     @proves("POST /bounty/:userId")
-    def test_a_taken_slot_pushes_the_other_out(self) -> None:
+    def test_a_bounty_in_a_taken_slot_replaces_the_earlier_one(self) -> None:
         self.post({"bounty_id": "A", "slot_index": 0}, {"bounty_id": "B", "slot_index": 1})
         self.post({"bounty_id": "C", "slot_index": 0})
         self.assertEqual(self.ids(), ["C", "B"])
@@ -158,7 +158,7 @@ class BoardTests(SynchronousTestCase):
         self.send({"bounty_id": "Y", "slot_index": 2})
         self.assertEqual(self.order(), ["Y", "Z", "A", "C"])
 
-    def test_numbers_no_client_can_hold_are_none(self) -> None:
+    def test_bounty_numbers_outside_the_clients_range_are_dropped(self) -> None:
         most = 2**53 - 1
         self.send({"bounty_id": "A", "slot_index": most, "update_version": -most})
         self.send({"bounty_id": "B", "slot_index": most + 1, "update_version": most + 1})

@@ -77,7 +77,7 @@ def types_asked(body: Any) -> list[int]:
 
 
 class TypeTests(SynchronousTestCase):
-    def test_a_met_type_is_0_to_7(self) -> None:
+    def test_a_content_type_outside_0_to_7_is_refused(self) -> None:
         for kind in (0, 7, 2.0):
             self.assertEqual(encounter({"content_type": kind, "content_id": "M"}), (kind, "M"))
         for bad in (-1, 8, True, 1.5, "1", None):

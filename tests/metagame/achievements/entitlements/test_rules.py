@@ -24,7 +24,7 @@ def hours(sent: Any) -> float:
 
 
 class HourTests(SynchronousTestCase):
-    def test_durations_from_nothing_to_a_thousand_million_hours(self) -> None:
+    def test_a_duration_is_0_to_a_thousand_million_hours(self) -> None:
         self.assertEqual([hours(sent) for sent in (None, 0, 0.0, 1.5)], [0, 0, 0, 1.5])
         self.assertEqual(hours(1_000_000_000), 1e9)
         for bad in (1_000_000_001, -0.001, float("nan"), float("inf"), "1", True, [], {}):
@@ -54,7 +54,7 @@ class GrantTests(SynchronousTestCase):
         fresh = Entitlement("X", 5.0, 2000, "hunt")
         self.assertIs(granted(self.forever, fresh), self.forever)
 
-    def test_hours_add_up_to_the_most_there_are(self) -> None:
+    def test_hours_add_up_to_at_most_the_longest_duration(self) -> None:
         fresh = Entitlement("X", 2.5, 2000, "hunt")
         self.assertEqual(granted(self.timed, fresh), Entitlement("X", 3.5, 1000, "hunt"))
         longest = granted(self.timed, evolve(fresh, duration=1e9))

@@ -37,7 +37,7 @@ def rewards(*names: str, collected: Any = True) -> list[dict[str, Any]]:
 
 class StubTests(Achieving):
     @proves("GET /escalation/:season/:userId")
-    def test_a_fixed_reply_to_anyone_with_a_credential(self) -> None:
+    def test_the_stub_gives_every_credential_the_same_fixed_reply(self) -> None:
         path = f"/escalation/ANYTHING/{self.ben.id}"
         page = self.asks("GET", path).json
         fixed = season(99999, 99999, 1)
@@ -152,7 +152,7 @@ class RealTests(Achieving):
         self.assertEqual(notes, ["more XP than the level takes"])
 
     @proves("POST /escalation/:season/:userId", "event 3: progression event log")
-    def test_every_outcome_is_an_event(self) -> None:
+    def test_every_save_is_logged_as_an_event_with_its_status(self) -> None:
         self.save(3, 1, 1)
         self.save(3, 1, 1)
         self.save(2, 1, 2)
@@ -205,7 +205,7 @@ class SaveTests(SynchronousTestCase):
         self.assertIs(self.save(season()), first)
         self.assertEqual(self.notes, ["a repeat: nothing written"])
 
-    def test_a_newer_version_may_stand_where_the_older_stood(self) -> None:
+    def test_a_newer_version_with_equal_progress_is_stored(self) -> None:
         self.save(season(version=1))
         self.assertEqual(self.save(season(version=2)).version, 2)
         self.assertEqual(self.notes, [])
@@ -219,6 +219,6 @@ class SaveTests(SynchronousTestCase):
         with self.assertRaisesRegex(Conflict, f"needs level {needed}"):
             self.save(sent)
 
-    def test_the_largest_version_is_the_clients(self) -> None:
+    def test_a_version_above_the_clients_largest_number_is_refused(self) -> None:
         self.assertEqual(self.save(season(version=2147483647)).version, 2147483647)
         self.assertRaises(Malformed, self.save, season(version=2147483648))

@@ -22,7 +22,7 @@ class ManagementTests(Achieving):
         "POST /svc/api/RevokeEntitlement",
         "POST /svc/api/SeedProgression",
     )
-    def test_only_an_admin_directly(self) -> None:
+    def test_management_routes_require_an_admin_without_a_proxy(self) -> None:
         for method, route in (
             ("GET", "Progression?UserId=x"),
             ("POST", "SeedProgression"),
@@ -51,7 +51,7 @@ class ManagementTests(Achieving):
             self.assertEqual((refused.status, refused.body), (status, b""))
 
     @proves("POST /svc/api/SeedProgression")
-    def test_grandfather_finishes_and_fresh_empties(self) -> None:
+    def test_grandfather_completes_all_tracks_and_fresh_resets_them(self) -> None:
         body = {"UserId": self.ann.id, "Mode": "grandfather"}
         page = self.api("POST", "SeedProgression", json=body).json
         season = page["Tracks"][0]
@@ -100,7 +100,7 @@ class ManagementTests(Achieving):
         "POST /svc/api/RevokeEntitlement",
         "other management routes, and credentials on all: a bare status",
     )
-    def test_bad_grants_and_revokes(self) -> None:
+    def test_incomplete_grants_are_400_and_unknown_accounts_404(self) -> None:
         for route in ("GrantEntitlement", "RevokeEntitlement"):
             for body, status in (
                 ({"UserId": self.ann.id}, 400),
@@ -113,7 +113,7 @@ class ManagementTests(Achieving):
         self.assertEqual(self.api("POST", "GrantEntitlement", json=body).status, 400)
 
     @proves("event 3: progression event log")
-    def test_every_write_is_an_event(self) -> None:
+    def test_every_management_write_is_logged_as_an_event(self) -> None:
         body = {"UserId": self.ann.id, "Entitlement": "X", "Mode": "fresh"}
         for route in ("SeedProgression", "GrantEntitlement", "RevokeEntitlement"):
             self.api("POST", route, json=body)

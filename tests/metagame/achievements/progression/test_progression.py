@@ -197,7 +197,7 @@ class ConfirmTests(Achieving):
         self.assertEqual(payload["confirmed_premium_rank"], 0)
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
-    def test_premium_needs_the_gate(self) -> None:
+    def test_a_premium_rank_requires_the_premium_entitlement(self) -> None:
         page = self.confirm(2, "premium").json
         self.assertEqual(page["payload"]["confirmed_premium_rank"], 2)
         self.server("DELETE", f"/entitlement/{self.ann.id}/season09b_premium")
@@ -238,14 +238,14 @@ class ConfirmOffTests(Achieving):
     environ = {"PROGRESSION_CONFIRM": "off"}  # noqa: RUF012
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind", "PROGRESSION_CONFIRM")
-    def test_the_route_is_404(self) -> None:
+    def test_the_confirm_route_is_404_if_it_is_switched_off(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}/1/confirm/public"
         self.assertEqual(self.server("POST", path).status, 404)
 
 
 class ResetTests(Achieving):
     @proves("DELETE /progression/:userId/:progressionId")
-    def test_a_game_server_needs_the_switch_and_an_admin_does_not(self) -> None:
+    def test_without_the_switch_only_an_admin_resets_a_track(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.server("POST", f"{path}/10")
         self.assertEqual(self.game.browse("DELETE", path).status, 401)
@@ -265,7 +265,7 @@ class ResetAllowedTests(Achieving):
     environ = {"PROGRESSION_ALLOW_DELETE": "1"}  # noqa: RUF012
 
     @proves("DELETE /progression/:userId/:progressionId", "PROGRESSION_ALLOW_DELETE")
-    def test_a_game_server_may_reset(self) -> None:
+    def test_with_the_switch_a_game_server_resets_a_track(self) -> None:
         path = f"/progression/{self.ann.id}/{SEASON}"
         self.server("POST", f"{path}/10")
         self.assertEqual(self.server("DELETE", path).json["payload"]["progress"], 0)
@@ -341,7 +341,7 @@ class RealAccountTests(Achieving):
 
 class HuntPassTests(Achieving):
     @proves("GET /huntpass/:userId", "POST /huntpass/:userId")
-    def test_the_default_and_a_selection(self) -> None:
+    def test_the_hunt_pass_is_the_default_until_one_is_selected(self) -> None:
         path = f"/huntpass/{self.ann.id}"
         self.check_marks("GET", path, own=True)
         self.check_marks("POST", path, json={})

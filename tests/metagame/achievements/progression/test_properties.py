@@ -88,7 +88,7 @@ class RetryProperties(Achieving):
 
 class RankTests(SynchronousTestCase):
     @proves("thing: Progression track")
-    def test_the_examples_of_the_client(self) -> None:
+    def test_ranks_match_the_examples_of_the_client(self) -> None:
         paths = config.load(None, "season09b").paths
         season, level = paths["season09b"], paths["MasteryTrack_PlayerLevel"]
         examples = ((99, 0), (100, 1), (250, 2), (5000, 50), (5099, 50), (5100, 51), (5250, 52))

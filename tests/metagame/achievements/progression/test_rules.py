@@ -36,7 +36,7 @@ class GrantTests(SynchronousTestCase):
         [self.tracks["T"]] = rules.grown_tracks(self.tracks, amounts, 5, [])
         return self.tracks["T"]
 
-    def test_the_largest_numbers_are_the_clients(self) -> None:
+    def test_amounts_outside_the_clients_range_are_refused(self) -> None:
         self.assertEqual((rules.INT_MAX, rules.INT_MIN), (2147483647, -2147483648))
         track = self.add("2147483647")
         self.assertEqual(track.progress, 5)

@@ -44,7 +44,7 @@ class CharacterTests(SynchronousTestCase):
         return [tuple(row) for row in rows]
 
     @proves("GET /character")
-    def test_the_first_read_makes_one_named_after_the_username(self) -> None:
+    def test_the_first_read_creates_a_character_named_after_the_user(self) -> None:
         self.assertEqual(
             self.character,
             {
@@ -135,14 +135,14 @@ class CharacterTests(SynchronousTestCase):
         self.assertEqual(page.status, 200)
         self.assertEqual(self.history()[-1], (1, "save:gameserver"))
 
-    def test_credentials_come_before_everything(self) -> None:
+    def test_credentials_are_checked_before_the_body(self) -> None:
         for method in ("GET", "PUT", "POST"):
             self.assertEqual(self.game.browse(method, "/character", data=b"{").status, 401)
             page = self.game.browse(method, "/character", data=b"{}", game_server=GAME_SERVER_KEY)
             self.assertEqual((page.status, page.body), (403, b""))
 
     @proves("PUT /character")
-    def test_create_makes_another_up_to_twenty(self) -> None:
+    def test_an_account_creates_up_to_twenty_characters(self) -> None:
         page = self.game.browse("PUT", "/character", json={"name": "Second"}, token=self.ann.token)
         self.assertEqual(
             (page.status, page.json["name"], page.json["updateVersion"]), (200, "Second", 0)
@@ -175,7 +175,7 @@ class RulesTests(SynchronousTestCase):
         self.assertEqual(accepted, sorted(set(accepted)))
 
     @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
-    def test_only_the_text_of_an_object_is_data(self, value: Any) -> None:
+    def test_data_that_is_not_the_text_of_an_object_is_refused(self, value: Any) -> None:
         with self.assertRaises(Malformed):
             read_save({"updateVersion": 1, "data": value}).data.read()
             documents.document(value)

@@ -51,7 +51,7 @@ class CurrencyTests(SynchronousTestCase):
         self.assertEqual(worth, {"CURRENCY_WEAPON_TOKEN": 25, "id_currency_weapon_token": 25})
 
     @proves("thing: Currency table")
-    def test_held_stacks_show_in_both_spellings_and_nothing_else_moves(self) -> None:
+    def test_a_held_stack_changes_only_its_two_currency_keys(self) -> None:
         self.set_notes(7)
         before = self.balance()
         self.ann.add("CURRENCY_MARKS_STEEL", 3), self.ann.add("CURRENCY_WEAPON_TOKEN", 2)
@@ -102,7 +102,7 @@ class CurrencyTests(SynchronousTestCase):
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 2)
 
     @proves("BALANCE_FROM_INVENTORY")
-    def test_the_switch_brings_the_plain_list_back(self) -> None:
+    def test_without_the_switch_balances_come_from_the_account(self) -> None:
         self.start(BALANCE_FROM_INVENTORY="0")
         self.ann.add("CURRENCY_NOTES", 500), self.set_notes(7)
         self.assertEqual(self.balance()["CURRENCY_NOTES"], 7)
@@ -118,7 +118,7 @@ class CurrencyTests(SynchronousTestCase):
         self.assertEqual(page.json, {**self.balance()})
 
     @proves("POST /reconcile")
-    def test_reconcile_is_two_keys_in_order_and_ignores_the_body(self) -> None:
+    def test_reconcile_returns_two_balances_whatever_the_body(self) -> None:
         self.ann.add("CURRENCY_NOTES", 500)
         for sent in ({}, {"json": {"authorization": "x"}}, {"json": []}):
             page = self.reconcile(**sent)

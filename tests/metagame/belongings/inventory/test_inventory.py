@@ -13,14 +13,14 @@ class ReadTests(Case):
         self.assertEqual(self.ann.inventory(), expected)
 
     @proves("GET /inventory/:userId/:characterId")
-    def test_a_player_gets_its_own_for_any_account_in_the_url(self) -> None:
+    def test_a_player_gets_its_own_inventory_for_any_account_in_the_url(self) -> None:
         self.ann.add("ORE", 3)
         path = f"/inventory/{self.bob.player.id}/{self.ann.character}"
         page = self.game.browse("GET", path, token=self.ann.player.token)
         self.assertEqual(page.json["stackedItems"], [{"catalogId": "ORE", "quantity": 3}])
 
     @proves("GET /inventory/:userId/:characterId")
-    def test_a_game_server_gets_the_urls_account(self) -> None:
+    def test_a_game_server_gets_the_inventory_of_the_urls_account(self) -> None:
         self.ann.add("ORE", 3)
         page = self.ann.by_server("GET", f"/inventory/{self.ann.player.id}/{self.ann.character}")
         self.assertEqual(page.json["stackedItems"], [{"catalogId": "ORE", "quantity": 3}])
@@ -44,7 +44,7 @@ class ReadTests(Case):
             self.assertEqual(self.game.browse(method, path).status, 401, path)
 
     @proves("POST /inventory/:characterId/:changeList")
-    def test_migration_has_nothing_to_do(self) -> None:
+    def test_a_migration_request_gets_an_empty_reply(self) -> None:
         path = f"/inventory/{self.ann.character}/12345"
         page = self.game.browse("POST", path, json={"a": 1}, token=self.ann.player.token)
         self.assertEqual((page.status, page.json), (200, {"code": None, "message": ""}))
@@ -193,7 +193,7 @@ class RepeatTests(Case):
         self.ann.add("A", 1, transactionId="t-1"), self.bob.add("A", 1, transactionId="t-1")
         self.assertEqual((self.ann.stacks(), self.bob.stacks()), ({"A": 1}, {"A": 1}))
 
-    def test_an_id_that_names_nothing_is_no_id(self) -> None:
+    def test_an_empty_or_zero_transaction_id_does_not_deduplicate(self) -> None:
         self.game.described.odd = True
         nothing = ("", "0", "00000000-0000-0000-0000-000000000000", None, 7, [], "---")
         for sent in nothing:

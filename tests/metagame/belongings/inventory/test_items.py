@@ -48,7 +48,7 @@ class ItemTests(SynchronousTestCase):
         for bad, word in (({}, "instanceId"), (sword(-1), "updateVersion")):
             self.assertRegex(self.refused({"removeInstancedItems": [bad]}), f"^{word} ")
 
-    def test_ids_at_the_edge_of_their_length(self) -> None:
+    def test_ids_over_their_length_limit_are_shortened_or_refused(self) -> None:
         for sent in ("X", "0-X", "x" * 64):
             self.assertEqual(items.transaction_id(sent), sent)
         for sent in ("x" * 65, "a\0b"):
@@ -62,7 +62,7 @@ class ItemTests(SynchronousTestCase):
         self.assertEqual(items.source_of("x" * 200), "x" * 128)
         self.assertEqual(items.source_of(None), "")
 
-    def test_quantities_at_the_edge(self) -> None:
+    def test_quantities_are_accepted_up_to_the_largest_safe_number(self) -> None:
         for sent, expected in (
             (2**53 - 1, 2**53 - 1),
             ("9007199254740991", 2**53 - 1),
@@ -111,7 +111,7 @@ class LogTests(Case):
         rows = self.game.ledger.run(lambda tx: tx.execute(statement).all())
         return [(row[0], row[1], orjson.loads(row[2])) for row in rows]
 
-    def test_the_words_of_the_log(self) -> None:
+    def test_the_item_log_names_four_kinds_of_caller(self) -> None:
         self.assertEqual([*By], ["client", "gameserver", "store", "admin"])
 
     def test_a_log_row_has_the_request_and_the_totals(self) -> None:

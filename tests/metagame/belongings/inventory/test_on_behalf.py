@@ -68,12 +68,12 @@ class OnBehalfTests(Case):
         return owner.by_server("POST", "/inventory", {**body, "accountId": named}, **sent)
 
     @proves("POST /inventory")
-    def test_the_named_account_is_meant(self) -> None:
+    def test_a_write_requires_a_character_of_the_named_account(self) -> None:
         self.assertEqual(self.write(self.ann.player.id, self.ann).status, 200)
         self.assertEqual(self.write(self.bob.player.id, self.ann).status, 403)
         self.assertEqual(self.log_lines(), [("gameserver", "Hunt", None)])
 
-    def test_without_a_name_the_forwarded_player_is_meant(self) -> None:
+    def test_without_a_name_the_write_is_for_the_forwarded_player(self) -> None:
         token = self.ann.player.token
         self.assertEqual(self.write(None, self.ann, token=token).status, 200)
         self.assertEqual(self.write(None, self.ann).status, 403)

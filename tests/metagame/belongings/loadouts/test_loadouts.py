@@ -78,7 +78,7 @@ class ReadTests(Case):
                 self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("GET /loadout/:userId/:characterId/all")
-    def test_a_player_is_its_own_account_for_any_url(self) -> None:
+    def test_a_player_reads_its_own_loadouts_for_any_account_in_the_url(self) -> None:
         path = f"/loadout/{self.bob.player.id}/{self.ann.character}/all"
         self.assertEqual(self.game.browse("GET", path, token=self.ann.player.token).status, 200)
         self.assertEqual(self.ann.by_server("GET", path).status, 404)
@@ -112,7 +112,7 @@ class SaveTests(Case):
         page = self.game.browse("GET", self.path("all"), token=self.ann.player.token)
         self.assertIn(text.encode(), page.body)
 
-    def test_the_urls_index_wins_over_the_documents(self) -> None:
+    def test_the_slot_index_of_the_url_replaces_that_of_the_document(self) -> None:
         for text in ('{"slot_index":5,"a":1}', '{"a":1}', '{"slot_index":"1","a":1}'):
             self.save(1, text)
             self.assertEqual(self.read()["loadouts"][1], {"slot_index": 1, "a": 1})

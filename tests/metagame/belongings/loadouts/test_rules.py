@@ -18,7 +18,7 @@ THREE = Loadout(CharacterId("c"), character_slots=3, active_index=2, version=7)
 
 
 class CountTests(SynchronousTestCase):
-    def test_slots_are_counted_or_one_of_each(self) -> None:
+    def test_slot_counts_are_real_or_fixed_at_one(self) -> None:
         for real, counted in ((True, (1, 1, 3, 5)), (False, (1, 1, 1, 1))):
             counts = wire.counts(THREE, real=real)
             names = "num_account_slots max_account_slots num_character_slots max_character_slots"

@@ -23,11 +23,11 @@ def asked_for(body: Any) -> tuple[str, int]:
 
 
 class ThinningTests(SynchronousTestCase):
-    def test_the_defaults_of_the_settings(self) -> None:
+    def test_retention_keeps_48_hours_and_30_days_by_default(self) -> None:
         self.assertEqual(Retention(), Retention(keep=None, hourly=48, daily=30))
         self.assertEqual((HOUR_MS, DAY_MS), (3_600_000, 86_400_000))
 
-    def test_the_last_of_the_newest_hours_and_days_this_one_included(self) -> None:
+    def test_thinning_keeps_the_last_save_of_each_recent_hour_and_day(self) -> None:
         now_ms = 10 * DAY_MS + 5 * HOUR_MS + 600_001
         times = [day * DAY_MS + n for day in (7, 8, 9) for n in (0, DAY_MS - 1)]
         times += [10 * DAY_MS + hour * HOUR_MS + n for hour in (2, 3, 4, 5) for n in (0, 1)]

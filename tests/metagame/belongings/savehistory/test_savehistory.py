@@ -101,7 +101,7 @@ class ReadTests(Case):
             },
         )
 
-    def test_the_character_wins_over_the_account(self) -> None:
+    def test_a_character_in_the_query_takes_precedence_over_an_account(self) -> None:
         history = self.history(f"UserId=UID-nobody&CharacterId={self.ann.character}")
         self.assertEqual(len(history["Characters"]), 1)
 
@@ -251,7 +251,7 @@ class ThinningTests(Case):
         self.assertEqual(len(self.versions()), 30)
 
     @proves("SAVE_HISTORY_KEEP, SAVE_HISTORY_HOURLY, SAVE_HISTORY_DAILY")
-    def test_the_newest_and_the_last_of_an_hour_are_kept_with_it(self) -> None:
+    def test_thinning_keeps_the_newest_saves_and_the_last_of_an_hour(self) -> None:
         self.start(SAVE_HISTORY_KEEP="2", SAVE_HISTORY_HOURLY="2", SAVE_HISTORY_DAILY="0")
         for version in range(1, 6):
             self.save(version)

@@ -67,7 +67,7 @@ class CatalogueTests(SynchronousTestCase):
         )
 
     @proves("GET /token/:currency/:skuId")
-    def test_offers_that_may_not_be_sold(self) -> None:
+    def test_an_offer_that_breaks_a_rule_may_not_be_sold(self) -> None:
         self.assertTrue(is_allowed(self.offer(items=["WP_EB_KATSCLAW"])))
         for row in (
             {"items": ["WP_EB_KATSCLAW"], "price": 1},

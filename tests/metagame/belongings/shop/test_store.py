@@ -79,7 +79,7 @@ class ClosedTests(Case):
 
 class ListingTests(Case):
     @proves("GET /product/sku/:skuId", "GET /product/skus/public", "STORE_REPEATABLE_TOKENS")
-    def test_199_offers_and_with_its_switch_the_token_bundle(self) -> None:
+    def test_the_store_lists_199_offers_and_one_more_with_its_switch(self) -> None:
         self.assertEqual(len(self.listed()), 199)
         self.refused(self.get(f"/product/sku/{TOKENS}"), 404)
         self.refused(self.get(f"/token/platinum/{TOKENS}"), 404)
@@ -243,7 +243,7 @@ class PurchaseTests(Case):
         "GET /token/:currency/:skuId",
         "Store refusals",
     )
-    def test_token_refusals_in_their_order(self) -> None:
+    def test_a_token_is_refused_for_currency_offer_then_character(self) -> None:
         for currency in ("PLATINUM", "notes", "Platinum"):
             self.refused(self.get(f"/token/{currency}/nothing"), 400)
         self.refused(self.get("/token/platinum/nothing"), 404)

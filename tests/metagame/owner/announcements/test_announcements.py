@@ -91,7 +91,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(self.announce("x" * 257).status, 400)
         self.assertEqual(self.announce("hello", For="0000000000000001m").status, 400)
 
-    def test_an_empty_body_ends_it(self) -> None:
+    def test_an_empty_body_ends_the_announcement(self) -> None:
         self.assertEqual(self.announce("one", For="", RestartIn="").status, 200)
         path = "/svc/api/DashboardAnnouncement"
         page = self.game.browse("POST", path, json={}, key=self.olga.key)

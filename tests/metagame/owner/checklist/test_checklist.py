@@ -142,7 +142,7 @@ class ChecklistTests(SynchronousTestCase):
             self.assertEqual(ports["done"], done, bind)
 
     @proves("GET DashboardChecklist")
-    def test_only_owners_get_it(self) -> None:
+    def test_only_owners_get_the_checklist(self) -> None:
         olga, mona = self.game.player("Olga", admin=True), self.game.player("Mona")
         body = {"Account": "Mona", "Role": "moderator"}
         self.game.browse("POST", "/svc/api/DashboardRole", key=olga.key, json=body)

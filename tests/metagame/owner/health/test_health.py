@@ -37,7 +37,7 @@ requests = st.lists(st.tuples(st.integers(200, 599), st.floats(0, 20)), max_size
 
 class RequestsTests(SynchronousTestCase):
     @proves("GET /svc/api/BackendHealth")
-    def test_a_worked_example(self) -> None:
+    def test_the_report_sums_requests_errors_and_latencies(self) -> None:
         requests = Requests()
         for status, seconds in ((200, 0.04), (404, 0.002), (500, 6.0)):
             requests.note(status, seconds, 100.5)
@@ -129,7 +129,7 @@ class RequestsTests(SynchronousTestCase):
 
     @given(st.lists(st.floats(0, 1e6), max_size=60))
     @effort(max_examples=50, deadline=None)
-    def test_never_more_than_sixty_buckets(self, moments: list[float]) -> None:
+    def test_requests_fill_at_most_sixty_buckets(self, moments: list[float]) -> None:
         requests = Requests()
         for at in moments:
             requests.note(200, 0.0, at)
@@ -137,7 +137,7 @@ class RequestsTests(SynchronousTestCase):
 
 
 class LoopTests(SynchronousTestCase):
-    def test_null_until_the_first_sample(self) -> None:
+    def test_the_event_loop_delay_is_null_before_the_first_sample(self) -> None:
         self.assertIsNone(LoopDelays().report())
 
     @proves("GET /svc/api/BackendHealth")
@@ -151,7 +151,7 @@ class LoopTests(SynchronousTestCase):
         watch.stopService()
         self.assertEqual(clock.getDelayedCalls(), [])
 
-    def test_only_the_last_minute_is_kept(self) -> None:
+    def test_event_loop_delays_are_kept_for_a_minute(self) -> None:
         delays = LoopDelays()
         for seconds in (9.0, *[0.02] * 3000):
             delays.note(seconds)
@@ -190,14 +190,14 @@ class RouteTests(SynchronousTestCase):
         return self.game.browse("GET", PATH, key=self.key, **how)
 
     @proves("GET /svc/api/BackendHealth")
-    def test_without_the_switch_it_is_404_before_any_key(self) -> None:
+    def test_the_health_route_is_404_without_its_switch(self) -> None:
         plain = Game(self)
         for key in (None, "UUK_" + "0" * 48, plain.player("Ann_1", admin=True).key):
             page = plain.browse("GET", PATH, key=key)
             self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("GET /svc/api/BackendHealth")
-    def test_the_whole_reply(self) -> None:
+    def test_the_health_reply_has_every_documented_member(self) -> None:
         self.game.browse("GET", "/svc/api/PublicOnlineStats")  # 401
         self.game.clock.advance(30)
         page = self.ask()
@@ -243,6 +243,6 @@ class RouteTests(SynchronousTestCase):
         self.game.clock.advance(40)
         self.assertEqual(self.ask().status, 200)
 
-    def test_memory_is_in_megabytes(self) -> None:
+    def test_the_memory_figures_are_in_megabytes(self) -> None:
         memory = memory_mb()
         self.assertTrue(all(value is None or 1 < value < 10_000 for value in memory.values()))

@@ -99,7 +99,7 @@ class MaintenanceTests(SynchronousTestCase):
         return stack_wish.take(self.folder, self.game.clock.seconds())
 
     @proves("POST DashboardDrain", "GET DashboardDrain")
-    def test_switching_it_is_recorded_in_the_audit_log(self) -> None:
+    def test_switching_maintenance_mode_is_recorded_in_the_audit_log(self) -> None:
         self.assertEqual(
             self.standing(),
             {"drain": None, "hunts": 0, "playersOnline": 0, "empty": True, "stack": False},
@@ -234,7 +234,7 @@ class MaintenanceTests(SynchronousTestCase):
         self.wait(60)  # the last heartbeat counts for 90 s
         self.assertEqual(self.wished(), "stop")
 
-    def test_switching_it_off_in_time_cancels_the_act(self) -> None:
+    def test_ending_maintenance_mode_in_time_cancels_the_restart(self) -> None:
         self.stack_runs()
         self.switch(Then="restart")
         self.wait(5)

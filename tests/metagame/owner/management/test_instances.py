@@ -86,7 +86,7 @@ class InstancesCase(SynchronousTestCase):
 
 class WhoTests(InstancesCase):
     @proves("thing: Status reply: instances and each player's instance")
-    def test_city_and_dojo_are_the_one_server_of_their_kind(self) -> None:
+    def test_players_of_city_and_dojo_are_in_the_server_of_that_kind(self) -> None:
         placed = self.place(
             [record(7, "city"), record(6, "dojo")],
             Whereabouts(ANN, Place.CITY, "/Game/Maps/city/a_01_persistent"),
@@ -108,7 +108,7 @@ class WhoTests(InstancesCase):
         self.assertEqual([instance.players for instance in placed.instances], [0, 2])
 
     @proves("thing: Status reply: instances and each player's instance")
-    def test_otherwise_it_is_the_last_server_if_kind_and_map_match(self) -> None:
+    def test_a_player_is_in_the_last_server_if_kind_and_map_match(self) -> None:
         self.sent_to(ANN, 8771)
         for player, wanted in (
             (Whereabouts(ANN, Place.TUTORIAL, ISLAND_MAP.upper()), {ANN: "id-1"}),

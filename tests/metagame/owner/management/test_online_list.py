@@ -37,7 +37,7 @@ class OnlineListTests(SynchronousTestCase):
         self.game.browse("POST", "/heartbeat", token=player.token, json=sent)
 
     @proves("GET /svc/api/PrivateOnlineStats")
-    def test_nobody_is_an_empty_list(self) -> None:
+    def test_the_list_is_empty_when_nobody_is_online(self) -> None:
         self.assertEqual(self.ask(), [])
 
     @proves("GET /svc/api/PrivateOnlineStats")
@@ -54,7 +54,7 @@ class OnlineListTests(SynchronousTestCase):
         self.assertEqual(self.ask(), [])
 
     @proves("GET /svc/api/PrivateOnlineStats")
-    def test_only_a_direct_admin_may_read_it(self) -> None:
+    def test_only_an_admin_without_a_proxy_reads_the_online_list(self) -> None:
         browse = self.game.browse
         self.assertEqual(browse("GET", PATH).status, 401)
         self.assertEqual(browse("GET", PATH, key=self.ann.key).status, 403)
@@ -95,7 +95,7 @@ class HuntTests(SynchronousTestCase):
         self.assertEqual(self.entry(ISLAND_MAP), ("CR19_MatchmakerHunt_1", entered))
 
     @proves("GET /svc/api/PrivateOnlineStats")
-    def test_back_in_the_city_the_hunt_is_over(self) -> None:
+    def test_a_player_back_in_the_city_is_in_no_hunt(self) -> None:
         self.sent_to("CR19_MatchmakerHunt_1")
         self.assertEqual(self.entry("/Game/Maps/city_01_persistent"), (None, None))
 
@@ -104,6 +104,6 @@ class HuntTests(SynchronousTestCase):
         self.assertEqual(self.entry(ISLAND_MAP), (None, None))
 
     @proves("GET /svc/api/PrivateOnlineStats")
-    def test_being_sent_home_is_no_hunt(self) -> None:
+    def test_a_player_sent_back_to_the_city_is_in_no_hunt(self) -> None:
         self.sent_to("ShatteredIsles_ReturnToCity")
         self.assertEqual(self.entry(ISLAND_MAP), (None, None))

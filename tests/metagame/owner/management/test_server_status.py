@@ -49,7 +49,7 @@ class ServerStatusTests(SynchronousTestCase):
         "the reply and its headers",
         "status carries version, commit and a source link",
     )
-    def test_strangers_get_the_shape_with_nothing_in_it(self) -> None:
+    def test_strangers_get_all_members_but_no_players_or_instances(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={"map": "Map_LoginMenu"})
         ghost = self.game.parts.tokens.sign("UID-gone")
         for credentials in ({}, {"key": "UUK_no"}, {"token": "x.y.z"}, {"token": ghost}):

@@ -41,7 +41,7 @@ class AddressTests(StaffCase):
         return self.do(self.olga, "Ban", "Ann_1", Addresses=True, **sent)
 
     @proves("a ban by addresses")
-    def test_nobody_logs_in_from_there_until_it_ends(self) -> None:
+    def test_nobody_logs_in_from_banned_networks_until_the_ban_ends(self) -> None:
         self.comes(self.ann, HOME), self.comes(self.ann, CAFE)
         page = self.ban(For="2h")
         networks = [HOME, "2001:db8:1:2::/64"]
@@ -58,7 +58,7 @@ class AddressTests(StaffCase):
         self.assertEqual(self.comes(self.bob, HOME), 200)
 
     @proves("a ban by addresses")
-    def test_sessions_from_there_end_except_those_of_staff(self) -> None:
+    def test_an_address_ban_ends_sessions_there_except_those_of_staff(self) -> None:
         staff = self.game.player("Mona", admin=True)
         cleo = self.game.player("Cleo")
         for listed_mute in (self.ann, self.bob, staff):
@@ -82,7 +82,7 @@ class AddressTests(StaffCase):
         self.assertEqual(self.game.browse("GET", "/accountinfo", token=bob).status, 200)
 
     @proves("a ban by addresses")
-    def test_nobody_registers_from_there(self) -> None:
+    def test_nobody_registers_from_a_banned_network(self) -> None:
         self.comes(self.ann, HOME)
         self.ban()
         page = self.through_gateway(HOME, "/svc/api/Register", Username="Ann_2")
@@ -90,7 +90,7 @@ class AddressTests(StaffCase):
         page = self.through_gateway(CAFE, "/svc/api/Register", Username="Ann_2")
         self.assertEqual(page.status, 200)
 
-    def test_an_end_or_another_ban_lets_them_in_again(self) -> None:
+    def test_an_unban_or_a_ban_without_addresses_lifts_the_networks(self) -> None:
         self.comes(self.ann, HOME)
         self.ban()
         self.assertEqual(self.comes(self.bob, HOME), 400)
@@ -163,7 +163,7 @@ class AddressTests(StaffCase):
         self.assertEqual(self.ban().json["Sanction"]["networks"], [])
         self.assertEqual(self.comes(self.bob, HOME), 200)
 
-    def test_the_newest_of_a_month_are_kept(self) -> None:
+    def test_the_newest_networks_of_a_month_are_kept(self) -> None:
         for number in range(MOST + 4):
             self.comes(self.ann, f"203.0.113.{number}")
             self.game.clock.advance(1)
@@ -186,7 +186,7 @@ class AddressTests(StaffCase):
         accounts = self.game.ledger.run(lambda tx: SqlNetworks(tx).near([HOME], begun))
         self.assertEqual(accounts, [self.ann.id])
 
-    def test_a_peer_on_another_machine_counts_by_itself(self) -> None:
+    def test_a_peer_on_another_machine_counts_by_its_own_address(self) -> None:
         origin = Origin(self.game.settings, lambda address: address == "100.64.0.1")
         for peer, network in (
             ("100.64.0.9", "100.64.0.9"),

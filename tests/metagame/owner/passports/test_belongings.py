@@ -73,7 +73,7 @@ class BelongingsTests(SynchronousTestCase):
 
         return self.successResultOf(parts.ledger.write(work))
 
-    def test_items_currency_and_loadout_come_along(self) -> None:
+    def test_a_passport_brings_items_currency_and_loadout(self) -> None:
         self.bob.add("potion", 2)
         taken = self.take(self.passport())
         self.assertEqual((taken.items, taken.currencies, taken.loadouts), (2, 1, 1))

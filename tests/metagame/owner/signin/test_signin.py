@@ -64,7 +64,7 @@ class SessionTests(StaffCase):
         self.assertIn("Max-Age=0", self.ask(cookie, "DELETE").headers["set-cookie"])
         self.assertEqual(self.ask(cookie).status, 401)
 
-    def test_another_page_cannot_use_it(self) -> None:
+    def test_a_session_cookie_is_refused_from_another_page_or_proxy(self) -> None:
         cookie = self.sign_in(self.olga.key)
         bare = self.game.browse("GET", PATH, headers={"Cookie": cookie})
         self.assertEqual(bare.status, 401)
@@ -182,7 +182,7 @@ class SessionTests(StaffCase):
         self.assertEqual(self.ask(cookie).json["Username"], "Mona")
         self.assertFalse(self.ask(cookie, path="/svc/api/DashboardAccess").json["ownKey"])
 
-    def test_a_wrong_one_is_no_session(self) -> None:
+    def test_an_invalid_session_cookie_is_401(self) -> None:
         name = self.sign_in(self.mod.key).partition("=")[0]
         for cookie in (f"{name}=", f"{name}=" + "0" * 64, "a=b", '"', "x" * 5_000):
             self.assertEqual(self.ask(cookie).status, 401, cookie[:20])
@@ -233,7 +233,7 @@ class LinkTests(StaffCase):
         self.assertEqual(acts, [("Olga", "sign in", "Olga"), link])
 
     @proves("POST DashboardSignInLink")
-    def test_only_a_command_on_the_machine_makes_one(self) -> None:
+    def test_only_a_command_on_the_machine_makes_a_sign_in_link(self) -> None:
         for staff, status in ((self.olga, 409), (self.mod, 403)):
             page = self.game.browse("POST", LINK, key=staff.key, json={})
             self.assertEqual((page.status, b"Link" in page.body), (status, False))

@@ -33,7 +33,7 @@ class BannerTests(SynchronousTestCase):
         )
 
     @proves("GET /svc-status", "STATUS_EXTRA")
-    def test_without_the_extras_it_is_nine_fields(self) -> None:
+    def test_without_the_extras_the_banner_has_nine_fields(self) -> None:
         self.assertEqual(list(Game(self, STATUS_EXTRA="0").browse("GET", "/svc-status").json), NINE)
 
     def test_bad_names_fall_back_and_long_ones_are_cut(self) -> None:
@@ -46,7 +46,7 @@ class BannerTests(SynchronousTestCase):
         self.assertEqual((page.json["name"], page.json["commit"]), ("Game Server", "unknown"))
         self.assertNotEqual(page.json["version"], "é")
 
-    def test_the_banner_shows_these_members(self) -> None:
+    def test_the_banner_type_lists_all_documented_members(self) -> None:
         self.assertEqual(sorted(StatusBanner.__required_keys__), sorted(["show-status", *WELCOME]))
         self.assertEqual(
             sorted(StatusBanner.__optional_keys__),
@@ -124,7 +124,7 @@ class FixedReplyTests(SynchronousTestCase):
         "POST /profile/update",
         "event 2: POST /event",
     )
-    def test_each_reply_is_what_the_client_needs(self) -> None:
+    def test_each_fixed_route_replies_as_the_client_expects(self) -> None:
         game = Game(self)
         ann = game.player("Ann_1")
         for method, path, needs_token, status, body in FIXED:
@@ -138,6 +138,6 @@ class FixedReplyTests(SynchronousTestCase):
             self.assertEqual(stranger.status, 401 if needs_token else status, path)
 
     @proves("GET /motd/trigger", "MISC_ROUTES (GET /motd/trigger)")
-    def test_the_misc_switch_hides_the_trigger(self) -> None:
+    def test_without_misc_routes_the_motd_trigger_is_404(self) -> None:
         page = Game(self, MISC_ROUTES="0").browse("GET", "/motd/trigger")
         self.assertEqual((page.status, page.body), (404, b""))

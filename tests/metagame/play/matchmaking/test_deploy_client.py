@@ -46,7 +46,7 @@ class RestartTests(SynchronousTestCase):
     def launch(self) -> Deferred[Server]:
         return Deferred.fromCoroutine(self.client.launch(HUNT, "match"))
 
-    def test_a_launch_waits_until_it_is_back(self) -> None:
+    def test_a_launch_waits_until_the_deploy_server_is_back(self) -> None:
         launched = self.launch()
         self.clock.pump([0.25] * 4)
         self.assertNoResult(launched)

@@ -102,13 +102,13 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.sent_to(self.ann), 8775)
         self.assertEqual(len(self.fleet.requests), 1)
 
-    def test_a_server_that_has_ended_frees_at_once(self) -> None:
+    def test_an_ended_server_allows_the_next_launch_at_once(self) -> None:
         for port in (8775, 8774, 8773):
             self.join(self.ann, **TUTORIAL)
             self.assertEqual(self.sent_to(self.ann), port)
             self.fleet.running.clear()
 
-    def test_a_failed_launch_frees_at_once(self) -> None:
+    def test_a_failed_launch_allows_the_next_launch_at_once(self) -> None:
         self.fleet.answer = Reply(500, {})
         self.join(self.ann, **TUTORIAL)
         self.assertEqual(self.sent_to(self.ann), "FAILED")
@@ -133,7 +133,7 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.sent_to(self.ann), 8774)
         self.assertEqual(self.fleet.requests[-1]["HuntId"], "Hunt_B")
 
-    def test_however_long_that_is(self) -> None:
+    def test_a_new_hunt_waits_however_long_the_last_one_runs(self) -> None:
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         for _ in range(10):
@@ -178,13 +178,13 @@ class AloneTests(LaunchCase):
             self.assertEqual(self.sent_to(self.ann), 8777)
         self.assertEqual(self.fleet.running, {8775, 8774})
 
-    def test_a_queue_starts_if_one_of_its_players_has_no_game_server(self) -> None:
+    def test_a_queue_starts_if_any_of_its_players_has_no_game_server(self) -> None:
         self.hunt(self.ann)
         self.join(self.bob, **OTHER)
         self.assertEqual(self.hunt(self.ann, OTHER), 8774)
         self.assertEqual(self.fleet.requests[-1]["ExpectedPlayers"], [self.bob.id, self.ann.id])
 
-    def test_the_owner_may_set_no_bound(self) -> None:
+    def test_a_launch_cooldown_of_0_allows_any_number_of_servers(self) -> None:
         self.start(MATCHMAKING_LAUNCH_COOLDOWN_S="0")
         for _ in range(3):
             self.join(self.ann, **TUTORIAL)
@@ -225,7 +225,7 @@ class TogetherTests(LaunchCase):
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.bob), 8773)
 
-    def test_two_minutes_later_another_is_on_it_and_not_they(self) -> None:
+    def test_a_player_who_left_gets_a_new_server_two_minutes_later(self) -> None:
         self.city(self.ann), self.city(self.bob)
         self.assertEqual(self.again(self.bob, 98.9), "MATCHING")
         self.game.clock.advance(0.1)

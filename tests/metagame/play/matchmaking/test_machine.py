@@ -197,7 +197,7 @@ QueueMachineTests.settings = settings(max_examples=40, stateful_step_count=30, d
 
 class RulesTests(SynchronousTestCase):
     @proves("POST /candidate/join")
-    def test_only_a_leader_chooses(self) -> None:
+    def test_a_party_member_who_is_not_the_leader_chooses_no_hunt(self) -> None:
         class HuntGroup:
             id, leader, members = "p", "a", ("a", "b")
 

@@ -65,7 +65,7 @@ class WorldTests(MatchmakingCase):
             self.assertNotIn("ExpectedPlayers", self.deploy.requests[-1])
 
     @proves("candidate none -> MATCHING: join", "POST /candidate/join")
-    def test_off_or_bad_input_is_an_empty_400_and_keeps_the_older_join(self) -> None:
+    def test_a_bad_join_is_an_empty_400_and_keeps_the_older_join(self) -> None:
         self.join(self.ann, **CITY)
         for body in (
             {"gameMode": "ISLAND", "playerHuntId": "a b"},
@@ -85,7 +85,7 @@ class WorldTests(MatchmakingCase):
         self.assertEqual(self.join(self.ann, **CITY).status, 200)
 
     @proves("GET /candidate/status")
-    def test_not_queued_is_an_empty_404(self) -> None:
+    def test_the_status_of_a_player_not_queued_is_an_empty_404(self) -> None:
         page = self.status(self.ann)
         self.assertEqual((page.status, page.body), (404, b""))
         self.assertEqual(self.game.browse("GET", "/candidate/status").status, 401)
@@ -192,7 +192,7 @@ class QueueTests(MatchmakingCase):
             self.assertEqual(self.status(player).json["status"], "IN_PROGRESS")
 
     @proves("candidate none -> MATCHING: join", "limit: hunt group")
-    def test_twenty_seconds_without_a_joiner_close_it_on_a_poll(self) -> None:
+    def test_a_queue_launches_twenty_seconds_after_its_last_joiner(self) -> None:
         self.join(self.ann, **HUNT)
         self.game.clock.advance(15)
         self.join(self.bob, **HUNT)
@@ -253,14 +253,14 @@ class QueueTests(MatchmakingCase):
 
 class CancelTests(MatchmakingCase):
     @proves("DELETE /candidate", "DELETE /candidate/leave", "MATCHMAKING_CANCEL")
-    def test_without_the_switch_both_are_404_before_any_credential(self) -> None:
+    def test_both_cancel_routes_are_404_without_their_switch(self) -> None:
         for path in ("/candidate", "/candidate/leave"):
             for token in (None, self.ann.token):
                 page = self.game.browse("DELETE", path, token=token)
                 self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("candidate MATCHING -> none: cancel", "DELETE /candidate/leave")
-    def test_a_waiting_player_leaves(self) -> None:
+    def test_a_waiting_player_who_cancels_leaves_the_queue(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         for path in ("/candidate", "/candidate/leave"):
             self.join(self.ann, **HUNT)
@@ -423,7 +423,7 @@ class EndedTests(MatchmakingCase):
         self.assertEqual(self.status(player).status, 401)
         return self.game.parts.tokens.sign(player.id)
 
-    def test_a_place_in_a_queue_ends_and_the_others_go_without_it(self) -> None:
+    def test_a_player_whose_sessions_ended_is_not_launched_with_others(self) -> None:
         ann, bob, *others = self.players
         for player in (ann, bob):
             self.assertEqual(self.join(player, **HUNT).status, 200)

@@ -26,7 +26,7 @@ class PartyTests(MatchmakingCase):
             self.assertEqual(set(reply["playerStates"]), {member.id for member in self.all})
 
     @proves("GET /candidate/status")
-    def test_the_party_poll_shows_it_for_a_minute_after_the_last(self) -> None:
+    def test_the_party_poll_shows_a_hunt_until_a_minute_after_the_last(self) -> None:
         joined = self.join(self.ann, **HUNT).json
         for player in self.all:
             self.status(player)
@@ -51,7 +51,7 @@ class PartyTests(MatchmakingCase):
             self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("POST /candidate/join")
-    def test_the_same_join_sends_again_after_twenty_seconds(
+    def test_a_repeated_join_sends_the_player_again_after_20_seconds(
         self,
     ) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]

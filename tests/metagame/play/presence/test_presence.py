@@ -42,7 +42,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.game.clock.advance(1)
         self.assertEqual(self.online(), 0)
 
-    def test_news_of_it_reaches_the_other_features(self) -> None:
+    def test_news_of_a_heartbeat_reaches_the_other_features(self) -> None:
         news: list[Heard] = []
         self.game.parts.news.active.connect(news.append)
         self.game.browse(
@@ -68,7 +68,7 @@ class HeartbeatTests(SynchronousTestCase):
         nowhere = Heard(self.ann.id, "", "")
         self.assertEqual(news[:4], [nowhere] * 4)
 
-    def test_unparseable_json_does_not(self) -> None:
+    def test_a_heartbeat_of_unparseable_json_is_400_and_not_counted(self) -> None:
         page = self.game.browse("POST", "/heartbeat", token=self.ann.token, data=b"{")
         self.assertEqual(page.status, 400)
         self.assertEqual(self.online(), 0)
@@ -89,7 +89,7 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(self.online(), 0)
 
     @proves("label: account key")
-    def test_the_count_needs_an_account_key(self) -> None:
+    def test_the_online_count_without_an_account_key_is_401(self) -> None:
         self.assertEqual(self.game.browse("GET", "/svc/api/PublicOnlineStats").status, 401)
 
 
@@ -143,5 +143,5 @@ class PlaceTests(SynchronousTestCase):
             self.assertEqual(place(map_path, state, CITY).value, expected, (map_path, state))
 
     @given(st.text(), st.text(), st.text())
-    def test_any_text_has_a_place(self, map_path: str, state: str, city: str) -> None:
+    def test_any_map_and_state_give_a_place(self, map_path: str, state: str, city: str) -> None:
         self.assertIsInstance(place(map_path, state, city), Place)

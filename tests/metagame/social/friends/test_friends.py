@@ -57,7 +57,7 @@ class RequestTests(Base):
         "DELETE /friends/api/public/friends/:userId/:friendId",
         "event 4: acceptance, unfriending and blocks are announced",
     )
-    def test_either_side_ends_it_in_any_state(self) -> None:
+    def test_either_side_ends_a_request_or_friendship(self) -> None:
         for first, second in ((self.ann, self.bob), (self.bob, self.ann)):
             self.friend("POST", self.ann, self.bob.id)
             self.assertEqual(self.friend("DELETE", first, second.id), 204)
@@ -71,13 +71,13 @@ class RequestTests(Base):
             self.news.clear()
 
     @proves("DELETE /friends/api/public/friends/:userId/:friendId")
-    def test_ending_what_was_not_there_is_204(self) -> None:
+    def test_ending_a_friendship_that_does_not_exist_is_204(self) -> None:
         for whom in (self.bob.id, "UID-nobody", self.ann.id):
             self.assertEqual(self.friend("DELETE", self.ann, whom), 204)
         self.assertEqual(self.news, [])
 
     @proves("POST /friends/api/public/friends/:userId/:friendId", "friend refusals")
-    def test_refusals_of_a_request(self) -> None:
+    def test_a_friend_request_to_oneself_or_nobody_is_refused(self) -> None:
         for whom, status in (
             ("not.an.id", 404),
             ("x" * 65, 404),
@@ -137,7 +137,7 @@ class RequestTests(Base):
         self.assertEqual(self.friend("POST", self.ann, self.bob.id), 204)
 
     @proves("limit: Unanswered friend requests out; new requests")
-    def test_twenty_new_requests_in_ten_minutes(self) -> None:
+    def test_a_21st_new_request_in_ten_minutes_is_409(self) -> None:
         players = [self.game.player(f"Other_{number}") for number in range(21)]
         for player in players[:20]:
             self.assertEqual(self.friend("POST", self.ann, player.id), 204)
@@ -158,7 +158,7 @@ class RequestTests(Base):
 
 class ListTests(Base):
     @proves("GET /friends/api/public/blocklist/:userId", "GET /friends/api/public/friends/:userId")
-    def test_another_or_no_or_a_bad_token_sees_nothing(self) -> None:
+    def test_a_list_is_empty_for_another_missing_or_bad_token(self) -> None:
         self.befriend(self.ann, self.bob)
         self.block("PUT", self.ann, self.cat.id)
         for token in (self.bob.token, None, "rubbish"):
@@ -168,7 +168,7 @@ class ListTests(Base):
             self.assertEqual((page.status, page.json), (200, {"blockedUsers": []}))
 
     @proves("GET /friends/api/public/friends/:userId")
-    def test_the_oldest_stands_first(self) -> None:
+    def test_friends_are_listed_from_the_oldest_to_the_newest(self) -> None:
         for friend in (self.cat, self.bob):
             self.friend("POST", self.ann, friend.id)
             self.game.clock.advance(1)
@@ -176,7 +176,7 @@ class ListTests(Base):
         self.assertEqual(listed, [self.cat.id, self.bob.id])
 
     @proves("GET /friends/api/public/friends/:userId")
-    def test_only_the_word_true_adds_pending_ones(self) -> None:
+    def test_pending_friends_are_listed_only_for_the_word_true(self) -> None:
         self.friend("POST", self.ann, self.bob.id)
         path = f"{FRIENDS}{self.ann.id}?includePending=1"
         self.assertEqual(self.game.browse("GET", path, token=self.ann.token).json, [])
@@ -238,7 +238,7 @@ class BlockTests(Base):
         "PUT /friends/api/public/blocklist/:userId/:friendId",
         "friend refusals",
     )
-    def test_refusals_of_a_block(self) -> None:
+    def test_a_block_of_oneself_or_nobody_is_refused(self) -> None:
         for whom, status in (("not.an.id", 404), (self.ann.id, 400), ("UID-nobody", 404)):
             self.assertEqual(self.block("POST", self.ann, whom), status)
             self.assertEqual(self.block("PUT", self.ann, whom), status)
@@ -246,7 +246,7 @@ class BlockTests(Base):
         self.assertEqual(self.block("DELETE", self.ann, "UID-nobody"), 204)
 
     @proves("limit: Friends and blocks per account")
-    def test_200_blocks_are_the_most(self) -> None:
+    def test_a_201st_block_is_409(self) -> None:
         def work(tx: Any) -> None:
             for number in range(199):
                 SqlFriends(tx).block(self.ann.id, f"UID-x{number}", 1)
@@ -258,7 +258,7 @@ class BlockTests(Base):
         self.assertEqual(len(self.blocked(self.ann)), 200)
 
     @proves("DELETE /friends/api/public/blocklist/:userId/:friendId")
-    def test_unblocking_brings_nothing_back(self) -> None:
+    def test_unblocking_does_not_restore_a_friendship(self) -> None:
         self.befriend(self.ann, self.bob)
         self.block("POST", self.ann, self.bob.id)
         self.block("DELETE", self.ann, self.bob.id)

@@ -50,7 +50,7 @@ class ManagementTests(Base):
             self.assertEqual(list(page.json), ["error", "message"])
 
     @proves("pending_limit, rate")
-    def test_limits_have_their_words(self) -> None:
+    def test_pending_limit_and_rate_have_their_error_codes(self) -> None:
         self.fill(self.ann, 50, status=PENDING, sent=True)
         self.assertEqual(self.ask(self.ann, {"Username": "Bob"}).json["error"], "pending_limit")
         players = [self.game.player(f"Other_{number}") for number in range(21)]
@@ -60,13 +60,13 @@ class ManagementTests(Base):
         self.assertEqual((page.status, page.json["error"]), (409, "rate"))
 
     @proves("self, blocked, limit")
-    def test_a_full_list_is_the_limit(self) -> None:
+    def test_a_request_with_a_full_list_is_409_limit(self) -> None:
         self.fill(self.ann, 200, status=ACCEPTED, sent=False)
         page = self.ask(self.ann, {"Username": "Bob"})
         self.assertEqual((page.status, page.json["error"]), (409, "limit"))
 
     @proves("bad_request (PartyInvite, Friends, GuildInvite, DisbandGuild)")
-    def test_no_json_is_bad_request_and_no_key_is_a_bare_401(self) -> None:
+    def test_unparseable_json_is_400_and_a_missing_key_an_empty_401(self) -> None:
         page = self.game.browse("POST", self.PATH, key=self.ann.key, data=b"{")
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
         for key in (None, "UUK_" + "0" * 48):

@@ -68,7 +68,7 @@ class LimitTests(SynchronousTestCase):
         rules.request(friends, ANN, BOB, 1, may_ask=True)
         self.assertEqual(friends.done, ["add"])
 
-    def test_fifty_open_requests_then_the_rate(self) -> None:
+    def test_the_limit_of_open_requests_comes_before_the_rate(self) -> None:
         friends = FakeFriends(Load(50, 0, 50), Load(0, 0, 0))
         code = self.code(rules.request, friends, ANN, BOB, 1, may_ask=False)
         self.assertEqual(code, (409, "pending_limit"))

@@ -92,7 +92,7 @@ class OffTests(Base):
             self.assertEqual((page.status, page.body), (404, b""), path)
 
     @proves("GUILDS=0", "guilds_off")
-    def test_the_management_routes_say_so(self) -> None:
+    def test_management_routes_answer_guilds_off_if_guilds_are_off(self) -> None:
         root = self.game.player("Root", admin=True)
         for method, path in (("POST", "GuildInvite"), ("GET", "Guilds"), ("POST", "DisbandGuild")):
             page = self.game.browse(method, f"/svc/api/{path}", key=root.key)
@@ -112,7 +112,7 @@ class CreateTests(Base):
         self.assertEqual(self.mine(self.ann), guild)
 
     @proves("POST /guild")
-    def test_only_the_key_from_this_machine_creates(self) -> None:
+    def test_only_a_local_game_server_key_creates_a_guild(self) -> None:
         self.ack(self.validate(self.ann, "Slayers"))
         for sent, status in (
             ({"game_server": None, "token": self.ann.token}, 403),
@@ -126,7 +126,7 @@ class CreateTests(Base):
         self.assertIsNone(self.mine(self.ann))
 
     @proves("POST /guild")
-    def test_a_bearer_that_comes_along_changes_nothing(self) -> None:
+    def test_a_bearer_token_beside_the_game_server_key_is_ignored(self) -> None:
         for number, token in enumerate(("rubbish", self.bob.token, "")):
             leader = (self.ann, self.cat, self.dan)[number]
             self.ack(self.validate(leader, f"Guild{number}"))
@@ -159,7 +159,7 @@ class CreateTests(Base):
             self.refused(self.create(self.ann, name, nameplate), status, word)
 
     @proves("create 2: the leader validated this pair", "limit: Guild create")
-    def test_a_check_counts_for_15_minutes(self) -> None:
+    def test_a_name_check_counts_for_15_minutes(self) -> None:
         self.ack(self.validate(self.ann, "Slayers"))
         self.game.clock.advance(900)
         self.refused(self.create(self.ann, "Slayers"), 403, "")
@@ -168,7 +168,7 @@ class CreateTests(Base):
         self.assertEqual(self.create(self.ann, "Slayers").status, 200)
 
     @proves("create 2: the leader validated this pair", "limit: Guild create")
-    def test_the_last_five_pairs_count(self) -> None:
+    def test_only_the_last_five_checked_pairs_count(self) -> None:
         for number in range(6):
             self.ack(self.validate(self.ann, f"Guild{number}"))
         self.refused(self.create(self.ann, "Guild0"), 403, "")
@@ -182,7 +182,7 @@ class CreateTests(Base):
         self.refused(self.create(self.ann, "Slayers"), 403, "")
 
     @proves("create 3 and 4: not in a guild, name rules, one in ten minutes", "limit: Guild create")
-    def test_in_a_guild_already_then_the_rules_then_the_rate(self) -> None:
+    def test_create_is_refused_for_membership_then_name_then_rate(self) -> None:
         for name in ("Slayers", "Hunters"):
             self.ack(self.validate(self.ann, name))
         self.ack(self.validate(self.cat, "Hunters"))
@@ -231,7 +231,7 @@ class FallbackTests(Base):
             self.assertEqual(self.create(who, f"Guild{who.name}").status, 200)
 
     @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK")
-    def test_the_rules_still_hold(self) -> None:
+    def test_a_guild_created_without_a_check_obeys_the_name_rules(self) -> None:
         self.game.browse("POST", "/heartbeat", token=self.ann.token, json={})
         self.refused(self.create(self.ann, "no"), 400, "Obedient")
 
@@ -270,13 +270,13 @@ class MembershipTests(Base):
         self.assertNotIn(self.bob.id, self.ranks(self.ann))
 
     @proves("PUT /guild/rank/:accountId/:rank")
-    def test_ranks_in_any_case(self) -> None:
+    def test_a_rank_is_accepted_in_any_letter_case(self) -> None:
         for word, rank in (("OFFICER", "Officer"), ("officer", "Officer"), ("Member", "Member")):
             self.ack(self.rank(self.ann, self.bob, word))
             self.assertEqual(self.ranks(self.ann)[self.bob.id], rank)
 
     @proves("PUT /guild/rank/:accountId/:rank", "other refusals")
-    def test_refusals_of_a_rank_in_their_order(self) -> None:
+    def test_rank_changes_are_refused_in_the_documented_order(self) -> None:
         self.found(self.dan, "Hunters")
         outsider = self.game.player("Eve")
         for by, target, rank, status, word in (

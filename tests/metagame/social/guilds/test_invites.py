@@ -31,7 +31,7 @@ class InviteTests(Base):
         self.assertEqual(list(page.json), ["code", "message", "payload", "invites"])
 
     @proves("PUT /guild/invite/:accountId", "other refusals", "Guild refusals")
-    def test_refusals_in_their_order(self) -> None:
+    def test_guild_invites_are_refused_in_the_documented_order(self) -> None:
         self.join(self.ann, self.bob)
         self.block(self.dan, self.ann)
         for by, target, status, word in (
@@ -173,7 +173,7 @@ class InviteTests(Base):
         self.ack(self.invite(self.ann, players[30]))
 
     @proves("limit: Guild open invites; invites sent per inviter")
-    def test_fifty_open_invites_a_guild(self) -> None:
+    def test_a_guild_has_at_most_fifty_open_invites(self) -> None:
         players = [self.game.player(f"Other_{number}") for number in range(51)]
         for number, player in enumerate(players[:50]):
             if number == 30:
@@ -229,7 +229,7 @@ class SmallGuildTests(Base):
         self.ack(self.do("POST", path, self.cat))
 
     @proves("limit: Guild invite lifetime")
-    def test_the_invites_life_is_the_owners(self) -> None:
+    def test_an_invite_expires_after_the_configured_lifetime(self) -> None:
         self.found(self.ann)
         self.ack(self.invite(self.ann, self.cat))
         self.game.clock.advance(DAY / 2 - 1)

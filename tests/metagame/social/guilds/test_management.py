@@ -17,7 +17,7 @@ class ManagementTests(Base):
         return self.game.browse(method, f"/svc/api/{path}", key=key, **sent, **more)
 
     @proves("POST /svc/api/GuildInvite")
-    def test_an_invite_by_name(self) -> None:
+    def test_an_account_is_invited_to_a_guild_by_its_name(self) -> None:
         self.found(self.ann)
         page = self.call("POST", "GuildInvite", self.ann.key, {"Username": "bOB"})
         expected = {"From": "Ann", "To": "Bob", "Guild": "Slayers"}
@@ -103,7 +103,7 @@ class ManagementTests(Base):
         self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
     @proves("GET /svc/api/Guilds", "POST /svc/api/DisbandGuild")
-    def test_both_admin_routes_want_an_admin_directly(self) -> None:
+    def test_both_admin_routes_require_an_admin_without_a_proxy(self) -> None:
         for method, path in (("GET", "Guilds"), ("POST", "DisbandGuild")):
             for key, head, status in (
                 (None, {}, 401),

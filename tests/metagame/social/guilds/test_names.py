@@ -34,7 +34,7 @@ def said(check: object, *args: object) -> str:
 
 
 class ListTests(SynchronousTestCase):
-    def test_every_list_of_reserved_words_has_its_place(self) -> None:
+    def test_reserved_words_are_refused_for_names_and_nameplates(self) -> None:
         words, without = Words.of(), Words.of(reserved=False)
         for name, plate in (("Support", "gm"), ("D3v3l0pers", "m0ds"), ("xAdminx", "st4ff")):
             self.assertTrue(words.is_reserved_name(name), name)
@@ -159,7 +159,7 @@ class NameTests(SynchronousTestCase):
         self.assertEqual(said(nameplate_of, words, "SS"), "400 Dirty")
 
     @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
-    def test_every_swap_is_undone_and_one_has_two_readings(self) -> None:
+    def test_every_swapped_character_is_read_as_its_letters(self) -> None:
         self.assertEqual(readings("0134578$@X"), {"oieastbsax", "oleastbsax"})
 
     @tried(100)
@@ -194,7 +194,7 @@ class ValidateTests(Base):
         "reserved word in the name: Seized",
         "reserved word in the nameplate: Captured",
     )
-    def test_the_order_of_the_checks(self) -> None:
+    def test_guild_names_are_checked_in_the_documented_order(self) -> None:
         self.found(self.bob, "Taken", "TKN")
         for name, nameplate, status, word in (
             ("no", "!", 400, "Obedient"),
@@ -228,7 +228,7 @@ class SwitchTests(Base):
         "deny list and digit swaps; GUILD_NAME_DENYLIST",
         "GUILD_RESERVED_NAMES, GUILD_NAME_DENYLIST",
     )
-    def test_the_owners_words_count(self) -> None:
+    def test_the_owners_denied_words_are_refused_in_guild_names(self) -> None:
         self.ack(self.validate(self.ann, "Admins", "GM"))
         for name in ("Bad1Guild", "3v1lOnes", "Fuckers"):
             page = self.validate(self.ann, name)

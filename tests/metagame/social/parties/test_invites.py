@@ -49,7 +49,7 @@ class InviteTests(Base):
         self.assertEqual(self.invite(self.bob, self.ann.id), 403)
 
     @proves("PUT /party/invite")
-    def test_oneself_a_member_and_the_invited_are_409(self) -> None:
+    def test_inviting_oneself_a_member_or_an_invited_player_is_409(self) -> None:
         self.assertEqual(self.invite(self.ann, self.ann.id), 409)
         self.join(self.ann, self.bob)
         self.assertEqual(self.invite(self.ann, self.bob.id), 409)
@@ -114,7 +114,7 @@ class InviteTests(Base):
         self.assertEqual(self.accept(self.eve, party_id).status, 200)
 
     @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
-    def test_eight_open_invites_a_party(self) -> None:
+    def test_a_party_has_at_most_eight_open_invites(self) -> None:
         players = [self.game.player(f"Other_{number}") for number in range(9)]
         for player in players[:8]:
             self.assertEqual(self.invite(self.ann, player.id), 200)
@@ -123,7 +123,7 @@ class InviteTests(Base):
         self.assertEqual(self.invite(self.ann, players[8].id), 200)
 
     @proves("limit: Party size; pending invites per party; per recipient; invite expiry")
-    def test_ten_open_invites_a_recipient(self) -> None:
+    def test_a_player_has_at_most_ten_open_party_invites(self) -> None:
         players = [self.game.player(f"Other_{number}") for number in range(11)]
         for player in players[:10]:
             self.assertEqual(self.invite(player, self.ann.id), 200)
@@ -132,7 +132,7 @@ class InviteTests(Base):
         self.assertEqual(self.invite(players[10], self.ann.id), 200)
 
     @proves("limit: Party invites sent per player")
-    def test_twenty_sent_in_ten_minutes(self) -> None:
+    def test_a_player_sends_at_most_twenty_invites_in_ten_minutes(self) -> None:
         for _ in range(MAX_SENT):
             self.assertEqual(self.invite(self.ann, self.bob.id), 200)
             self.decline(self.ann, sendingPlayerId=self.ann.id, recipientPlayerId=self.bob.id)
@@ -179,7 +179,7 @@ class InviteTests(Base):
         self.assertEqual(self.invite(self.ann, self.bob.id), 200)
 
     @proves("DELETE /party/invite")
-    def test_dropping_nothing_is_200(self) -> None:
+    def test_dropping_a_nonexistent_invite_is_200(self) -> None:
         self.game.described.odd = True
         for body in ({}, [], {"sendingPlayerId": 7, "partyId": [], "recipientPlayerId": {}}):
             page = self.do("DELETE", "/invite", self.ann, body)
@@ -236,7 +236,7 @@ class AcceptTests(Base):
             self.assertEqual((page.status, page.json), (404, {}), named)
 
     @proves("PUT /party/invite/accept/:inviteId")
-    def test_alone_there_is_nothing_to_repeat(self) -> None:
+    def test_a_lone_player_without_an_invite_cannot_accept_one(self) -> None:
         party_id = self.poll(self.bob)["partyId"]
         for named in (party_id, self.bob.id):
             self.assertEqual(self.accept(self.bob, named).status, 404)

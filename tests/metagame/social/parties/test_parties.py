@@ -86,7 +86,7 @@ class PollTests(Base):
         self.assertEqual(members, [True, False])
 
     @proves("POST /party")
-    def test_any_body_will_do_but_a_player_is_needed(self) -> None:
+    def test_the_party_poll_takes_any_body_but_requires_a_player(self) -> None:
         self.game.described.odd = True
         for sent in ({}, {"json": []}, {"json": {}}, {"data": b""}):
             page = self.game.browse("POST", "/party", token=self.ann.token, **sent)
@@ -159,7 +159,7 @@ class LeaveTests(Base):
         self.assertEqual(self.poll(self.ann)["playerIds"], [self.ann.id, self.cat.id])
 
     @proves("DELETE /party/member/:memberId")
-    def test_refusals_of_a_kick(self) -> None:
+    def test_a_kick_by_a_member_is_403_and_of_a_stranger_404(self) -> None:
         self.join(self.ann, self.bob, self.cat)
         for by, whom, status in (
             (self.bob, self.cat.id, 403),
@@ -171,7 +171,7 @@ class LeaveTests(Base):
             self.assertEqual((page.status, page.json), (status, {}))
 
     @proves("DELETE /party/member/:memberId")
-    def test_naming_oneself_is_leaving(self) -> None:
+    def test_a_member_who_removes_oneself_leaves_the_party(self) -> None:
         party_id = self.join(self.ann, self.bob)
         page = self.do("DELETE", f"/member/{self.bob.id}", self.bob)
         self.assertEqual(page.status, 200)
@@ -252,7 +252,7 @@ class SilenceTests(Base):
 
 class StatusTests(Base):
     @proves("POST /party/status")
-    def test_each_party_once_and_the_callers_invites(self) -> None:
+    def test_a_status_lists_each_party_once_and_the_callers_invites(self) -> None:
         self.game.described.odd = True
         first = self.join(self.ann, self.bob)
         second = self.poll(self.cat)["partyId"]
@@ -263,7 +263,7 @@ class StatusTests(Base):
         self.assertEqual([entry["partyId"] for entry in reply["invitations"]], [first])
 
     @proves("POST /party/status", "limit: /party/status player ids")
-    def test_only_the_first_16_ids_count(self) -> None:
+    def test_a_status_reads_only_the_first_16_player_ids(self) -> None:
         self.poll(self.ann)
         ids = ["UID-x"] * 15 + [self.ann.id]
         self.assertEqual(len(self.status_of(ids)["parties"]), 1)
@@ -294,7 +294,7 @@ class BoundTests(SynchronousTestCase):
     def held(self) -> list[int]:
         return [self.live.board.held(kind) for kind in (store.PARTIES, store.PARTY_OF)]
 
-    def test_the_oldest_party_gives_way(self) -> None:
+    def test_the_oldest_party_is_dropped_at_the_limit(self) -> None:
         self.patch(store, "PARTIES", evolve(store.PARTIES, most=3))
         for number in range(5):
             self.do(0.0, lambda parties, who=f"p{number}": parties.poll(who))
@@ -302,7 +302,7 @@ class BoundTests(SynchronousTestCase):
         self.assertIsNone(self.do(0.0, lambda parties: parties.party_of("p0")))
         self.assertIsNotNone(self.do(0.0, lambda parties: parties.party_of("p4")))
 
-    def test_a_player_long_gone_is_forgotten(self) -> None:
+    def test_the_party_and_invites_of_a_long_absent_player_are_deleted(self) -> None:
         self.do(0.0, lambda parties: parties.poll("ann"))
         self.do(3500.0, lambda parties: parties.invite("bob", "ann"))
         self.do(3602.0, lambda parties: parties.poll("bob"))

@@ -37,7 +37,7 @@ class InviteTests(Base):
         self.assertEqual([slot_of(text) for text in ("1", 3, 2.0, "4", "²")], [1, 3, 2, None, None])
 
     @proves("Slayer link refusals")
-    def test_yourself_strangers_and_the_unknown(self) -> None:
+    def test_inviting_oneself_a_stranger_or_nobody_is_refused(self) -> None:
         self.refused(self.put(self.ann, self.ann), 409)
         self.refused(self.put(self.ann, "UID-nobody"), 404)
         self.refused(self.put(self.bob, self.cat), 403)
@@ -47,13 +47,13 @@ class InviteTests(Base):
         self.refused(self.put(self.bob, self.cat), 403)
 
     @proves("Slayer link refusals")
-    def test_a_block_is_403_both_ways(self) -> None:
+    def test_an_invite_between_blocked_players_is_403_both_ways(self) -> None:
         self.social("POST", "blocklist", self.bob, self.ann)
         self.refused(self.put(self.ann, self.bob), 403)
         self.refused(self.put(self.bob, self.ann), 403)
 
     @proves("PUT /slayerlink/invite")
-    def test_again_gives_the_same_id_even_with_another_slot(self) -> None:
+    def test_a_repeated_invite_has_the_same_id_and_slot(self) -> None:
         link_id = self.invite(self.ann, self.bob, 1)
         self.assertEqual(self.invite(self.ann, self.bob, 1), link_id)
         self.assertEqual(self.invite(self.ann, self.bob, 2), link_id)
@@ -78,7 +78,7 @@ class InviteTests(Base):
         self.invite(self.eve, self.ann)
 
     @proves("limit: Slayer links")
-    def test_twenty_new_invites_in_ten_minutes(self) -> None:
+    def test_a_21st_new_invite_in_ten_minutes_is_409(self) -> None:
         for _ in range(20):
             self.invite(self.ann, self.bob)
             self.invite(self.ann, self.bob)
@@ -140,7 +140,7 @@ class AnswerTests(Base):
                     self.refused(self.post(who, wrong, whom), 409)
 
     @proves("POST /slayerlink/invite")
-    def test_only_its_own_side_answers(self) -> None:
+    def test_an_answer_from_the_wrong_player_is_404(self) -> None:
         self.invite(self.ann, self.bob)
         for action, by, partner in (
             ("accept", self.ann, self.bob),
@@ -185,7 +185,7 @@ class AnswerTests(Base):
         self.assertEqual(self.ok(self.post(self.bob, "accept", self.ann)), {"link_id": second})
 
     @proves("POST /slayerlink/invite")
-    def test_the_wanted_slot_if_free_else_the_first_free_one(self) -> None:
+    def test_accepting_takes_the_wanted_slot_or_the_first_free_one(self) -> None:
         self.befriend(self.bob, self.cat)
         self.invite(self.bob, self.cat, 1)
         self.link(self.ann, self.bob, 1, slot=1)

@@ -13,7 +13,7 @@ from tests.support.proves import proves
 
 class ReadTests(Base):
     @proves("GET /slayerlink/status_good")
-    def test_status_has_its_shape(self) -> None:
+    def test_the_status_has_invites_links_and_limits(self) -> None:
         payload = self.ok(self.do("GET", "/status_good", self.ann))
         self.assertEqual(list(payload), ["invites", "links", "config"])
         self.assertEqual(
@@ -111,7 +111,7 @@ class EndTests(Base):
             self.assertIn(partner.id, [link["account_id"] for link in self.links(self.ann)])
 
     @proves("DELETE /slayerlink/invites/:accountId")
-    def test_the_callers_id_drops_all_invites_another_id_only_theirs(self) -> None:
+    def test_an_own_id_deletes_all_invites_and_another_id_only_theirs(self) -> None:
         self.invite(self.ann, self.bob, 1)
         self.invite(self.ann, self.cat, 2)
         self.invite(self.dan, self.ann, 1)
@@ -216,7 +216,7 @@ class AvailabilityTests(Base):
         self.assertEqual(self.free(self.eve, self.ann.id), {self.ann.id: False})
 
     @proves("limit: Slayer links")
-    def test_the_first_50_of_a_list_and_nothing_of_anything_else(self) -> None:
+    def test_availability_reads_the_first_50_ids_and_only_lists(self) -> None:
         self.game.described.odd = True
         ids = [f"UID-{number}" for number in range(60)]
         self.assertEqual(list(self.free(self.ann, *ids)), ids[:50])
