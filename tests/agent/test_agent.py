@@ -276,7 +276,7 @@ class LinkTests(SynchronousTestCase):
         opened = [body["ip"] for _, body in self.firewall.orders]
         self.assertEqual(opened, self.firewall.addresses)
 
-    def test_polls_say_whether_the_helper_works(self) -> None:
+    def test_a_poll_reports_whether_the_helper_changes_the_firewall(self) -> None:
         def reported() -> Any:
             self.successResultOf(Deferred.fromCoroutine(self.link.read_helper()))
             self.answer()
@@ -427,7 +427,7 @@ class CheckTests(SynchronousTestCase):
         self.clock.advance(EVERY_S)
         return self.link.has_image, self.link.is_reached
 
-    def test_image_and_game_ports_are_checked(self) -> None:
+    def test_a_check_reports_the_image_and_tries_a_game_port(self) -> None:
         self.assertEqual(self.check(None), (True, None))
         self.assertEqual(self.engine.calls, [("GET", "/images/game:1/json")])
         trial = {"port": 8770, "host": "203.0.113.1", "sent": "a", "awaited": "b"}

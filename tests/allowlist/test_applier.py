@@ -162,7 +162,7 @@ class ApplierTests(SynchronousTestCase):
         self.check().callback(False)
         self.assertEqual(self.wall.runs[1:], [(100, A)])
 
-    def test_a_change_during_a_look_waits_for_its_end(self) -> None:
+    def test_a_change_during_a_check_waits_for_its_end(self) -> None:
         self.want(A)
         self.wall.end()
         self.want(B)  # due in three seconds
@@ -176,7 +176,7 @@ class ApplierTests(SynchronousTestCase):
         observed.callback(True)
         self.assertEqual(self.wall.runs[1:], [(7, B)])
 
-    def test_a_look_that_fails_changes_nothing(self) -> None:
+    def test_a_check_that_fails_changes_nothing(self) -> None:
         self.want(A)
         self.wall.end()
         self.check().errback(FirewallError("busy"))
@@ -187,7 +187,7 @@ class ApplierTests(SynchronousTestCase):
         self.check().callback(False)
         self.assertEqual(len(self.wall.runs), 2)
 
-    def test_stopping_waits_for_a_look_and_nothing_is_applied_after_it(self) -> None:
+    def test_stopping_waits_for_a_check_and_applies_nothing_after_it(self) -> None:
         self.want(A)
         self.wall.end()
         observed = self.check()

@@ -110,7 +110,7 @@ class BackendTests(SynchronousTestCase):
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
     @proves("allowlist: backends")
-    def test_a_program_that_fails_is_a_firewall_error_with_its_words(self) -> None:
+    def test_a_program_that_fails_raises_firewall_error_with_its_message(self) -> None:
         done = self.apply(Nftables(self.programs, "/usr/sbin/nft"))
         self.reactor.spawned[0].end(1, err="Error: Operation not permitted\n")
         why = self.failureResultOf(done, FirewallError)

@@ -90,7 +90,7 @@ class AnswerTests(HelperCase):
         self.assertEqual(self.ask(body=mapped), (200, {**body, "added": False}))
 
     @proves("allowlist: POST /allow")
-    def test_an_address_that_is_none_of_a_player_is_400_with_the_reason(self) -> None:
+    def test_an_address_no_player_can_have_is_400_with_the_reason(self) -> None:
         for text, reason in (
             ('{"ip":null}', "not_a_string"),
             ("{}", "not_a_string"),
@@ -447,7 +447,7 @@ class KeepingTests(SynchronousTestCase):
         self.path.write_text(json.dumps({"entries": rows}))
         self.assertEqual(StateFile(self.path).load(), [OpenAddress("a", 5)])
 
-    def test_a_disk_that_refuses_is_logged_and_nothing_else(self) -> None:
+    def test_a_failed_write_of_state_or_audit_log_raises_nothing(self) -> None:
         nowhere = self.path / "x" / "y"
         StateFile(nowhere).save([OpenAddress("203.0.113.7", 5)], 0)
         AddressLog(nowhere, lambda: 0.0).write("start")

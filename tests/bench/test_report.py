@@ -59,12 +59,12 @@ class ComparisonTests(SynchronousTestCase):
         text = verdict(evolve(SAVE, ratio=0.38), SAVE, same_machine=False)
         self.assertEqual(text, "-50 %")
 
-    def test_more_is_worse_if_less_is_better(self) -> None:
+    def test_a_greater_value_is_worse_if_less_is_better(self) -> None:
         before = Measurement("idle", 12.0, "KiB", less=True)
         text = verdict(evolve(before, value=24.0), before, same_machine=True)
         self.assertEqual(text, "+100 %, worse")
 
-    def test_nothing_is_compared_with_zero_or_other_units(self) -> None:
+    def test_no_verdict_is_given_for_zero_or_another_unit(self) -> None:
         zero = Measurement("idle", 0.0, "KiB")
         for previous in (None, zero, Measurement("idle", 1.0, "MiB")):
             self.assertEqual(verdict(evolve(zero, value=1.0), previous, True), "")
@@ -98,7 +98,7 @@ class PageTests(SynchronousTestCase):
 
 
 class FiguresTests(SynchronousTestCase):
-    def test_quantiles_of_few_and_no_values(self) -> None:
+    def test_quantiles_are_exact_also_for_one_or_no_value(self) -> None:
         self.assertEqual(quantiles_ms([], [0.5]), [0.0])
         self.assertEqual(quantiles_ms([0.001], [0.01, 1.0]), [1.0, 1.0])
         self.assertEqual(

@@ -109,7 +109,7 @@ class FirstConnectionTests(Base):
         self.arrive(7, 8)
         self.expect("6 7 8")
 
-    def test_without_a_read_it_starts_with_what_is_received(self) -> None:
+    def test_if_the_read_fails_delivery_starts_with_received_news(self) -> None:
         self.engine.away = True
         self.engine.joined()
         self.arrive(7)

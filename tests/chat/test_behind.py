@@ -59,7 +59,7 @@ class BehindTests(SynchronousTestCase):
         self.assertEqual(self.turn(), [b"others", b"own"])
         self.assertEqual(self.clock.calls, [])
 
-    def test_the_chats_end_leaves_no_timer(self) -> None:
+    def test_the_end_of_the_chat_leaves_no_timer(self) -> None:
         self.behind.begin(b"1")
         self.end.stop()
         self.end.stop()
@@ -102,7 +102,7 @@ class SpokenTests(AdapterCase):
     def note(written: list[tuple[Any, bytes]], client: Any, data: bytes) -> None:
         written.append((client, data))
 
-    def test_frames_after_an_own_line_wait_behind_it(self) -> None:
+    def test_frames_sent_after_an_own_line_keep_their_order(self) -> None:
         client = self.connect()
         self.said(client)
         first, second, third = (text_frame(f"<{name}/>") for name in "abc")

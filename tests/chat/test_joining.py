@@ -169,7 +169,7 @@ class JoinTests(TownTests):
         self.town.pass_time(6)
         self.assertTrue(any('code="307"' in text for text in client.heard()))
 
-    def test_former_members_of_a_guild_hear_no_line_either(self) -> None:
+    def test_former_members_of_a_guild_are_evicted_before_a_line(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
         for who in (first, second):
             person = self.town.game.people[who.account]
@@ -324,7 +324,7 @@ class JoinTests(TownTests):
             self.assertEqual(replies, [refusal(client, "n", "not-allowed", "cancel", to)])
 
     @proves("chat: presence type=unavailable to a room (leave)")
-    def test_leaving_tells_the_others_and_the_leaver(self) -> None:
+    def test_leaving_a_room_is_announced_to_the_others_and_the_leaver(self) -> None:
         first, second = self.town.pair()
         self.assertEqual(second.leave("City-1"), [occupant(second, second, codes="110", gone=True)])
         self.assertEqual(first.heard(), [occupant(second, first, gone=True)])

@@ -26,7 +26,7 @@ class CountingTests(Case):
         self.assertEqual(counts, (128, 1000, 1000))
         self.assertEqual(readings.FRESH_S, 1.0)
 
-    def test_a_session_is_nobodys_before_its_login(self) -> None:
+    def test_a_session_has_no_account_and_address_before_its_login(self) -> None:
         client = self.town.connect(1)
         session = client.session
         self.assertEqual((session.account, session.last_received), ("", session.since))

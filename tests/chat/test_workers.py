@@ -228,7 +228,7 @@ class SeatTests(Base):
         first, second = self.here.bound(1), self.there.bound(1)
         self.assertEqual([first.end, second.end], ["replaced", ""])
 
-    def test_the_other_session_is_asked_whether_it_lives(self) -> None:
+    def test_a_bind_in_another_process_pings_the_other_session(self) -> None:
         first = self.here.bound(1, resource(1))
         first.heard()
         self.there.bound(1, resource(2))

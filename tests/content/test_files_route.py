@@ -143,7 +143,7 @@ class RefusalTests(DeskCase):
         self.assertEqual(self.metagame.requests, [])
 
     @proves("credentials: Content server")
-    def test_two_keys_are_no_key(self) -> None:
+    def test_a_request_with_two_keys_is_401(self) -> None:
         sent = {"x-svc-user-api-key": [ANN, ANN]}
         page = self.browse("GET", "/content/v1/files/A/b.bin", headers=sent)
         self.refused(page, 401, "unauthorized")
@@ -194,7 +194,7 @@ class FileStateTests(DeskCase):
         (self.folder / "A/b.bin").write_bytes(BODY)
         self.unavailable("A/b.bin")
 
-    def test_head_tells_the_same_about_a_changed_file(self) -> None:
+    def test_head_of_a_missing_file_is_503_like_get(self) -> None:
         (self.folder / "A/b.bin").unlink()
         self.assertEqual(self.browse("HEAD", "/content/v1/files/A/b.bin", key=ANN).status, 503)
 
@@ -251,7 +251,7 @@ class SlotTests(DeskCase):
         self.assertEqual((line["bytes"], line["complete"]), (10, True))
         self.assertNotIn(ANN, str(events))
 
-    def test_only_the_gateway_says_who_downloads(self) -> None:
+    def test_the_forwarded_address_is_logged_only_with_the_secret(self) -> None:
         secret = "s" * 40
         with capturedLogs() as events:
             for configured, offered in ((None, secret), (secret, "x" * 40), (secret, secret)):

@@ -58,7 +58,7 @@ class KeyCheckTests(DeskCase):
         self.assertEqual(len(self.metagame.requests), 2)
 
     @proves("content: 503 auth_unavailable")
-    def test_anything_but_a_plain_answer_is_no_answer_and_not_kept(self) -> None:
+    def test_an_invalid_reply_of_the_metagame_is_unavailable_and_not_kept(self) -> None:
         answers = [b"", b"x", b"[]", b'{"UserId":7}', b'{"UserId":""}', b"{}", b"x" * 100_000]
         for self.metagame.body in answers:
             self.failureResultOf(self.player_of(), Unavailable)

@@ -88,7 +88,7 @@ class LauncherTests(DeskCase):
 
 
 class NoLauncherTests(DeskCase):
-    def test_without_the_setting_there_are_no_such_routes(self) -> None:
+    def test_without_the_setting_the_launcher_routes_are_404(self) -> None:
         for path in ("/content/v1/launcher", "/content/v1/launcher/svc-launcher.pyz"):
             for method in ("GET", "POST"):
                 self.assertEqual(self.browse(method, path).status, 404)

@@ -125,7 +125,7 @@ class BuilderTests(SynchronousTestCase):
             made = build_manifest(self.folder, "1.4.4", inside)
             self.assertEqual(list(made.files), ["A/b.bin", "c.txt", "empty"])
 
-    def test_the_owners_note_stays_out_once_there_is_a_game(self) -> None:
+    def test_the_readme_of_init_is_left_out_beside_a_games_files(self) -> None:
         """The README.txt that ``svcctl init`` writes, or wrote in 0.1.0, is left out.
 
         The README.txt of a game is listed.
@@ -241,13 +241,13 @@ class BuilderTests(SynchronousTestCase):
         self.write("C.TXT", b"x")
         self.assertRaises(BuildFailed, self.build)
 
-    def test_a_file_that_changes_while_it_is_read_ends_it(self) -> None:
+    def test_a_file_that_changes_while_it_is_read_fails_the_build(self) -> None:
         def touch(progress: HashingProgress) -> None:
             os.utime(self.folder / "A/b.bin", ns=(1, 1))
 
         self.assertRaises(BuildFailed, self.build, progress=touch, workers=1)
 
-    def test_verify_tells_missing_wrong_size_and_wrong_bytes_apart(self) -> None:
+    def test_verify_distinguishes_missing_wrong_size_and_wrong_hash(self) -> None:
         self.write("d", b"dd")
         self.write("e", b"ee")
         made = self.build()

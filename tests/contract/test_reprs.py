@@ -49,7 +49,7 @@ class ReprTests(SynchronousTestCase):
         ]
         self.assertEqual(shown, [])
 
-    def test_heads_answers_and_callers_hide_what_they_carry(self) -> None:
+    def test_reprs_of_heads_answers_and_callers_show_no_secret(self) -> None:
         raw = b"GET /x?token=hush HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer hush\r\n\r\n"
         for thing in (
             read_request(raw),

@@ -89,7 +89,7 @@ class RowTests(SynchronousTestCase):
             self.assertEqual(named, set(row.secret_path), row.name)
 
     @proves("other management routes, and credentials on all: a bare status")
-    def test_only_these_management_routes_explain_refusals(self) -> None:
+    def test_only_the_listed_management_routes_explain_refusals(self) -> None:
         rows = [row for row in Game(self, **EVERY_ROUTE).door.rows if "/svc/api/" in row.path]
         unknown, stranger = Missing("no such account", code="not_found"), Unauthenticated("no key")
         self.assertEqual(

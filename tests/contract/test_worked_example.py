@@ -24,7 +24,7 @@ def printed() -> list[str]:
 
 
 class WorkedExampleTests(SynchronousTestCase):
-    def test_the_printed_feature_answers_as_the_page_says(self) -> None:
+    def test_the_printed_feature_works_as_its_page_describes(self) -> None:
         feature, use = printed()
         names: dict[str, Any] = {"__name__": "worked_example"}
         exec(compile(feature, str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102 - our own page

@@ -122,7 +122,7 @@ class AccountTests(HostCase):
         self.assertNotIn("UUK_", ran.out)
 
     @proves("svcctl account promote, demote, list")
-    def test_list_shows_staff_whom_it_keeps_out_and_who_was_seen(self) -> None:
+    def test_list_shows_role_ban_mute_and_last_seen(self) -> None:
         self.patch(accounts, "PIECE", 2)  # so that five are read in three pieces
         for name in ("Alpha", "Beta", "Gamma", "Delta"):
             self.ctl("account", "create", name)

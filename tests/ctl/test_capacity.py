@@ -36,7 +36,7 @@ class ForecastTests(SynchronousTestCase):
             limit = forecast(cost, left)[0]
             self.assertEqual((limit.name, limit.more), (first, more))
 
-    def test_the_chart_has_no_bar_for_nothing_and_cuts_what_is_far_more(self) -> None:
+    def test_the_chart_has_no_bar_for_0_and_cuts_very_long_bars(self) -> None:
         self.assertEqual(
             bars([0, 2, 4, 8, 9, 30_000]),
             ["", "█" * 10, "█" * 20, "█" * 40, "█" * 40 + "…", "█" * 40 + "…"],
@@ -69,7 +69,7 @@ class ForecastTests(SynchronousTestCase):
 
 class CommandTests(HostCase):
     @proves("svcctl capacity")
-    def test_running_hunts_are_measured_with_what_they_forked(self) -> None:
+    def test_running_hunts_are_measured_with_their_child_processes(self) -> None:
         ours = os.getpgrp()  # this test's processes take the place of a hunt
         with (
             mock.patch.object(capacity, "SAMPLE_S", 0.05),

@@ -153,7 +153,7 @@ class DatabaseTests(HostCase):
         self.assertIn("pg_dump is missing", ran.line)
         self.assertNotIn("hush", ran.line)
 
-    def test_the_line_that_says_what_was_wrong_is_found_in_every_language(self) -> None:
+    def test_the_error_line_of_postgresql_is_found_in_any_language(self) -> None:
         german = (
             "psql:<stdin>:3: FEHLER:  40P01: Verklemmung entdeckt\n"
             "DETAIL:  Prozess 7 wartet\nORT:  DeadLockReport, deadlock.c:1148\n"

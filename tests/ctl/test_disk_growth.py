@@ -99,7 +99,7 @@ class HostTests(HostCase):
         self.assertEqual(copies.soon, (7 + 4 + 12 - 2) * 2 * MB)
         self.assertAlmostEqual(copies.a_day, 23 * 2 * MB / 80 * 4)  # each as much larger
 
-    def test_a_host_without_backups_has_none_to_come(self) -> None:
+    def test_a_host_without_backups_has_no_forecast_for_them(self) -> None:
         (self.folder / "stack.env").write_text("BACKUP_AT=off\n")
         self.assertEqual({filling.name for filling in self.grown(2).fillings}, {"database", "logs"})
 

@@ -42,7 +42,7 @@ class MachineTests(DoctorCase):
         taken = {port: PortState(taken=True) for port in (443, *says)}
         self.assertEqual(self.wrong(Quiet(taken=taken, says=says, shows=shown)), [])
 
-    def test_another_gateway_on_the_port_is_a_stranger(self) -> None:
+    def test_a_port_used_by_another_hosts_gateway_is_a_fault(self) -> None:
         machine = Quiet(taken={443: PortState(taken=True)}, shows="0" * 64)
         self.finds("GATEWAY_PORT 443 is used", "stop that program", machine)
 

@@ -129,7 +129,7 @@ class InitTests(SynchronousTestCase):
         self.assertEqual(after, before)
 
     @proves("svcctl init")
-    def test_one_file_of_a_host_is_enough_to_refuse(self) -> None:
+    def test_init_refuses_a_folder_with_any_file_of_a_host(self) -> None:
         folder = nowhere(self)
         folder.mkdir(parents=True)
         (folder / "svc.db").write_text("mine")
@@ -404,7 +404,7 @@ class PrivateTests(SynchronousTestCase):
             self.assertEqual((ran.status, folder.exists()), (1, False))
             self.assertIn(fault, ran.line)
 
-    def test_only_addresses_of_the_overlay_network_are_taken_for_such(self) -> None:
+    def test_only_overlay_and_loopback_addresses_count_as_private(self) -> None:
         for address, private in (
             ("100.64.0.0", True),
             ("100.127.255.255", True),

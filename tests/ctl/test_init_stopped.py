@@ -100,7 +100,7 @@ class StoppedTests(SynchronousTestCase):
                 self.assertEqual(child(trap, *words, meanwhile=ended), 128 + number)
             self.assertEqual(list(self.folder.iterdir()), [])
 
-    def test_the_options_of_the_repeat_count_but_for_a_known_owner(self) -> None:
+    def test_a_retry_of_init_uses_its_own_options_but_the_first_owner(self) -> None:
         first = ("--public-host", "203.0.113.10", "--database", f"sqlite:///{self.database}")
         trap = partial(killed_at_put, begun.LAST)
         self.assertEqual(child(trap, "init", self.folder, *first), KILLED)
@@ -122,7 +122,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(self.owners(self.data / "other.db"), ["Olga"])
         self.assertTrue((self.folder / "gateway.env").exists())
 
-    def test_a_repeat_that_fails_keeps_the_key_that_is_there(self) -> None:
+    def test_a_failed_retry_of_init_keeps_the_existing_owner_key(self) -> None:
         self.assertEqual(child(killed_before_the_commit, *self.words()), KILLED)
         key = (self.folder / "owner.key").read_text()
         self.database.unlink()
@@ -194,7 +194,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
         self.assertIn("it belongs to another host: nothing was changed", ran.err)
 
-    def test_a_host_that_is_there_gets_no_second_owner(self) -> None:
+    def test_init_adds_no_second_owner_to_a_complete_host(self) -> None:
         self.assertEqual(svcctl(*self.words()).status, 0)
         ran = svcctl(*self.words("--owner", "Mallory"))
         self.assertEqual(ran.status, 1)

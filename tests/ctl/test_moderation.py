@@ -56,7 +56,7 @@ class ModerationTests(RunningHostCase):
             self.assertIn(why, str(newest["refused"]))
 
     @proves("every act of staff and every refused try is in the audit log")
-    def test_an_order_that_makes_no_sense_is_a_refused_try(self) -> None:
+    def test_an_invalid_order_is_audited_as_refused(self) -> None:
         """The audit row is the same as the row that the dashboard's route writes."""
         for words, route, why in (
             (("ban", "Alpha", "--for", "soon"), "DashboardBan", "is not a duration"),
@@ -114,7 +114,7 @@ class ModerationTests(RunningHostCase):
         self.assertIn("refused: Olga is an owner", self.ctl("audit").out)
 
     @proves("svcctl account promote, demote, list")
-    def test_the_last_owner_stays_one(self) -> None:
+    def test_the_last_owner_cannot_be_demoted(self) -> None:
         ran = self.ctl("account", "demote", "Olga")
         self.assertEqual(ran.status, 1)
         self.assertIn("the last owner", ran.line)

@@ -208,7 +208,7 @@ class NotingTests(HostCase):
         self.assertEqual(row["after"], {"fingerprint": made["after"]["fingerprint"]})
         self.assertIn("no svc-stack", self.tried("restart", "restart", "--rolling"))
 
-    def test_without_a_database_the_act_counts_and_a_line_says_so(self) -> None:
+    def test_without_a_database_an_act_works_and_warns_of_the_audit_log(self) -> None:
         (self.folder / "svc.db").unlink()
         ran = self.ctl("cert", "make", "--host", "203.0.113.10")
         self.assertEqual(ran.status, 0)

@@ -115,7 +115,7 @@ class TransactionTests(FileOfAnAccountCase):
         return transact(engine, work, wait_ms)
 
     @proves("svcctl account export, delete")
-    def test_an_act_that_runs_again_writes_again(self) -> None:
+    def test_an_act_whose_transaction_runs_twice_writes_a_whole_file(self) -> None:
         with mock.patch(TRANSACT, self.twice):
             ran = self.delete()
         self.assertEqual((ran.status, ran.err), (0, ""))
@@ -231,12 +231,12 @@ class SavesTests(RunningHostCase):
         self.assertTrue(self.done("account", "rollback", "Ann_1", "2", "--kick")["kicked"])
         self.assertEqual(self.acts()[1], ("kick", "Ann_1", "rolled back", True))
 
-    def test_a_player_who_may_save_over_it_is_named(self) -> None:
+    def test_a_rollback_warns_if_the_player_is_online(self) -> None:
         self.game.browse("POST", "/heartbeat", json={}, token=self.ann.player.token)
         output = self.ctl("account", "rollback", "Ann_1", "1").out
         self.assertIn("Ann_1 is online (", output)
 
-    def test_a_version_that_is_not_kept_is_a_refused_try(self) -> None:
+    def test_a_rollback_to_an_unknown_version_is_refused_and_audited(self) -> None:
         for more, action in (((), "roll back"), (("--loadouts",), "roll back loadout")):
             ran = self.ctl("account", "rollback", "Ann_1", "99", *more)
             self.assertEqual(ran.line, "svcctl: Ann_1: no such version")

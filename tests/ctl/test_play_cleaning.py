@@ -76,7 +76,7 @@ class CleaningTests(HostCase):
                         counts[table.name] = len(rows)
         return counts
 
-    def test_accounts_saves_and_guilds_are_gone_and_a_strangers_stay(self) -> None:
+    def test_cleaning_deletes_test_players_and_keeps_other_accounts(self) -> None:
         self.assertGreaterEqual(self.left()["character_saves"], 2)
         lines: list[str] = []
         players = [player(name) for name in NAMES]

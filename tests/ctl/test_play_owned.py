@@ -92,7 +92,7 @@ class EarningTests(SynchronousTestCase):
                 tx.execute(insert(table), new)
             return [dict(row._mapping) for row in tx.execute(select(table))]
 
-    def test_all_that_was_earned_is_found_again(self) -> None:
+    def test_everything_that_a_player_earned_is_found_again(self) -> None:
         self.evening()
         self.look()
         earned = self.ada.earned
@@ -100,7 +100,7 @@ class EarningTests(SynchronousTestCase):
         self.assertGreater(earned.stacks[CURRENCY], 0)
         self.assertGreater(earned.tracks[SEASON], 2 * looting.GRANT - 1)
 
-    def test_every_theft_is_seen(self) -> None:
+    def test_every_lost_or_changed_possession_is_reported(self) -> None:
         thefts = [
             (
                 "UPDATE item_stacks SET quantity = quantity * 2 WHERE character_id = :which",

@@ -284,7 +284,7 @@ class RestoreTests(HostCase):
         self.assertEqual((self.names(), self.kept()), ({"alpha", "later"}, [there]))
 
     @proves("svcctl db")
-    def test_into_an_empty_database_nothing_is_kept(self) -> None:
+    def test_a_restore_into_an_empty_database_keeps_no_copy(self) -> None:
         self.filled()
         self.use_fresh()
         self.assertIsNone(self.done("db", "restore", self.copy).data["kept"])
@@ -400,7 +400,7 @@ class RestoreTests(HostCase):
         self.assertEqual(self.names(), {"alpha", "later"})
 
     @proves("svcctl db")
-    def test_a_restore_that_is_not_answered_may_be_done(self) -> None:
+    def test_a_restore_cut_during_its_commit_is_reported_as_possibly_done(self) -> None:
         """PostgreSQL closes the connection during the commit."""
         self.filled()
         plain = postgres_restore._given

@@ -125,7 +125,7 @@ class ContentTests(HostCase):
 
 class EdgeTests(HostCase):
     @proves("svcctl relay check")
-    def test_relay_check_says_when_nobody_is_there(self) -> None:
+    def test_relay_check_reports_a_gateway_that_does_not_answer(self) -> None:
         fingerprint = "0" * 64
         invite = (
             f"svc://join?v=2&mode=public&host=127.0.0.1&port=1&fp={fingerprint}&code=ABCD&name=N"
@@ -197,7 +197,7 @@ class StatusTests(HostCase):
             self.assertEqual(self.ctl("status", "--json").data, {"status": STATUS, "health": None})
 
     @proves("svcctl status")
-    def test_the_health_for_people_says_nothing_of_bans(self) -> None:
+    def test_the_printed_health_omits_bans(self) -> None:
         """The health reply is older than bans, and always says that bans are unsupported."""
         health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
         look = mock.Mock(return_value=(STATUS, health))

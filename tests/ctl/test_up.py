@@ -74,7 +74,7 @@ class UpTests(SynchronousTestCase):
         self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))
         self.assertIn("\N{UPPER HALF BLOCK}", ran.out)  # the QR code
 
-    def test_an_answer_that_will_not_do_is_asked_for_again(self) -> None:
+    def test_an_invalid_answer_is_asked_for_again(self) -> None:
         answers = "public\nhttps://h.example\n203.0.113.10\n'Hunts'\nHunts\nBo\nBo_1\n"
         ran = self.up(answers=answers)
         self.assertEqual(ran.status, 0, ran.err)
@@ -247,7 +247,7 @@ class NewHostTests(SynchronousTestCase):
         ran = CliRunner().invoke(main, ["init", str(folder), *words])
         return Ran(ran.exit_code, ran.stdout, ran.stderr), folder
 
-    def test_a_port_may_stand_behind_the_name(self) -> None:
+    def test_a_public_host_may_include_a_port(self) -> None:
         ran, folder = self.init("--public-host", "203.0.113.10:8443")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertEqual(value(folder, "gateway", "GATEWAY_PORT"), "8443")

@@ -88,7 +88,7 @@ class SlowReaderTests(SynchronousTestCase):
 
 
 class TurnTests(SynchronousTestCase):
-    def test_a_row_of_refusals_gives_others_their_turn(self) -> None:
+    def test_many_refusals_of_one_connection_are_spread_over_turns(self) -> None:
         edge, wire = sent(gateway(), CLOSED * (3 * IN_A_ROW))
         self.assertEqual(wire.take().count(REFUSED), IN_A_ROW)
         wire.protocol.dataReceived(CLOSED)
@@ -97,7 +97,7 @@ class TurnTests(SynchronousTestCase):
             edge.clock.advance(0)
         self.assertEqual(wire.take().count(REFUSED), 2 * IN_A_ROW + 1)
 
-    def test_a_half_close_loses_no_turn(self) -> None:
+    def test_requests_before_a_half_close_are_all_answered(self) -> None:
         edge, wire = sent(gateway(), CLOSED * (2 * IN_A_ROW))
         wire.protocol.readConnectionLost()
         self.assertFalse(wire.over)

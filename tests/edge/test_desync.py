@@ -44,14 +44,14 @@ class DesyncTests(SynchronousTestCase):
         self.assertGreaterEqual(min(counts.values()), 8)
 
     @proves("gateway: 400 bad_request")
-    def test_the_gateway_gives_every_verdict(self) -> None:
+    def test_the_gateway_handles_every_case_of_the_corpus_as_listed(self) -> None:
         for case in CASES:
             for pieces in (1, 2, 7, len(case.data)):
                 with self.subTest(family=case.family, data=case.data, pieces=pieces):
                     self.assertEqual(lapse(case, gateway(), case.gateway, pieces), "")
 
     @proves("relay: forwards every request unchanged")
-    def test_the_relay_gives_every_verdict(self) -> None:
+    def test_the_relay_handles_every_case_of_the_corpus_as_listed(self) -> None:
         for case in CASES:
             for pieces in (1, 2, 7, len(case.data)):
                 with self.subTest(family=case.family, data=case.data, pieces=pieces):

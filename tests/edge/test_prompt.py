@@ -99,7 +99,7 @@ class EitherTests(SynchronousTestCase):
             # OpenSSL's memory has been released as well
             self.assertNotIn("_tls_ends", vars(session.server))
 
-    def test_long_data_leaves_whole(self) -> None:
+    def test_long_data_is_sent_completely(self) -> None:
         session = self.session()
         session.server.write(b"")
         self.assertEqual(session.wire.value(), b"")
@@ -141,7 +141,7 @@ class PromptTests(SynchronousTestCase):
         st.data(),
         st.booleans(),
     )
-    def test_every_cut_gives_the_same_bytes(
+    def test_records_cut_at_any_byte_give_the_same_data(
         self, reply: list[bytes], data: st.DataObject, usable: bool
     ) -> None:
         session = Session(usable=usable)

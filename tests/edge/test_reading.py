@@ -161,11 +161,11 @@ class HeadTests(SynchronousTestCase):
 
     @settings(max_examples=300, deadline=None)
     @given(st.lists(st.text("\r\nax", min_size=1, max_size=6), max_size=16))
-    def test_searched_bytes_are_not_searched_again(self, texts: list[str]) -> None:
+    def test_a_resumed_search_finds_the_same_end_of_a_head(self, texts: list[str]) -> None:
         pieces = [b"GET / ", *(text.encode() for text in texts)]
         self.assertEqual(outcome(pieces, resumed=True), outcome(pieces, resumed=False))
 
-    def test_a_head_in_pieces_costs_its_length(self) -> None:
+    def test_a_head_in_pieces_is_searched_in_linear_time(self) -> None:
         self.patch(heads, "_BARE_LF", line_feeds := LineFeeds())
         self.patch(Counting, "searched", 0)
         for size in range(1, MAX_HEAD + 1, 64):

@@ -142,13 +142,13 @@ class BoundTests(SynchronousTestCase):
 
 
 class RememberingTests(SynchronousTestCase):
-    def test_the_same_bytes_are_read_once(self) -> None:
+    def test_equal_header_fields_are_parsed_once(self) -> None:
         first, again = read_request(ASKED), read_request(copy(ASKED).replace(b"party", b"guild"))
         self.assertEqual((first.target, again.target), (b"/party", b"/guild"))
         self.assertIs(first.headers, again.headers)
         self.assertIs(read_response(ANSWERED, b"GET"), read_response(copy(ANSWERED), b"POST"))
 
-    def test_a_byte_more_is_another_head(self) -> None:
+    def test_a_head_that_differs_by_one_byte_is_parsed_again(self) -> None:
         second = ASKED.replace(b"/party", b"/party2")
         self.assertEqual(read_request(second).target, b"/party2")
         self.assertEqual(read_request(ASKED).target, b"/party")
@@ -163,7 +163,7 @@ class RememberingTests(SynchronousTestCase):
         answer = ANSWERED[:-2] + b"X: " + b"y" * 3_000 + b"\r\n\r\n"
         self.assertIsNot(read_response(answer, b"GET"), read_response(copy(answer), b"GET"))
 
-    def test_a_fault_is_found_each_time(self) -> None:
+    def test_an_invalid_head_is_refused_each_time(self) -> None:
         for _ in range(2):
             self.assertRaises(Fault, read_request, b"GET / HTTP/1.1\r\n\r\n")
 

@@ -99,7 +99,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual(len(self.helper.reported), 1)
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
-    def test_once_per_period_counted_from_a_success(self) -> None:
+    def test_an_address_is_reported_once_per_period(self) -> None:
         self.heard()
         self.heard()
         self.clock.advance(59)
@@ -146,7 +146,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual((self.feed.waiting, self.clock.getDelayedCalls()), (0, []))
 
     @proves("a ban or a kick shuts the game ports")
-    def test_a_player_who_was_sent_off_is_not_reported_later(self) -> None:
+    def test_a_removed_address_is_not_reported_by_a_later_retry(self) -> None:
         self.helper.status = 500
         self.heard()
         self.feed.report_again("203.0.113.9")
@@ -165,7 +165,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual(times, [("allowlist", 502, TIMEOUT_S), ("allowlist", 200, 0.0)])
 
     @proves("event: helper down, several helpers")
-    def test_a_silent_helper_is_given_up(self) -> None:
+    def test_a_report_to_a_silent_helper_times_out_and_is_retried(self) -> None:
         self.helper.status = None
         self.heard()
         self.heard()

@@ -241,7 +241,7 @@ class RowTests(SynchronousTestCase):
         self.assertEqual(ask("GET", "/x", key=True).refuse, policy.BAD_HEADER)
 
     @proves("gateway: 400 bad_path")
-    def test_odd_but_plain_paths_pass(self) -> None:
+    def test_unusual_but_clean_paths_pass(self) -> None:
         for path in ("/a.b/c..d/.e", "/account127.0.0.1:61000", "/", "//", "/x?a=%zz", "/%20"):
             self.assertIsNone(refused("GET", path))
 

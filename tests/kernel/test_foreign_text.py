@@ -37,7 +37,7 @@ class ShownTests(SynchronousTestCase):
         self.assertEqual(unsafe_in(visible(text)), "")
 
     @given(LIKELY)
-    def test_no_cell_has_the_space_between_columns(self, text: str) -> None:
+    def test_no_cell_contains_two_blanks_in_a_row(self, text: str) -> None:
         self.assertNotIn("  ", cell(text))
 
     def test_long_text_is_cut_and_shows_its_full_length(self) -> None:

@@ -41,7 +41,7 @@ class RecentTests(SynchronousTestCase):
         self.assertEqual(len(sizes), 2)
         self.assertLess(max(sizes), 120)
 
-    def test_secrets_are_left_out_once_more(self) -> None:
+    def test_secrets_are_redacted_in_the_recent_lines(self) -> None:
         self.recent.write("key UUK_" + "0" * 48 + "\n")
         self.assertNotIn("0000", "".join(Follower(self.file).new() or []))
 
@@ -51,7 +51,7 @@ class RecentTests(SynchronousTestCase):
         self.assertIsNone(Follower(self.file, since=2000).new())
         self.assertIsNone(Follower(self.file.with_name("none")).new())
 
-    def test_a_folder_that_is_not_ours_is_no_reason_to_stop(self) -> None:
+    def test_lines_are_passed_on_although_their_file_cannot_be_written(self) -> None:
         stored = Recent(Bounded(self.file.parent / "nowhere" / RECENT), self.out)
         stored.write("one\n")
         self.assertEqual(self.out.getvalue(), "one\n")

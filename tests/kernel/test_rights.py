@@ -21,7 +21,7 @@ class Refusing:
 
 
 class RightsTests(SynchronousTestCase):
-    def test_a_refusal_of_the_kernel_raises(self) -> None:
+    def test_a_refusal_of_the_kernel_raises_permission_error(self) -> None:
         self.patch(rights, "IS_LINUX", True)
         with mock.patch.object(ctypes, "CDLL", lambda *_, **__: Refusing()):
             for act in (rights.reduce_rights, rights.keep_over_change_of_user):

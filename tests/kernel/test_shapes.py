@@ -157,13 +157,13 @@ class ShapeTests(SynchronousTestCase):
         self.assertEqual(reader(Annotated[str | None, Or("?")])(7), "?")
         self.assertEqual(reader(Annotated[str | None, Or("?")])(None), None)
 
-    def test_lists_skip_cut_and_count(self) -> None:
+    def test_lists_skip_bad_entries_or_are_cut_or_refused_by_length(self) -> None:
         self.assertEqual(reader(Skipping[Stack])([{"catalogId": "a"}, 7, {}]), (Stack("a"),))
         self.refused(Skipping[str], {})
         self.assertEqual(reader(Annotated[Skipping[str], First(2)])([1, "a", "b"]), ("a",))
         self.refused(Annotated[tuple[int, ...], AtMost(2)], [1, 2, 3], "at most 2")
 
-    def test_an_object_keeps_itself_and_anything_else_may_count_as_empty(self) -> None:
+    def test_an_object_keeps_its_source_and_or_empty_accepts_a_list(self) -> None:
         sent = {"name": "n", "other": [1]}
         self.assertIs(reader(Kept)(sent).sent, sent)
         self.assertEqual(reader(OrEmpty[AllOptional])([]), AllOptional("none"))
@@ -184,7 +184,7 @@ class ShapeTests(SynchronousTestCase):
         why = self.assertRaises(Malformed, whole_body.read)
         self.assertEqual(why.message, "the body must be an object")
 
-    def test_a_default_that_could_change_is_the_authors_mistake(self) -> None:
+    def test_a_mutable_default_raises_type_error(self) -> None:
         @frozen
         class Wrong:
             names: list[str] = field(factory=list)
@@ -297,7 +297,7 @@ class EdgeTests(SynchronousTestCase):
         self.unfit(kind, "a whole number", "3")
         self.assertEqual(schema(kind, {}), {"type": "integer"})
 
-    def test_only_lists_are_cut_and_only_objects_kept(self) -> None:
+    def test_a_first_mark_refuses_values_that_are_no_list(self) -> None:
         self.unfit(Annotated[list[str], First(2)], "a list", 7, {"a": 1}, None)
         stored = reader(OrEmpty[AllOptional])
         self.assertEqual(stored({"note": "mine"}), AllOptional("mine"))
@@ -317,7 +317,7 @@ class EdgeTests(SynchronousTestCase):
         why = self.assertRaises(Malformed, reader(Open), {"held": 1})
         self.assertEqual(why.message, "value must be present")
 
-    def test_a_type_of_ours_is_read_by_its_mark_alone(self) -> None:
+    def test_a_type_without_a_reader_is_read_by_its_mark(self) -> None:
         class Ours:
             """A type for which there is no reader."""
 

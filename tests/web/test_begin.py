@@ -82,7 +82,9 @@ class BeginTests(SynchronousTestCase):
 
     @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=6))
     @settings(max_examples=60, deadline=None)
-    def test_any_mix_of_waits_and_failures_adds_up(self, steps: list[tuple[bool, bool]]) -> None:
+    def test_a_coroutine_handles_any_mix_of_waits_and_failures(
+        self, steps: list[tuple[bool, bool]]
+    ) -> None:
         waits: list[Deferred[int]] = [Deferred() for _ in steps]
 
         def fire(wait: Deferred[int], good: bool) -> None:

@@ -164,7 +164,7 @@ class ConventionTests(SynchronousTestCase):
         self.assertEqual((page.status, page.body, page.headers["content-length"]), (200, b"", "14"))
 
     @proves("convention 2: empty 404, logged as unstubbed", "No route matches")
-    def test_no_such_method_path_or_switch_is_an_empty_404(self) -> None:
+    def test_an_unknown_or_switched_off_route_is_an_empty_404(self) -> None:
         for method, path in (
             ("GET", "/nope"),
             ("POST", "/some/fixed"),
@@ -221,7 +221,7 @@ class ConventionTests(SynchronousTestCase):
         self.assertEqual(self.browse("POST", "/ignored", data=b"").status, 204)
 
     @given(st.binary(max_size=200))
-    def test_no_body_brings_a_500(self, data: bytes) -> None:
+    def test_any_body_is_200_or_400(self, data: bytes) -> None:
         self.assertIn(self.browse("POST", "/shaped", data=data).status, (200, 400))
 
     def test_refusals_are_worded_by_the_feature_and_carry_retry_after(self) -> None:
@@ -288,7 +288,7 @@ class _NoHeaders:
 
 class TableTests(SynchronousTestCase):
     @given(st.binary(max_size=60))
-    def test_any_path_is_matched_or_not_but_never_an_accident(self, path: bytes) -> None:
+    def test_any_path_matches_or_not_or_raises_bad_path(self, path: bytes) -> None:
         table: RouteTable[WebRow] = RouteTable()
         for row in Example.routes.rows:
             table.add(row, row)

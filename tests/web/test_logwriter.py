@@ -166,7 +166,7 @@ class FullDiskTests(SynchronousTestCase):
 
 
 class LinesTests(SynchronousTestCase):
-    def test_the_line_of_dropped_ones_is_in_the_form_of_the_others(self) -> None:
+    def test_the_line_about_dropped_lines_has_the_usual_format(self) -> None:
         writer = LogWriter(len)
         JsonLines(writer, err=writer, writers=[writer])
         self.assertIn('"message":"7 log lines were dropped', writer.line_of_dropped(7))

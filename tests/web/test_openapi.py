@@ -139,7 +139,7 @@ class DocumentTests(SynchronousTestCase):
             [parameter["name"] for parameter in revoke["parameters"]], ["code", "Reason"]
         )
 
-    def test_an_unknown_type_may_be_anything(self) -> None:
+    def test_an_unknown_type_has_an_empty_schema(self) -> None:
         self.assertEqual(schema(object, {}), {})
         self.assertEqual(schema(str | None, {}), {"anyOf": [{"type": "string"}, {"type": "null"}]})
 
@@ -342,7 +342,7 @@ class RefusalTests(SynchronousTestCase):
         }
 
     @proves("svcctl openapi")
-    def test_every_row_refuses_as_a_named_response_says(self) -> None:
+    def test_every_refusal_of_a_row_matches_its_documented_response(self) -> None:
         stored = self.document["components"]["responses"]
         used = set()
         for row in self.rows:
@@ -374,7 +374,7 @@ class RefusalTests(SynchronousTestCase):
             | {"TooLarge", "WordedRefusal", "WordedRefusalOrPage"},
         )
 
-    def test_an_answer_to_no_json_is_worded_as_the_row_says(self) -> None:
+    def test_the_reply_to_bad_json_has_the_shape_of_its_row(self) -> None:
         for row in self.rows:
             if row.bad_json is not None:
                 self.assertIs(wording_of(row.refuse).shape, WordedRefusal, row.name)

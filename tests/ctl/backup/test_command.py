@@ -282,7 +282,7 @@ class BackupTests(BackupCase):
         self.assertEqual(self.ctl("backup", "restore", made, "--into", target).err, "")
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_the_database_is_put_back_and_what_was_there_is_kept(self) -> None:
+    def test_a_restore_replaces_the_database_and_keeps_the_previous(self) -> None:
         file = self.made().data["file"]
         self.ctl("account", "create", "Later")
         ran = self.ctl("backup", "restore", file, "--json")

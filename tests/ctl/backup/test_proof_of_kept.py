@@ -50,7 +50,7 @@ class ProofOfTheKeptTests(BackupCase):
         self.assertIsNone(backup["proven"])
 
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_the_host_proves_what_later_only_its_owner_opens(self) -> None:
+    def test_a_backup_only_the_owner_opens_is_proven_when_made(self) -> None:
         ran = self.proven()
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIsNotNone(ran.data["proven"])
@@ -61,5 +61,5 @@ class ProofOfTheKeptTests(BackupCase):
         self.assertEqual(unpack(clear, self.folder / "parts").kind, "sqlite")
         self.assertEqual([*Path(ran.data["file"]).parent.glob(".making-*")], [])
 
-    def test_the_key_of_the_proof_is_shown_nowhere(self) -> None:
+    def test_the_repr_of_a_proving_lock_shows_no_key(self) -> None:
         self.assertNotIn("Identity", repr(BackupLock([str(self.owner.to_public())]).proving()))

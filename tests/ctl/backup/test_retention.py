@@ -30,7 +30,7 @@ class RetentionTests(SynchronousTestCase):
         self.assertLessEqual(len(dates), 7 + 4 + 12)
 
     @given(st.lists(MOMENTS, max_size=60))
-    def test_the_newest_is_always_kept_and_nothing_is_made_up(self, made: list[datetime]) -> None:
+    def test_the_newest_backup_is_always_kept(self, made: list[datetime]) -> None:
         dates = BackupRetention(1, 0, 0).kept(made)
         self.assertLessEqual(dates, set(made))
         if made:

@@ -53,7 +53,7 @@ class WrongKeyTests(SynchronousTestCase):
         self.assertEqual(self.ask("x").status, 401)
 
     @proves("label: admin key")
-    def test_each_route_of_admins_may_be_tried_in_vain_a_few_times(self) -> None:
+    def test_each_admin_route_refuses_wrong_keys_and_players(self) -> None:
         rows = [row for row in self.game.door.rows if row.access is Access.ADMIN_KEY]
         self.assertGreater(len(rows), 20)
         for row in rows:
@@ -62,7 +62,7 @@ class WrongKeyTests(SynchronousTestCase):
                 page = self.game.browse(row.method, path, key=key)
                 self.assertEqual(page.status, status, row.path)
 
-    def test_a_player_uses_up_nobody_elses_tries(self) -> None:
+    def test_wrong_keys_of_one_player_throttle_no_other_caller(self) -> None:
         statuses = [self.ask(self.ann.key).status for _ in range(TRIES + 1)]
         self.assertEqual(statuses, [403] * TRIES + [429])
         self.assertEqual([self.ask(self.bob.key).status, self.ask("x").status], [403, 401])

@@ -54,7 +54,7 @@ class AllowanceTests(SynchronousTestCase):
         self.clock = Clock()
         self.allowance = Allowance(lambda: 86_400_000, self.clock.seconds)
 
-    def test_a_day_is_spent_and_comes_back_evenly(self) -> None:
+    def test_a_spent_allowance_refills_evenly_over_a_day(self) -> None:
         self.allowance.spend("a", 86_400_000)
         why = self.assertRaises(TooMany, self.allowance.spend, "a", 1_000)
         self.assertEqual(why.retry_after_s, 1)
@@ -68,7 +68,7 @@ class AllowanceTests(SynchronousTestCase):
         self.allowance.spend("a", 86_400_000)
         self.allowance.spend("b", 86_400_000)
 
-    def test_a_short_write_counts_what_its_rows_take(self) -> None:
+    def test_a_short_write_counts_at_least_the_size_of_its_rows(self) -> None:
         allowance = Allowance(lambda: 3 * LEAST, self.clock.seconds)
         for _ in range(3):
             allowance.spend("a", 1)

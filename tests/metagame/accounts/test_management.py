@@ -116,7 +116,7 @@ class RegisterTests(SynchronousTestCase):
             self.assertEqual((page.status, page.json["error"]), (400, "bad_request"))
 
     @proves("registering 2: the mode", "registration_closed; a bad name wins")
-    def test_a_bad_name_wins_over_a_closed_server(self) -> None:
+    def test_an_invalid_name_is_reported_before_closed_registration(self) -> None:
         game = Game(self, REGISTRATION_MODE="NONE")
         self.assertEqual(self.register(game, Username="a").json["error"], "username_invalid")
         page = self.register(game, Username="Ann_1")
@@ -140,7 +140,7 @@ class RegisterTests(SynchronousTestCase):
         self.assertEqual(self.uses(game, "ABCD-EFGH-JKMN"), 0)
 
     @proves("registering 3: one transaction", "invite_invalid")
-    def test_a_wrong_code_wins_over_a_taken_name_which_costs_no_use(
+    def test_a_wrong_code_is_reported_before_a_taken_name(
         self,
     ) -> None:
         game = Game(self, REGISTRATION_MODE="INVITECODE")
@@ -324,7 +324,7 @@ class AdminTests(SynchronousTestCase):
         "not_found (RenameUser); two namesakes match neither",
         "not_found: two old namesakes match neither",
     )
-    def test_two_old_namesakes_match_neither(self) -> None:
+    def test_a_name_shared_by_two_old_accounts_matches_neither(self) -> None:
         def old(tx: Any) -> None:
             for name in ("Twin", "tWIN"):
                 tx.execute(ACCOUNTS.insert().values(id=f"UID-{name}", username=name, created_at=0))

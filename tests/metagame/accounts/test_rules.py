@@ -196,6 +196,6 @@ class SessionEndTests(SynchronousTestCase):
             rules.end_sessions(accounts, "UID-a", 3.0), rules.EndedSessions("UID-a", 10)
         )
 
-    def test_nobodys_sessions_cannot_be_ended(self) -> None:
+    def test_ending_sessions_of_an_unknown_account_is_refused(self) -> None:
         refused = self.assertRaises(Missing, rules.end_sessions, Accounts(), "UID-a", 7.0)
         self.assertEqual(refused.code, "not_found")

@@ -198,7 +198,7 @@ class BetweenTests(Case):
         self.assertEqual([self.again(*request).status for _ in range(3)], [200] * 3)
         self.assertEqual(self.town.state()["slayer_link_invites_sent"], taken)
 
-    def test_a_game_server_that_asks_the_same_is_no_attempt(self) -> None:
+    def test_a_repeated_request_of_a_game_server_counts_as_a_new_one(self) -> None:
         body = {"name": "Slayers", "nameplate": "", "leader_account_id": self.ann.id}
         self.town.did(self.ann, "POST /guild/validate", body)
         for status in (200, 409):

@@ -339,7 +339,7 @@ class AttemptTests(SynchronousTestCase):
         rows = Town(self).game.door.rows
         self.stored = {row.name for row in rows if row.again is Again.STORED}
 
-    def test_every_row_that_players_may_ask_for_is_tried(self) -> None:
+    def test_every_repeatable_row_of_players_has_a_test_case(self) -> None:
         rows = {
             row.name
             for row in Town(self).game.door.rows

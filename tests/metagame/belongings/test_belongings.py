@@ -88,7 +88,7 @@ class StartTests(SynchronousTestCase):
 
 
 class RelayedTests(SynchronousTestCase):
-    def test_remembered_pairs_are_bounded(self) -> None:
+    def test_the_memory_for_logged_account_pairs_is_bounded(self) -> None:
         acting = Acting(lambda: 0.0)
         for number in range(MAX_PAIRS + 10):
             caller = Caller("UID-other", game_server=True)
@@ -97,7 +97,7 @@ class RelayedTests(SynchronousTestCase):
         self.assertEqual(len(acting._throttle), MAX_PAIRS)
 
     @proves("a game server that names one account and forwards another")
-    def test_one_line_a_minute_for_a_pair_on_all_routes(self) -> None:
+    def test_a_mismatch_is_logged_once_a_minute_over_all_routes(self) -> None:
         game = Game(self)
         ann, bob = Owner.of(game, "Ann_1"), game.player("Bob_1")
         account, character = ann.player.id, ann.character

@@ -29,7 +29,7 @@ class EncounterTests(WithCharacter):
         self.assertEqual(page, {"content_types": [entry], "success": True})
 
     @proves("POST /encountered-content/query/:characterId")
-    def test_a_query_answers_in_the_asked_order(self) -> None:
+    def test_a_query_is_answered_in_the_requested_order(self) -> None:
         self.asks("POST", f"{PATH}/hers", json={"content_type": 1, "content_id": "M"})
         page = self.asks("POST", f"{PATH}/query/hers", json={"content_types": [3, 1]}).json
         types = page["payload"]["content_types"]

@@ -46,11 +46,11 @@ class GrantTests(SynchronousTestCase):
         short = evolve(self.timed, duration=0.5)
         self.assertEqual((short.holds(1000 + HOUR_MS // 4), short.holds(1000 + HOUR_MS)), (1, 0))
 
-    def test_for_ever_over_timed_is_for_ever_from_its_first_day(self) -> None:
+    def test_a_permanent_grant_replaces_a_timed_one_and_keeps_its_start(self) -> None:
         fresh = Entitlement("X", 0.0, 2000, "hunt")
         self.assertEqual(granted(self.timed, fresh), Entitlement("X", 0.0, 1000, "hunt"))
 
-    def test_timed_over_for_ever_changes_nothing(self) -> None:
+    def test_a_timed_grant_over_a_permanent_one_changes_nothing(self) -> None:
         fresh = Entitlement("X", 5.0, 2000, "hunt")
         self.assertIs(granted(self.forever, fresh), self.forever)
 
@@ -95,7 +95,7 @@ class RecordTests(SynchronousTestCase):
         self.assertEqual(shown["activatedDate"], "2026-09-21T14:15:23.456Z")
         self.assertEqual(shown["name"], "boost")
 
-    def test_the_document_calls_hours_a_number(self) -> None:
+    def test_hours_are_documented_as_a_number(self) -> None:
         _, reading = get_args(Hours)
         assert isinstance(reading, As)
         self.assertEqual(reading.documented, {"type": "number"})

@@ -45,7 +45,7 @@ class GrantTests(SynchronousTestCase):
                 self.add(amount)
         self.assertEqual(self.add("-2147483648").progress, 5)
 
-    def test_half_an_objective_is_skipped(self) -> None:
+    def test_an_objective_without_id_or_value_is_skipped(self) -> None:
         sent = [{"objective_id": "o"}, {"value": 1}, {"objective_id": "", "value": 1}]
         self.assertEqual(read_grant({"objectives": sent}).objectives, {})
 

@@ -91,7 +91,7 @@ class CoreTests(SynchronousTestCase):
     @proves("thing: Inventory transaction")
     @tried(60)
     @given(st.lists(DEALS, max_size=8))
-    def test_sums_equal_the_acknowledged_ones_after_any_repeats(self, deals: Any) -> None:
+    def test_stacks_equal_the_acknowledged_sums_after_any_repeats(self, deals: Any) -> None:
         model, balance, held = self.run_all(deals, Policy(refuse_overspend=True))
         stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in balance.items() if n})

@@ -125,7 +125,7 @@ class PartyTests(Case):
     def test_a_leader_never_sent_anywhere_goes_to_the_city_alone(self) -> None:
         self.assertEqual(self.join("ann", request=CITY).players, ["ann"])
 
-    def test_a_way_back_to_the_city_is_the_city_in_any_mode(self) -> None:
+    def test_a_return_hunt_leads_to_the_city_in_any_mode(self) -> None:
         for hunt in ("", "ShatteredIsles_ReturnTo_City", "ShatteredIsles_TrainingDojo"):
             match = self.join("ann", request=LaunchRequest("ISLAND", "", hunt))
             self.assertEqual((match.players, match.expects), (["ann"], False), hunt)
@@ -194,7 +194,7 @@ class DueTests(Case):
         self.assertEqual(match.request(), LaunchRequest("ISLAND", "", "Hunt_A", ("ann", "bob")))
         self.assertIsNot(self.alone("cat", 25.2), match)  # closed
 
-    def test_nothing_is_due_that_is_asked_or_answered_or_empty(self) -> None:
+    def test_a_match_is_not_due_once_it_is_requested_ready_or_empty(self) -> None:
         match = self.alone("ann", request=CITY)
         self.assertIs(self.matches.due(match, 0.0), True)
         self.matches.asking(match, 0.0)

@@ -77,7 +77,7 @@ class LimitTests(SynchronousTestCase):
             self.code(rules.request, friends, ANN, BOB, 1, may_ask=False), (409, "rate")
         )
 
-    def test_accepting_wants_room_on_both_sides_alone(self) -> None:
+    def test_accepting_requires_only_room_in_both_lists(self) -> None:
         request = Friendship(BOB, ANN, PENDING, 1)
         for ann, bob in ((200, 0), (0, 200)):
             friends = FakeFriends(Load(ann, ann, 0), Load(bob, bob, 0), request)
