@@ -56,7 +56,10 @@ class Kind(Generic[T]):
     def check_listed(self) -> None:
         """Raise TypeError if this kind does not have ``listed=True``."""
         if not self.listed:
-            raise TypeError(f"{self.name}: each() and count() need a kind with listed=True")
+            raise TypeError(
+                f"each() and count() cannot read entries of the kind {self.name}: declare this "
+                "kind with listed=True"
+            )
 
     def clash(self) -> ValueError:
         """Return the error for two kinds of entries that have the same name."""

@@ -243,13 +243,13 @@ class Workers:
     def _forget_all(self, worker: str) -> None:
         self._arriving.gone(worker)
         count = self._ghosts.forget(worker)
-        log.warn("a chat process has ended, and with it {count} sessions", count=count)
+        log.warn("a chat process and its {count} sessions have ended", count=count)
 
     def _restart_lease(self) -> None:
         """End this process's sessions, because the other processes have removed these sessions."""
         mine, self._mine = list(self._mine.values()), {}
         log.warn(
-            "the other processes consider this chat process dead: ending its {count} sessions",
+            "the other processes consider this chat process dead, so its {count} sessions end",
             count=len(mine),
         )
         for number, key in list(self._pending.leaving):

@@ -146,8 +146,9 @@ class Branding:
         """Log the ignored files whenever their list changes."""
         if left_out and left_out != self._left_out:
             log.warn(
-                "branding: ignoring {names}. List each image once; it must be a readable jpg, png "
-                "or webp file of at most 25 MB with a plain name.",
+                "branding: ignoring {names}. List each image once. An image must be a readable "
+                ".jpg, .jpeg, .png or .webp file of at most 25 MB. Its name may have at most 100 "
+                "letters (a to z), digits, _, - and dots.",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out

@@ -114,7 +114,7 @@ class KeyCheck:
             self._warned_at = now
             log.warn(
                 "the metagame at {base} cannot check players' keys: {why}; "
-                "is it running, and is METAGAME_URL right?",
+                "check that the metagame is running and that METAGAME_URL is right",
                 base=self.base,
                 why=why.getErrorMessage(),
             )

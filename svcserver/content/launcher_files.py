@@ -107,7 +107,7 @@ def _read(path: Path) -> LauncherFile | None:
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode) or not 0 < state.st_size <= MOST_BYTES:
-            raise OSError(f"not a regular file, or empty, or larger than {MOST_BYTES} bytes")
+            raise OSError(f"it must be a regular file of 1 to {MOST_BYTES} bytes")
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as why:

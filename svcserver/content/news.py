@@ -41,7 +41,7 @@ def parse(text: bytes) -> list[dict[str, str]]:
     good = [item for item in map(_item, items) if item is not None]
     if len(good) < len(items):
         log.warn(
-            "ignoring {count} of {all} news items: each needs a date and a title",
+            "ignoring {count} of {all} news items: each item must have a date and a title",
             count=len(items) - len(good),
             all=len(items),
         )

@@ -32,7 +32,7 @@ from svcserver.kernel.system import token_hex
 from svcserver.stack.alerts.delivering import AlertClient, NotDelivered
 from svcserver.stack.alerts.rules import Alert
 
-MOST_LINES = 64 * 1024  # bytes of a channel's lines
+MOST_BYTES = 64 * 1024  # of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
 OPEN_URLS = {MAIL, "matrix"}  # forms whose URL is only a server's address; the secret is in TOKEN
 
@@ -127,15 +127,15 @@ def _lines(file: str | None) -> list[str]:
         return []
     try:
         with click.open_file(file, "rb") as source:
-            raw: bytes = source.read(MOST_LINES + 1)
+            raw: bytes = source.read(MOST_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except OSError as why:
         fail(f"{file} cannot be read: {why.strerror}")
     except UnicodeDecodeError:
         fail(f"{file} is not UTF-8 text. Save it as UTF-8.")
-    if len(raw) > MOST_LINES:
+    if len(raw) > MOST_BYTES:
         fail(
-            f"{file} has more than {MOST_LINES} bytes. Give a smaller file that holds"
+            f"{file} has more than {MOST_BYTES} bytes. Give a smaller file that holds"
             " only the KEY=value lines of one channel."
         )
     return text.splitlines()
@@ -152,8 +152,8 @@ def _warn(file: Path, form: str, url: str | None, more: tuple[str, ...]) -> None
         names = " and ".join(exposed)
         warn(
             f"the command line contained {names}. Every user of this machine can see the command"
-            f" line, and the shell saves it in its history. Change {names} at the receiving service"
-            f" and in {file}. Next time, use --from FILE."
+            f" line, and the shell's history keeps it. Change {names} at the service that receives"
+            f" the alerts, and in {file}. Next time, use --from FILE."
         )
 
 

@@ -192,7 +192,10 @@ def owner_of(host: Host) -> Owner:
     variables = host.variables("metagame")
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
-        fail("This needs the owner's rights. Give --config with a folder that has an owner.key.")
+        fail(
+            "This command needs the owner's rights. Give --config with a folder that has an "
+            "owner.key."
+        )
     return Owner(metagame_url(variables), secret, key)
 
 

@@ -264,7 +264,10 @@ def put_back(source: Path, file: Path) -> Path | None:
     if file.exists():
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         if previous.exists():
-            fail(f"nothing was restored: {previous} already exists; try again in a second")
+            fail(
+                f"nothing was restored: {previous} already exists. The previous database needs a "
+                "new file name, which contains the time: run this command again."
+            )
         os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy_sqlite(file, previous)
         make_one_file(previous)

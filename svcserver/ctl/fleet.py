@@ -445,7 +445,10 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
     if settings.fleet_port is None:
         fail("FLEET_PORT is not set in metagame.env. Run svcctl fleet init again.")
     if _numbers(machine.version) < OLDEST_DOCKER:
-        fail(f"{machine.name} has Docker {machine.version}. Install Docker 20.10 or later there.")
+        fail(
+            f"{machine.name} has Docker {machine.version}. Install Docker 20.10 or later on "
+            f"{machine.name}."
+        )
     helper = helper_settings(host)
     address = str(docker.swarm()["NodeAddr"])
     try:
@@ -648,7 +651,9 @@ def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachin
         _disallow(host, address, remaining)
     except Failed as error:
         cure = f"Remove {address} from {ALLOW_FROM} in the dashboard's settings"
-        fail(f"The certificate is revoked, but: {error.message}. {cure}, and run this again.")
+        fail(
+            f"The certificate is revoked, but: {error.message}. {cure}, and run this command again."
+        )
 
 
 def _live_value(reply: Any) -> str:

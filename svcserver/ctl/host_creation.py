@@ -188,8 +188,8 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
             else:
                 path.unlink(missing_ok=True)
     except OSError as why:
-        fault = f"{path} cannot be removed: {why.strerror}"
-        warn(f"{fault}; do it by hand: rm -r {shlex.quote(str(path))}")
+        by_hand = f"rm -r {shlex.quote(str(path))}"
+        warn(f"{path} cannot be removed: {why.strerror}; remove it yourself: {by_hand}")
     begun.clear(folder)
 
 

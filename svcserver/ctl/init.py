@@ -244,8 +244,9 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
         fail(
-            f"{why} For a new host, set DATABASE_URL with --database or {DATABASE_VARIABLE}, "
-            f"and LIVE_URL with --live or {LIVE_VARIABLE}."
+            f"{why} For a new host, give DATABASE_URL with the option --database or in the "
+            f"environment variable {DATABASE_VARIABLE}. Give LIVE_URL in the same way: --live or "
+            f"{LIVE_VARIABLE}."
         )
     warn_of_passwords(Scale(workers, database, live))
     parts = urlsplit(live.strip())
@@ -268,8 +269,8 @@ def warn_of_passwords(scale: Scale) -> None:
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
                 f"the URL in --{name} contains a password. Every user of this machine can see the"
-                " command line, and the shell saves it in its history. Change the password. Next"
-                f" time, leave out --{name} and set the environment variable {variable} to the URL."
+                " command line, and the shell's history keeps it. Change the password. Next time,"
+                f" leave out --{name} and set the environment variable {variable} to the URL."
             )
 
 

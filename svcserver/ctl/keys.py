@@ -162,8 +162,8 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
         fail(f"{PUBLIC} is {why}: nobody can log in. To remove the old keys anyway, use --now.")
     if until is None:
         fail(
-            "the metagame was not restarted, so it still signs with the old key. Restart it, and "
-            "retire the old key a day later; to retire it at once, use --now"
+            "the metagame was not restarted, so it still signs with the old key. Restart the "
+            "metagame, and retire the old key a day later; to retire that key at once, use --now"
         )
     if datetime.now(UTC) < until:
         fail(

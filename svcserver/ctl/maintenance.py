@@ -57,7 +57,10 @@ def restart(host: Host, out: Out, is_rolling: bool, reason: str) -> None:
 def _restart(host: Host, *, is_rolling: bool) -> None:
     """Restart the stack and wait until it runs again; raises Failed."""
     if not is_rolling:
-        fail("Use --rolling. To restart everything together, stop and start svc-stack.")
+        fail(
+            "svcctl restart needs --rolling, which restarts one service at a time. To restart all "
+            "services together, stop and start svc-stack."
+        )
     folder, before = running_stack(
         host,
         "under systemd run systemctl restart svc-metagame:"
@@ -94,8 +97,8 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the pending migrations, without running them."""
     if not only_check:
         fail(
-            "svcctl upgrade only shows migrations, and only if you add --check. "
-            "To run the migrations, use svcctl db upgrade or restart the metagame."
+            "svcctl upgrade needs --check: the command shows the pending migrations and runs none. "
+            "To run migrations, use svcctl db upgrade or restart the metagame."
         )
     engine = database.existing(database.url_of(host))
     with database.transaction(engine) as tx:

@@ -31,7 +31,10 @@ def found(program: str) -> str:
 def dump(url: URL, target: Path) -> None:
     """Write the whole database into ``target`` with mode 0600; leave no file on failure."""
     if target.exists():
-        fail(f"no backup was made: {target} already exists; try again in a second")
+        fail(
+            f"no backup was made: {target} already exists. A file name contains the time, so run "
+            "this command again to get a new name"
+        )
     fresh = target.with_name(target.name + ".new")
     try:
         os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

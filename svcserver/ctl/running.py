@@ -86,14 +86,19 @@ def refuse_running(host: Host, url: URL) -> None:
     """Raise Failed if the host runs, or if any other program uses its database."""
     if (user := _user(host, url)) is None:
         return
-    if not user.pid:
-        fail(
-            f"the host is running: {user} uses its database. Stop that program, then run this"
-            " command again"
-        )
     if user.unit:
         fail(f"the host is running: {user}. {_stop_line(user.unit)}")
-    fail(f"the host is running: {user}. Stop it, or add --stop to this command")
+    if not user.what.startswith((STACK, METAGAME)):
+        fail(
+            f"the host may be running: {user} uses its database. Stop the host or this program, "
+            "then run this command again"
+        )
+    if not user.pid:
+        fail(
+            f"the host is running: {user} uses its database. Stop the host, then run this command "
+            "again"
+        )
+    fail(f"the host is running: {user}. Stop the host, or add --stop to this command")
 
 
 def stop(host: Host, url: URL) -> list[DatabaseUser]:
@@ -108,7 +113,8 @@ def stop(host: Host, url: URL) -> list[DatabaseUser]:
             )
         if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
             fail(
-                f"{user} uses the database and is not a service of this host. Stop it and try again"
+                f"{user} uses the database and is not a service of this host. Stop this program "
+                "and try again"
             )
         _end(user)
         stopped.append(user)
@@ -125,7 +131,10 @@ def _end(user: DatabaseUser) -> None:
         except ProcessLookupError:
             return
         except PermissionError:
-            fail(f"{user} belongs to another user. Stop it as that user, or as root")
+            fail(
+                f"{user} runs as another system user, so svcctl may not stop this process. Stop "
+                f"the process with: sudo kill {user.pid}"
+            )
     while started is not None and started_at(user.pid) == started:
         if time.monotonic() > deadline:
             fail(f"{user} is still running {STOP_S:.0f} s after SIGTERM; see its log")
@@ -133,7 +142,7 @@ def _end(user: DatabaseUser) -> None:
 
 
 def _stop_line(unit: str) -> str:
-    return f"Stop it with: sudo systemctl stop {unit}"
+    return f"Stop the service with: sudo systemctl stop {unit}"
 
 
 def _systemctl(unit: str) -> None:

@@ -75,8 +75,9 @@ def up(
         make(folder, public_host, private_host, base_port, name, owner, out, ask=not yes)
     elif public_host or private_host or name or owner or base_port:
         fail(
-            f"{folder} already contains a host, and your options are only for a new host."
-            " Change the env files in the folder, or choose another folder."
+            f"{folder} already contains a host, but --public-host, --private-host, --base-port,"
+            " --name and --owner are only for a new host. Change the env files in the folder, or"
+            " choose another folder."
         )
     host = find(str(folder.absolute()), None)
     supply(host, out)

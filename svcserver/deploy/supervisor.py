@@ -415,8 +415,8 @@ class Supervisor:
             self._hidden[server.id] = None
             log.warn(
                 "the deploy server cannot detect whether {kind} {id} on port {port} is frozen, "
-                "because its processes belong to another user. Let game servers run as the user "
-                "that runs the deploy server.",
+                "because this game server runs as another system user. Let game servers run as the "
+                "user that runs the deploy server.",
                 **server.log_fields(),
             )
         return inodes

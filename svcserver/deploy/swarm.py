@@ -619,8 +619,8 @@ class SwarmEngine:
                 log.warn(
                     "the label {label} of machine {node} is ignored, because it is not an IPv4 "
                     "address: {text!r}. Until you correct the label, players connect to the "
-                    "address that the swarm has for the machine. If the deploy server itself "
-                    "runs on the machine, they connect to the address in its setting MY_IP.",
+                    "machine's address in the swarm, or, on the machine of the deploy server, to "
+                    "MY_IP in deploy.env.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],
@@ -751,8 +751,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "no machine had room for the hunt, so its launch was stopped; in the meantime, a "
-                "machine accepted the hunt and may have started it"
+                "a machine accepted the hunt just before the launch was cancelled for lack of "
+                "room; the hunt may have started there, so it is not launched again"
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

@@ -116,7 +116,10 @@ def split(url: str) -> SplitResult:
             "must be like https://HOST/PATH or https://HOST:PORT/PATH (PORT: 1 to 65535)"
         )
     if not _is_host(host, is_literal="[" in parts.netloc):
-        raise ValueError("must have a host name: parts of 1 to 63 characters with dots between")
+        raise ValueError(
+            "must have an IP address, or a host name such as hooks.example.org; each part of the "
+            "name, between two dots, must have 1 to 63 characters"
+        )
     if not "".join(parts[2:]).isascii():
         raise ValueError("must have a path of ASCII characters; write other characters as %XX")
     return parts

@@ -30,7 +30,10 @@ def hard_crashes(state: Path) -> Iterator[None]:
             write_private(path, b"")
         file = path.open("ab")
     except OSError as error:
-        log.warn("a crash in compiled code would leave no report: {why}", why=error)
+        log.warn(
+            "crash reports for compiled code are off, because their file cannot be opened: {why}",
+            why=error,
+        )
         yield
         return
     with file:

@@ -234,8 +234,8 @@ def _give_way(program: OwnProgram | None) -> None:
             program.give_way()
     except OSError as error:
         log.warn(
-            "the launcher cannot record that it must try its new version again at the next start: "
-            "{why}. It may treat the new version as failed instead.",
+            "the launcher cannot prepare its next start: {why}. The next start may treat the new "
+            "version as failed, and start the old version.",
             why=error,
         )
 

@@ -17,6 +17,12 @@ from svcserver.players.http import NoAnswer
 ANSWER_S = 30.0
 REFUSABLE = 50  # sent lines to remember, because the server may refuse them later
 SESSION = "urn:ietf:params:xml:ns:xmpp-session"
+ENDINGS = {
+    "closed": "the connection closed",
+    "silent": "the server did not answer",
+    "refused": "the server refused the connection",
+    "unreadable": "the server sent invalid XML",
+}  # the sentence for each value of ``how_ended``
 _OPENED = element(None, "opened")  # a pseudo-stanza for ``hear``
 
 
@@ -61,7 +67,7 @@ class ChatClient:
     error: Callable[[str], Exception] = NoAnswer  # creates the exception that every method raises
     transport: Transport | None = None
     alive: bool = True
-    how_ended: str = ""  # "closed" if the server ended the connection
+    how_ended: str = ""  # a key of ``ENDINGS``
     bound: bool = False  # the log-in is over
     rooms: list[str] = field(factory=list)
     refused: int = 0
@@ -97,7 +103,7 @@ class ChatClient:
         self.send(element(stanza.SASL, "auth", proof.decode(), mechanism="PLAIN"))
         answer = await self.hear("the authentication", lambda answer: answer.uri == stanza.SASL)
         if answer.name != "success":
-            self._fail("refused")
+            self._refused()
         self.send(opening)
         await self.hear("the features", lambda answer: answer.name == "features")
         resource = element(None, "resource", self.resource)
@@ -110,7 +116,7 @@ class ChatClient:
             lambda answer: answer.name == "iq" and answer.getAttribute("id") == number,
         )
         if answer.getAttribute("type") != "result":
-            self._fail("refused")
+            self._refused()
 
     async def enter(self, room: str) -> bool:
         """Join a room; return whether the server allowed it."""
@@ -172,7 +178,7 @@ class ChatClient:
     async def hear(self, what: str, wanted: Callable[[Element], bool]) -> Element:
         """Wait for a stanza that ``wanted`` accepts, and return it; a timeout ends the session."""
         if not self.alive:
-            raise self.error(f"closed while {self.name} waited for {what}")
+            raise self.error(f"the connection closed while {self.name} waited for {what}")
         waiter = _Waiter(wanted, what)
         self._waiters.append(waiter)
         timer = self.clock.callLater(ANSWER_S, self.ended, "silent")
@@ -241,12 +247,12 @@ class ChatClient:
         if self.transport is not None:
             self.transport.close()
         for waiter in waiters:
-            error = self.error(f"{how} while {self.name} waited for {waiter.what}")
+            error = self.error(f"{ENDINGS[how]} while {self.name} waited for {waiter.what}")
             waiter.answer.errback(error)
 
-    def _fail(self, how: str) -> NoReturn:
-        self.ended(how)
-        raise self.error(f"{how} {self.name}")
+    def _refused(self) -> NoReturn:
+        self.ended("refused")
+        raise self.error(f"the server refused the log-in of {self.name}")
 
 
 def _is_own(presence: Element) -> bool:

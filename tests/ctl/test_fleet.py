@@ -416,7 +416,7 @@ class InstallTests(HostCase):
 
     def test_machine_with_an_old_docker_is_named(self) -> None:
         self.machine = second(has_agent=False, version="19.03.15")
-        line = "second has Docker 19.03.15. Install Docker 20.10 or later there."
+        line = "second has Docker 19.03.15. Install Docker 20.10 or later on second."
         self.assertIn(line, self.invite().err)
         self.assertEqual((self.created, self.secrets), ({}, {}))
 

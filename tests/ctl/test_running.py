@@ -23,7 +23,7 @@ class RunningTests(HostCase):
         self.patch(os, "geteuid", lambda: 1000)
         for words in ((), ("--stop",)):
             line = self.ctl("db", "restore", copy, *words).line
-            self.assertTrue(line.endswith(f"Stop it with: sudo systemctl stop {UNIT}"), line)
+            self.assertRegex(line, f"Stop the service with: sudo systemctl stop {UNIT}$")
 
     def test_a_system_without_linux_locks_says_that_it_cannot_know(self) -> None:
         copy = self.copy()

@@ -64,7 +64,8 @@ class ChatClientTests(SynchronousTestCase):
         done = self.begin(self.client.enter("City-1"))
         self.clock.advance(ANSWER_S)
         why = self.failureResultOf(done, NoAnswer).value
-        self.assertEqual(str(why), "silent while Ada waited for a seat in City-1")
+        line = "the server did not answer while Ada waited for a seat in City-1"
+        self.assertEqual(str(why), line)
         with self.assertRaises(NoAnswer):
             self.client.say("City-1", "hello")
 
@@ -127,5 +128,6 @@ class ChatReaderTests(SynchronousTestCase):
         done = Deferred.fromCoroutine(self.client.log_in("token"))
         self.reader.feed(b"HTTP/1.1 403 Forbidden\r\n\r\n")
         why = self.failureResultOf(done, NoAnswer).value
-        self.assertEqual(str(why), "refused while Ada waited for the upgrade")
+        line = "the server refused the connection while Ada waited for the upgrade"
+        self.assertEqual(str(why), line)
         self.assertTrue(self.paper.closed)

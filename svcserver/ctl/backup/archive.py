@@ -168,7 +168,7 @@ def _checked(contents: Contents) -> Contents:
         and all(_is_place(place) for place in (contents.folder, contents.data))
     )
     if not fits or contents.kind not in KINDS or DATABASE not in contents.files:
-        raise ValueError("a field has a value that svcctl never writes")
+        raise ValueError("a field of the list of contents has an invalid value")
     if len(contents.files) > MOST_FILES + 1:
         raise DamagedBackup("it lists more files than a backup allows")
     for name in contents.files:

@@ -88,7 +88,10 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, BackupLock]:
         stamp = datetime.fromtimestamp(now).strftime(STAMP)
         final = wanted.target / f"svc-backup-{stamp}.tar.gz{SUFFIX if lock else ''}"
         if final.exists():
-            fail(f"no backup was made: {final} already exists; try again in a second")
+            fail(
+                f"no backup was made: {final} already exists. A file name contains the time, so run"
+                " this command again to get a new name."
+            )
         made = _finish(clear, final, lock, scratch)
         digest, size = archive.digest_of(made), made.stat().st_size
         made.rename(final)

@@ -143,7 +143,8 @@ def _writable(folder: Path) -> Iterator[None]:
         yield
     except OSError as why:
         fail(
-            f"{folder} cannot be written: {why.strerror or why}; fix that, or choose another folder"
+            f"{folder} cannot be written: {why.strerror or why}; solve this problem, or choose "
+            "another folder"
         )
 
 
@@ -276,7 +277,7 @@ def _kinds(contents: Contents, url: URL) -> None:
         fail(
             f"the backup contains a {contents.kind} database, but this host's DATABASE_URL names "
             f"a {url.get_backend_name()} database. Restore the backup into a new folder with "
-            "--into DIR. Then use svcctl db copy to copy its database into a new "
+            "--into DIR. Then use svcctl db copy to copy the restored database into a new "
             f"{url.get_backend_name()} database."
         )
 

@@ -40,7 +40,7 @@ def fleet(case: Case) -> Iterator[Finding]:
             reports = {str(entry["id"]): entry for entry in listed}
         except (Failed, KeyError, TypeError):
             what = "clocks, images and game ports of the machines were not checked"
-            yield Finding.note("fleet", what, "start the host, and run this again")
+            yield Finding.note("fleet", what, "start the host, and run this command again")
         yield Finding.note(
             "fleet",
             "UDP 7946 and 4789 between the machines cannot be checked from here",

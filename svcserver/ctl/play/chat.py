@@ -16,7 +16,7 @@ from svcserver.ctl.play.crowd import gather, some_of
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
-from svcserver.players.chat import ANSWER_S, ChatClient, Line
+from svcserver.players.chat import ANSWER_S, ENDINGS, ChatClient, Line
 from svcserver.players.websocket import connect
 
 LATE_S = 0.2  # how much later a duplicate of a line may arrive
@@ -165,7 +165,8 @@ class Chat:
             late = self.reactor.seconds() + ANSWER_S
             while self._lacks(member):
                 if self.reactor.seconds() > late:
-                    raise PlayFailed("chat", f"silent while {member.player.name} waited for a line")
+                    why = f"{member.player.name} waited for a line that did not arrive"
+                    raise PlayFailed("chat", why)
                 await deferLater(self.reactor, LOOK_S)
         await deferLater(self.reactor, LATE_S)
         self.missed = sum(self._compare(member) for member in self.members.values())
@@ -191,7 +192,9 @@ class Chat:
             back = Deferred.fromCoroutine(self._reconnect(member))
             back.addErrback(partial(_keep_failure, member))
         else:
-            member.failure = PlayFailed("chat", f"{client.how_ended} {member.player.name}")
+            member.failure = PlayFailed(
+                "chat", f"{ENDINGS[client.how_ended]} while {member.player.name} was in the chat"
+            )
 
     async def _reconnect(self, member: ChatMember) -> None:
         """Connect again and rejoin the rooms; raises PlayFailed after ``BACK_S`` seconds."""

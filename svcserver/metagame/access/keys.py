@@ -66,7 +66,7 @@ class Keys:
             except BadKey:
                 log.error(
                     "AUTH_VERIFY_KEYS_B64: key {number} must be an RSA key in PEM form, encoded as "
-                    "base64; tokens signed with it are refused",
+                    "base64; tokens signed with this key are refused",
                     number=number,
                 )
             else:

@@ -131,7 +131,7 @@ def username(text: object) -> str:
 def open_for(mode: str | None) -> str:
     """Return the registration mode; raises an error if it is invalid or registration is closed."""
     if mode not in MODES:
-        raise ServerFault("REGISTRATION_MODE is not set to NONE, INVITECODE or OPEN")
+        raise ServerFault("REGISTRATION_MODE must be NONE, INVITECODE or OPEN")
     if mode == "NONE":
         raise closed()
     return mode

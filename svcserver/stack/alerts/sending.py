@@ -89,7 +89,9 @@ class ChannelQueue:
 
     def _queue(self, alert: Alert) -> None:
         if len(self._waiting) >= MOST_WAITING:
-            log.warn("too many alerts wait for {name}: one is dropped", name=self.named.name)
+            log.warn(
+                "too many alerts wait for {name}, so one alert is dropped", name=self.named.name
+            )
             return
         self._waiting.append(alert)
         if self._delivery is None and self._timer is None:

@@ -37,7 +37,8 @@ def _currencies(data: dict[str, Any]) -> Currencies:
     twins = {UPPER + name for name in names} | {LOWER + name.lower() for name in names}
     if len(keys) != KEYS or set(keys) != twins:
         raise ValueError(
-            f"keys must list {KEYS // 2} currencies, each twice: as {UPPER}NAME and as {LOWER}name"
+            f"keys must have two entries for each of the {KEYS // 2} currencies: {UPPER}NAME and "
+            f"{LOWER}name"
         )
     if (
         not isinstance(notes, str)
