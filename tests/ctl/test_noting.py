@@ -60,7 +60,7 @@ class NotingTests(HostCase):
         signing = self.ctl("keys", "list", "--json").data["signing"]
         self.assertEqual(row["after"], {"signing": signing})
         self.assertIn(
-            "to retire it at once, use --now", self.tried("retire keys", "keys", "retire")
+            "to retire that key at once, use --now", self.tried("retire keys", "keys", "retire")
         )
         self.assertEqual(self.did("retire keys", "keys", "retire", "--now")["after"]["further"], 0)
         self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
