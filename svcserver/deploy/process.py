@@ -177,6 +177,8 @@ class GameProcess(ProcessProtocol):
         self.first_pid = self.pid
         if self.first_pid is not None:
             own_children.add(self.first_pid)
+            if self.family is not None:
+                self.family.leader = self.first_pid  # the process may end before spawn returns
         if self.output is not None:
             self.output.begin()
 
@@ -478,13 +480,17 @@ class Spawner:
         return self.spawn(process, order.command(), order.environ)
 
     def spawn(self, process: GameProcess, command: list[str], extra: Mapping[str, str]) -> int:
-        """Start ``command`` without a shell and return its pid; raises OSError on failure."""
+        """Start ``command`` without a shell; raises OSError on failure.
+
+        Returns the pid of the watched process. If a launcher has already ended by then, that is the
+        process which it left in the background.
+        """
         words = [check_program(command[0], self.environ.get("PATH")), *command[1:]]
         environ = {**self.environ, **extra}
         if not self.own_group:
             transport = self.reactor.spawnProcess(process, words[0], words, env=environ)
             transport.closeStdin()
-            return int(transport.pid or process.first_pid or 0)
+            return process.pid or process.first_pid or 0
         process.begin_exec()
         with ExitStack() as child_ends, ExitStack() as on_error:
             on_error.callback(process.close_pipes)
@@ -504,10 +510,8 @@ class Spawner:
             )
             on_error.pop_all()
         process.group = transport.pid
-        if process.family is not None:
-            process.family.leader = transport.pid
         self._await_exec(process, words[0], reading)
-        return int(transport.pid or process.first_pid or 0)
+        return process.pid or process.first_pid or 0
 
     def _await_exec(self, process: GameProcess, program: str, reading: int) -> None:
         """Report how the child's exec ended.

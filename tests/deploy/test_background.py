@@ -38,6 +38,7 @@ class FakeFamily:
     watched: dict[int, Callable[[], None]] = field(factory=dict)
     undying: bool = False
     deaf: bool = False  # no process receives a signal
+    leader: int = 0
 
     def age(self) -> float:
         return self.seconds

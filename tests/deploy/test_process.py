@@ -16,6 +16,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy import process as processes
 from svcserver.deploy.process import GameProcess, Output, Spawner, check_program
+from tests.deploy.test_background import FakeFamily
 from tests.support.proves import proves
 
 PID = 2**22 + 7  # higher than any pid that Linux assigns
@@ -25,7 +26,7 @@ PID = 2**22 + 7  # higher than any pid that Linux assigns
 class Transport:
     """A child's transport that records its calls."""
 
-    pid: int = PID
+    pid: int | None = PID
     refuse: Exception | None = None
     signals: list[str] = field(factory=list)
     stdin_closed: bool = False
@@ -209,7 +210,18 @@ class Reactor(Clock):
 
     def spawnProcess(self, process: Any, program: str, words: list[str], **more: Any) -> Transport:
         self.started.append((program, words, more))
+        process.makeConnection(self.transport)
         return self.transport
+
+
+class QuickReactor(Reactor):
+    """A reactor whose child ends within ``spawnProcess``, as on a busy machine."""
+
+    def spawnProcess(self, process: Any, program: str, words: list[str], **more: Any) -> Transport:
+        transport = super().spawnProcess(process, program, words, **more)
+        transport.pid = None
+        process.processExited(Failure(ProcessDone(0)))
+        return transport
 
 
 class SpawnerTests(SynchronousTestCase):
@@ -252,3 +264,12 @@ class SpawnerTests(SynchronousTestCase):
         self.assertNotIn("childFDs", more)  # Windows has no file descriptors to pass
         self.assertTrue(self.reactor.transport.stdin_closed)
         self.assertIsNone(self.process.group)
+
+    @proves("no orphan, no leak")
+    def test_launcher_that_ends_within_its_start_leaves_its_server_pid(self) -> None:
+        self.reactor = QuickReactor()
+        family: Any = FakeFamily()
+        family.add(20)
+        self.process.family = family
+        self.assertEqual(self.spawner().spawn(self.process, ["run-windows"], {}), 20)
+        self.assertEqual((self.process.over, family.leader), (False, PID))
