@@ -95,7 +95,9 @@ class Crowd:
         if beat:
             await self.online.mark_seen(who, "/Game/Maps/city", "")
         else:
-            await self.parties.act(lambda rules: rules.standing(rules.poll(who)), near(who))
+            await self.parties.transact_with_rules(
+                lambda rules: rules.standing(rules.poll(who)), near(who)
+            )
 
 
 async def _side_by_side(some: Callable[[int], Any]) -> None:

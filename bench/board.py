@@ -35,8 +35,12 @@ async def parties_of_four(parties: LiveParties) -> list[str]:
     for first in range(0, PLAYERS, 4):
         leader, *members = players[first : first + 4]
         for member in members:
-            await parties.act(lambda rules, a=leader, b=member: rules.invite(a, b, blocked=False))
-            await parties.act(lambda rules, b=member: rules.accept(rules.invites_to(b)[0]))
+            await parties.transact_with_rules(
+                lambda rules, a=leader, b=member: rules.invite(a, b, blocked=False)
+            )
+            await parties.transact_with_rules(
+                lambda rules, b=member: rules.accept(rules.invites_to(b)[0])
+            )
     return players
 
 
@@ -86,7 +90,9 @@ async def measure(instance: Instance) -> None:
 
         async def poll(number: int, parties: Any = parties, players: Any = players) -> None:
             me = players[number * 7 % PLAYERS]
-            await parties.act(lambda rules: rules.standing(rules.poll(me)), near(me))
+            await parties.transact_with_rules(
+                lambda rules: rules.standing(rules.poll(me)), near(me)
+            )
 
         await timed(None, poll)  # fill the caches of each player
         print(f"party poll {name:14}", await timed(None if board.shared is False else pid, poll))

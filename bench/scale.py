@@ -97,7 +97,7 @@ async def polls(table: FloorTable, name: str, board: Board, pid: int | None) -> 
 
     async def poll(number: int) -> None:
         me = players[number * 7 % len(players)]
-        await parties.act(lambda rules: rules.standing(rules.poll(me)), near(me))
+        await parties.transact_with_rules(lambda rules: rules.standing(rules.poll(me)), near(me))
 
     await timed(None, poll)  # fill the caches of each player
     cost = await timed(pid, poll)

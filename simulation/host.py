@@ -229,7 +229,7 @@ class SimHost:
         environ = metagame_environ(reactor.name) | self.environ
         settings = load(Settings, environ)[0]
         ledger = SimLedger(self.disk, reactor)
-        wall_clock = MonotonicClock().read
+        wall_clock = MonotonicClock().read_epoch
         board, connections = self._board(reactor, wall_clock)
         game = Metagame(
             settings, ledger, board, reactor, wall_clock, http_client(reactor), Counters()
@@ -349,7 +349,7 @@ class SimHost:
         state: Any = self.state
         self.helper = Helper(
             reactor,
-            MonotonicClock().read,
+            MonotonicClock().read_epoch,
             Entries(600.0, 256),
             self.firewall,
             PortRange(FIRST_PORT, LAST_PORT),

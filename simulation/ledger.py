@@ -309,7 +309,7 @@ class SimLedger(Service):
     def _connect(self) -> Connection:
         return self.disk.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
-    def read(self, work: Work[T]) -> Deferred[T]:
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

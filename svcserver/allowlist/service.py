@@ -97,7 +97,7 @@ def make_helper(settings: Settings, reactor: Any) -> Helper:
     return Helper(
         reactor,
         # a change of the machine's clock must not lock players out, or keep expired addresses
-        MonotonicClock().read,
+        MonotonicClock().read_epoch,
         Entries(float(settings.ttl_s), settings.max_entries),
         make_firewall(settings, reactor),
         settings.ports,

@@ -53,7 +53,7 @@ def read(folder: Path) -> Begun | None:
     cannot be read.
     """
     try:
-        note = Begun(**json.read((folder / NOTE).read_bytes()))
+        note = Begun(**json.parse_deep((folder / NOTE).read_bytes()))
     except FileNotFoundError:
         return None
     except (json.BadJson, TypeError):

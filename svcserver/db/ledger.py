@@ -47,7 +47,7 @@ Scope = OneAccount | Across
 class Ledger(Protocol):
     """A database that runs functions inside transactions."""
 
-    def read(self, work: Work[T]) -> Deferred[T]:
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
         """Run ``work`` on a snapshot of the database; the work must not write."""
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

@@ -75,7 +75,7 @@ class PostgresLedger(Service):
             self._close_when_idle()
         return self._closed
 
-    def read(self, work: Work[T]) -> Deferred[T]:
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
         return self._submit(Job(self._readers, work, ACROSS))
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

@@ -414,7 +414,7 @@ class SqliteLedger(Service):
         checkpoints = self._checkpoints
         return stopped if checkpoints is None else stopped.addBoth(lambda _: checkpoints.stop())
 
-    def read(self, work: Work[T]) -> Deferred[T]:
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
         return self._reader.submit(work) if self._reader is not None else _closed()
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

@@ -235,7 +235,7 @@ def supervise(settings: Settings, reactor: Any, environ: Mapping[str, str]) -> S
         table = HuntTable.load(settings.city_map, settings.trials_map)
     supervisor = Supervisor(
         clock=reactor,
-        wall_clock=MonotonicClock().read,
+        wall_clock=MonotonicClock().read_epoch,
         engine=Spawner(reactor, environ=inherited),
         program=program,
         table=table,

@@ -6,7 +6,7 @@ from svcserver.edge.invite import Invite
 from svcserver.kernel import datafiles
 
 # 256 short words, easy to distinguish on the telephone; one for each byte value
-_WORDS: list[str] = datafiles.read("svcserver.edge", "words.json")["words"]
+_WORDS: list[str] = datafiles.read_json("svcserver.edge", "words.json")["words"]
 SHOWN_BYTES = 8  # of the fingerprint, as words: nobody can make a certificate with the same 64 bits
 
 

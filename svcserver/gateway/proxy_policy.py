@@ -86,7 +86,7 @@ def notes_of(head: RequestHead) -> tuple[FieldNotes, LineNotes]:
 
 
 def _logged(message: str, members: str) -> None:
-    log.info(message, **json.read(f"{{{members}}}"))
+    log.info(message, **json.parse_deep(f"{{{members}}}"))
 
 
 @define(eq=False, slots=False)

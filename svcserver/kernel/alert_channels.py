@@ -110,7 +110,7 @@ def write(folder: Path, channels: AlertChannels) -> None:
     _put(folder / STATE_FILE, {"form": FORM, **attrs.asdict(channels)})
 
 
-def ask(folder: Path, name: str, now: float) -> None:
+def request_test(folder: Path, name: str, now: float) -> None:
     """Request a test of the channel with this name; raises OSError."""
     _put(folder / f"{TEST}{name}", {"at": now})
 

@@ -30,7 +30,7 @@ def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
 
     ``make`` raises ValueError to report a fault; missing keys are reported automatically.
     """
-    content = read(package, name)
+    content = read_json(package, name)
     try:
         return make(content)
     except KeyError as error:
@@ -39,7 +39,7 @@ def load(package: str, name: str, make: Callable[[dict[str, Any]], T]) -> T:
         raise BadData(fault(package, name, str(error))) from None
 
 
-def read(package: str, name: str) -> dict[str, Any]:
+def read_json(package: str, name: str) -> dict[str, Any]:
     """Return the JSON object in a package's file ``data/<name>``; raises BadData."""
     try:
         value = orjson.loads(files(package).joinpath("data", name).read_bytes())

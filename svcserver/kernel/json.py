@@ -22,13 +22,13 @@ def parse(text: bytes | str) -> Json:
     Raises ``BadJson`` for NaN, lone surrogates, a bare scalar, and nesting deeper than
     ``MAX_DEPTH``. Spec: 1 §4 convention 3, convention 4.
     """
-    value = read(text)
+    value = parse_deep(text)
     if len(text) > MAX_DEPTH and not _is_flat(value) and _may_be_deep(text) and _is_deep(value):
         raise BadJson(f"the body nests deeper than {MAX_DEPTH} levels")
     return value
 
 
-def read(text: bytes | str) -> Json:
+def parse_deep(text: bytes | str) -> Json:
     """Parse JSON like ``parse``, but without ``MAX_DEPTH``; ``dump`` may fail for deep values."""
     if not text.strip():
         return {}

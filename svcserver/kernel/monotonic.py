@@ -32,7 +32,7 @@ class MonotonicClock:
     def __attrs_post_init__(self) -> None:
         self._time, self._at = self.wall(), self.monotonic()
 
-    def read(self) -> float:
+    def read_epoch(self) -> float:
         """Return epoch seconds, never less than at the previous call."""
         with self._lock:
             at = self.monotonic()

@@ -18,7 +18,7 @@ class Rate:
     per_minute: float
 
     @classmethod
-    def read(cls, text: str) -> Rate:
+    def parse_setting(cls, text: str) -> Rate:
         """Parse a setting of the form ``<burst>,<per minute>``; raises ValueError."""
         try:
             burst, per_minute = (float(part) for part in text.split(","))

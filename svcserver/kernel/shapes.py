@@ -7,7 +7,7 @@
         quantity: WholeNumber                    # accepts 2; reads 2.0 as 2
         note: Lenient[str] = ""                  # anything but a string counts as missing
         items: Skipping[StackWish] = ()          # invalid entries are left out
-        data: Late[str]                          # checked only when the handler calls ``read``
+        data: Late[str]                          # checked when the handler calls ``parse_value``
 
 ``kernel.readers`` compiles such a class into a function that validates a body. ``web.openapi``
 generates the OpenAPI document from the same class. Types are strict unless their name says
@@ -377,7 +377,7 @@ Itself = Annotated[dict[str, Any], ItselfMark()]
 
 @define  # not frozen, for speed: one is created for every request of its routes
 class Late(Generic[T]):
-    """A request body, or one of its values, that is checked only when ``read`` is called.
+    """A request body, or one of its values, that is checked only when ``parse_value`` is called.
 
     A route uses this type if another rule must be applied before the check.
     """
@@ -386,7 +386,7 @@ class Late(Generic[T]):
     reads: Read = field(repr=False)
     name: str = "the body"
 
-    def read(self) -> T:
+    def parse_value(self) -> T:
         """Check and return the value; raises Malformed."""
         try:
             value: T = self.reads(self.sent, None)

@@ -32,13 +32,13 @@ def wish(folder: Path, what: str, now: float) -> None:
 
 def take(folder: Path, now: float) -> str | None:
     """Return the metagame's request if it is valid and recent, else None; delete the file."""
-    request = look(folder, now)
+    request = peek_request(folder, now)
     with suppress(FileNotFoundError):
         (folder / WISH_FILE).unlink()  # a request that stays would be carried out repeatedly
     return request
 
 
-def look(folder: Path, now: float) -> str | None:
+def peek_request(folder: Path, now: float) -> str | None:
     """Return the metagame's request if it is valid and recent, else None; keep the file."""
     try:
         with (folder / WISH_FILE).open("rb") as file:

@@ -69,7 +69,7 @@ class FileTable(Sequence[GameFile]):
         if isinstance(numbers, range):
             return [self[number] for number in numbers]
         start, end = self.bounds[2 * numbers : 2 * numbers + 2]
-        fields = json.read(self.text[start:end])
+        fields = json.parse_deep(self.text[start:end])
         return GameFile(fields["path"], fields["size"], fields["sha256"])
 
 

@@ -93,7 +93,7 @@ class ChatGame:
                 return about
             return evolve(about, muted_from=_muted(tx, account, networks, now))
 
-        return self.ledger.read(work)
+        return self.ledger.read_snapshot(work)
 
     def party_of(self, account: AccountId) -> str | None:
         party = at_once(self.parties.party_of(account))

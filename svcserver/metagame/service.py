@@ -140,7 +140,7 @@ def makeService(options: Options, reactor: Any = None) -> serving.TopService:
     pool = HTTPConnectionPool(reactor)
     pool.cachedConnectionTimeout = CACHED_S
     http = HTTPClient(Agent(reactor, connectTimeout=5, pool=pool))
-    wall_clock = MonotonicClock().read
+    wall_clock = MonotonicClock().read_epoch
     board, connections = open_board(settings, wall_clock, reactor)
     with needed_by(NAME):
         game = Metagame(settings, ledger, board, reactor, wall_clock, http, top.counters)

@@ -14,7 +14,16 @@ from tests.support.sources import nodes, parsed
 
 PACKAGE = Path(svcserver.metagame.__file__).parent
 OF_THE_MOMENT = {"wall_clock", "_at", "seconds", "epoch", "new_id", "token_hex", "new_invite_code"}
-WAYS_IN = {"read", "write", "noted", "write_or_record", "act", "around", "leave"}
+WAYS_IN = {
+    "read_snapshot",
+    "read_for_account",
+    "write",
+    "noted",
+    "write_or_record",
+    "transact_with_rules",
+    "around",
+    "leave",
+}
 """Of the ledger, and of what writes to the logs of events and of staff."""
 
 

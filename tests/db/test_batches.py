@@ -34,7 +34,7 @@ class SqliteBatchTests(LedgerCase):
         self.assertEqual(stubborn.left, 0)
         self.assertEqual(len(self.flushLoggedErrors(sqlite3.OperationalError)), 1)
         self.wait(self.ledger.write(add(2)))
-        self.assertEqual(self.wait(self.ledger.read(names)), ["2"])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), ["2"])
 
     def writer(self) -> Any:
         ledger: Any = self.ledger
@@ -43,7 +43,7 @@ class SqliteBatchTests(LedgerCase):
     def test_a_full_disk_whose_log_can_be_emptied_refuses_nothing(self) -> None:
         self.writer()._raw = disk = FullDisk(self.writer()._raw)
         self.wait(self.ledger.write(add(1)))
-        self.assertEqual((disk.emptied, self.wait(self.ledger.read(names))), (1, ["1"]))
+        self.assertEqual((disk.emptied, self.wait(self.ledger.read_snapshot(names))), (1, ["1"]))
 
     def test_emptying_the_log_in_vain_is_not_tried_for_every_write(self) -> None:
         self.writer()._raw = disk = FullDisk(self.writer()._raw, helps=False)
@@ -60,7 +60,7 @@ class SqliteBatchTests(LedgerCase):
         pending = self.ledger.write(add(1))
         self.reactor.wait_for(pending)
         self.failureResultOf(pending, Unavailable)
-        self.assertEqual(self.wait(self.ledger.read(names)), [])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), [])
         left[0] = 1
         reserve.look_again()
         self.wait(self.ledger.write(add(2)))
@@ -83,5 +83,5 @@ class SqliteBatchTests(LedgerCase):
         failing.addErrback(refused.append)
         self.reactor.wait_for(first, failing, last)
         self.assertEqual([self.successResultOf(work) for work in (first, last)], [1, 2])
-        self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), ["1", "2"])
         return runs, len(refused)

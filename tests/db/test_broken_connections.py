@@ -88,7 +88,9 @@ class BrokenConnectionTests(PostgresCase):
         self.failureResultOf(pending)
 
     def coins(self, me: str) -> int:
-        [held] = self.wait(self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": me}).scalar()))
+        [held] = self.wait(
+            self.ledgers[0].read_snapshot(lambda tx: tx.execute(COINS, {"me": me}).scalar())
+        )
         return int(held)
 
     def assert_never_run_again(self, scope: Scope) -> None:

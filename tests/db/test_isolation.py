@@ -100,7 +100,7 @@ class IsolationTests(PostgresCase):
     def test_each_scope_has_its_isolation_level(self) -> None:
         ask, ledger = lambda tx: tx.execute(LEVEL).scalar_one(), self.ledgers[0]
         levels = self.wait(
-            ledger.read(ask),
+            ledger.read_snapshot(ask),
             ledger.write(ask, OneAccount(NAMES[0])),
             ledger.write(ask, OneAccount("nobody")),
             ledger.write(ask, OneAccount("no\0body")),
@@ -183,7 +183,8 @@ class IsolationTests(PostgresCase):
                     )
                 )
             self.assertEqual(
-                self.wait(ledger.read(lambda tx: tx.execute(COINS, {"me": me}).scalar())), [number]
+                self.wait(ledger.read_snapshot(lambda tx: tx.execute(COINS, {"me": me}).scalar())),
+                [number],
             )
 
     def test_large_simultaneous_writes_are_stored_and_read_back(self) -> None:
@@ -198,7 +199,7 @@ class IsolationTests(PostgresCase):
         for _ in range(3):
             pending = [ledger.write(keep(me), OneAccount(me)) for me in NAMES]
             self.assertEqual(self.wait(*pending), [1] * len(NAMES))
-        self.assertEqual(self.wait(ledger.read(held)), [[True] * len(NAMES)])
+        self.assertEqual(self.wait(ledger.read_snapshot(held)), [[True] * len(NAMES)])
 
     def test_lists_of_any_length_find_each_once(self) -> None:
         for count in (1, 2, 3, 17, 300, 700):
@@ -206,7 +207,7 @@ class IsolationTests(PostgresCase):
             wanted = sorted({*ids} & {*NAMES})
             for _ in range(3):
                 [row] = self.wait(
-                    self.ledgers[0].read(
+                    self.ledgers[0].read_snapshot(
                         lambda tx, ids=ids: sorted(tx.execute(SOME, {"ids": ids}).scalars())
                     )
                 )
@@ -214,13 +215,17 @@ class IsolationTests(PostgresCase):
 
     def test_a_text_with_a_nul_character_is_refused_and_reads_go_on(self) -> None:
         for _ in range(3):
-            pending = self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": "a\0b"}).all())
+            pending = self.ledgers[0].read_snapshot(
+                lambda tx: tx.execute(COINS, {"me": "a\0b"}).all()
+            )
             self.reactor.wait_for(pending)
             self.failureResultOf(pending)
         self.assertEqual(
             len(
                 self.wait(
-                    self.ledgers[0].read(lambda tx: tx.execute(COINS, {"me": NAMES[0]}).all())
+                    self.ledgers[0].read_snapshot(
+                        lambda tx: tx.execute(COINS, {"me": NAMES[0]}).all()
+                    )
                 )[0]
             ),
             1,

@@ -28,7 +28,7 @@ from tests.support.processes import PATIENCE_S
 class SqliteLedgerTests(LedgerCase):
     def test_a_write_is_seen_by_the_next_read_and_by_others(self) -> None:
         self.wait(self.ledger.write(add(1)))
-        self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), ["1"])
         with self.engine.connect() as second:
             self.assertEqual(names(second), ["1"])
 
@@ -42,7 +42,7 @@ class SqliteLedgerTests(LedgerCase):
             result.addErrback(lambda why: why.trap(Conflict))
         self.reactor.wait_for(*pending)
         names_kept = [str(n) for n in range(30) if n % 3]
-        self.assertEqual(self.wait(self.ledger.read(names)), names_kept)
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), names_kept)
 
     def test_a_broken_uniqueness_costs_the_neighbours_nothing(self) -> None:
         pending = [self.ledger.write(add(n, "same" if n < 10 else "")) for n in range(20)]
@@ -51,7 +51,7 @@ class SqliteLedgerTests(LedgerCase):
             result.addErrback(lambda why: refused.append(why.trap(IntegrityError)))
         self.reactor.wait_for(*pending)
         self.assertEqual(len(refused), 9)
-        self.assertEqual(len(self.wait(self.ledger.read(names))), 11)
+        self.assertEqual(len(self.wait(self.ledger.read_snapshot(names))), 11)
 
     def test_read_then_write_holds_under_concurrency(self) -> None:
         def count(tx: Connection) -> int:
@@ -83,16 +83,16 @@ class SqliteLedgerTests(LedgerCase):
 
         between = Thread(target=add_between)
         between.start()
-        self.assertEqual(self.wait(self.ledger.read(twice)), (["1"], ["1"]))
+        self.assertEqual(self.wait(self.ledger.read_snapshot(twice)), (["1"], ["1"]))
         between.join(20)
-        self.assertEqual(self.wait(self.ledger.read(names)), ["1", "2"])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), ["1", "2"])
 
     def test_a_cancelled_write_is_still_committed(self) -> None:
         pending = self.ledger.write(add(1))
         pending.addErrback(lambda why: None)
         pending.cancel()
         self.wait(self.ledger.write(add(2)))
-        self.assertIn("2", self.wait(self.ledger.read(names)))
+        self.assertIn("2", self.wait(self.ledger.read_snapshot(names)))
 
     def test_stop_finishes_what_was_accepted_and_refuses_the_rest(self) -> None:
         pending = [self.ledger.write(add(n)) for n in range(20)]
@@ -125,10 +125,10 @@ class PostgresLedgerTests(SqliteLedgerTests):
         with self.engine.connect() as second, second.begin():
             second.execute(text("SET statement_timeout = 0"))
             second.execute(text("LOCK TABLE things"))
-            pending = self.ledger.read(names)
+            pending = self.ledger.read_snapshot(names)
             self.reactor.wait_for(pending)
             self.failureResultOf(pending, Unavailable)
-        self.assertEqual(self.wait(self.ledger.read(names)), ["1"])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), ["1"])
 
     def test_the_reactor_is_not_blocked_while_the_ledger_stops(self) -> None:
         go = Event()
@@ -148,7 +148,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
     def test_a_read_waits_for_no_writer(self) -> None:
         go = Event()
         writes = [self.ledger.write(lambda tx: go.wait(20)) for _ in range(20)]
-        self.assertEqual(self.wait(self.ledger.read(names)), [])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), [])
         go.set()
         self.reactor.wait_for(*writes)
 
@@ -172,7 +172,7 @@ class PostgresLedgerTests(SqliteLedgerTests):
         pending = [self.ledger.write(work, OneAccount("ann")) for work in (fails, add(1))]
         self.reactor.wait_for(*pending)
         self.failureResultOf(pending[0], Conflict)
-        self.assertEqual((self.wait(self.ledger.read(names)), self.turns()), (["1"], 0))
+        self.assertEqual((self.wait(self.ledger.read_snapshot(names)), self.turns()), (["1"], 0))
 
     def test_stop_finishes_the_turns_that_wait(self) -> None:
         pending = [self.ledger.write(add(n), OneAccount("ann")) for n in range(10)]
@@ -187,12 +187,12 @@ class PostgresLedgerTests(SqliteLedgerTests):
         left = self.ledger.write(lambda tx: go.wait(20))
         left.addErrback(lambda why: None)
         left.cancel()
-        self.failureResultOf(self.ledger.read(names), Unavailable)
+        self.failureResultOf(self.ledger.read_snapshot(names), Unavailable)
         go.set()
         while self.ledger._under_way:
             call, args, kwargs = self.reactor.calls.get(timeout=PATIENCE_S)
             call(*args, **kwargs)
-        self.assertEqual(self.wait(self.ledger.read(names)), [])
+        self.assertEqual(self.wait(self.ledger.read_snapshot(names)), [])
 
     def test_conflicts_leave_a_broken_uniqueness_its_second_run(self) -> None:
         left = [*(lost("40001") for _ in range(7)), lost("40P01"), duplicate(), duplicate()]

@@ -170,18 +170,20 @@ class ShapeTests(SynchronousTestCase):
 
     def test_a_late_value_is_refused_when_it_is_read(self) -> None:
         result = reader(Save)({"version": "3", "data": "text"})
-        self.assertEqual((result.version, result.data.read(), result.more), (3, "text", None))
+        self.assertEqual(
+            (result.version, result.data.parse_value(), result.more), (3, "text", None)
+        )
         for sent in ({"version": 3}, {"version": 3, "data": 5}):
             late = reader(Save)(sent).data
-            why = self.assertRaises(Malformed, late.read)
+            why = self.assertRaises(Malformed, late.parse_value)
             self.assertEqual((why.message, why.code), ("data must be a text", "bad_request"))
         more = reader(Save)({"version": 3, "data": "", "more": 7}).more
-        why = self.assertRaises(Malformed, more.read)
+        why = self.assertRaises(Malformed, more.parse_value)
         self.assertEqual(why.message, "more must be a text")
         self.assertIs(reader(Save)({"version": 3, "data": "", "more": None}).more, None)
         self.refused(Save, {"data": "text"}, "version must be")
         whole_body = reader(Late[Save])([])
-        why = self.assertRaises(Malformed, whole_body.read)
+        why = self.assertRaises(Malformed, whole_body.parse_value)
         self.assertEqual(why.message, "the body must be an object")
 
     def test_a_mutable_default_raises_type_error(self) -> None:

@@ -150,7 +150,7 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
             entry: Any = Online(10 * number, players)
             second: Any = Online(10 * number + 1, players[::-1])
             await gatherResults([LastSeen(ledger, entry).look(), LastSeen(ledger, second).look()])
-            view = await ledger.read(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
+            view = await ledger.read_snapshot(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
             assert {row.account_id for row in view} == set(players)
             assert {row.at - 10 * number for row in view} <= {0, 1}
     finally:

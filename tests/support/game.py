@@ -30,13 +30,13 @@ from tests.support.ledger import InstantLedger
 keys.load_pem_private_key = lru_cache(maxsize=4)(keys.load_pem_private_key)
 
 # They also load the same data files, and no code changes the results.
-_load, _read = datafiles.load, datafiles.read
+_load, _read = datafiles.load, datafiles.read_json
 _made: dict[Any, Any] = {}
 
 
 def _load_once(package: str, name: str, make: Any) -> Any:
     how = getattr(make, "func", make), *getattr(make, "keywords", {}).items()
-    if datafiles.read is not _read or how[0].__name__ == "<lambda>":
+    if datafiles.read_json is not _read or how[0].__name__ == "<lambda>":
         return _load(package, name, make)
     key = package, name, how
     if key not in _made:

@@ -50,8 +50,8 @@ class InstantLedger:
             self.engine = _in_memory()
             self.free = weakref.finalize(self, self.engine.dispose)
 
-    def read(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.read``."""
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read_snapshot``."""
         return maybeDeferred(self.run, work)
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:

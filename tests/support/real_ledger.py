@@ -85,9 +85,9 @@ class RealLedger:
     def _stop(self) -> None:
         self._reactor.wait_for(self.ledger.stopService())
 
-    def read(self, work: Work[T]) -> Deferred[T]:
-        """See ``Ledger.read``."""
-        return self._done(self.ledger.read(work))
+    def read_snapshot(self, work: Work[T]) -> Deferred[T]:
+        """See ``Ledger.read_snapshot``."""
+        return self._done(self.ledger.read_snapshot(work))
 
     def write(self, work: Work[T], scope: Scope = ACROSS) -> Deferred[T]:
         """See ``Ledger.write``."""

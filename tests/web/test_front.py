@@ -94,7 +94,7 @@ class Switched:
     async def late(self, call: Call[Late[Shape]], name: str) -> Answer:
         if name != "here":
             raise Conflict("asked first")
-        return Answer(200, call.body.read().text)
+        return Answer(200, call.body.parse_value().text)
 
     @routes.row("GET", "/always", access=Access.NONE, when=None, body_log=False, refuse=bare)
     async def always(self, call: Call) -> Answer:

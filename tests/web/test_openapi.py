@@ -9,7 +9,7 @@ from attrs import evolve, has
 from openapi_spec_validator import validate
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.kernel.datafiles import read
+from svcserver.kernel.datafiles import read_json
 from svcserver.kernel.envelope import Empty, Envelope
 from svcserver.kernel.refusals import (
     Conflict,
@@ -41,7 +41,7 @@ from tests.support.game import Game
 from tests.support.proves import proves
 
 STRING = {"type": "string"}
-EXAMPLES = read(str(document.__package__), document.EXAMPLES)
+EXAMPLES = read_json(str(document.__package__), document.EXAMPLES)
 REFUSALS = (
     (401, Unauthenticated("no key")),
     (401, Unauthenticated("no key", code="key_wanted")),

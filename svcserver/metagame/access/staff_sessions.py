@@ -144,7 +144,7 @@ class StaffSessions:
         Returns None if the link was used before or has expired.
         """
         key = {"ticket": _link_key(word)}
-        row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
+        row = await self.ledger.read_snapshot(lambda tx: tx.execute(_FIND, key).first())
         if row is None:
             return None
         ended = {**key, "holder": row.account_id}
@@ -164,7 +164,7 @@ class StaffSessions:
         The caller must also check that the account's ``ways`` (see StaffSession) have not changed.
         """
         key = {"ticket": ticket.key}
-        row = await self.ledger.read(lambda tx: tx.execute(_FIND, key).first())
+        row = await self.ledger.read_snapshot(lambda tx: tx.execute(_FIND, key).first())
         return None if row is None else self._valid(row)
 
     def _valid(self, row: Any) -> StaffSession | None:

@@ -200,7 +200,7 @@ class Audit:
         return await self.around(entry, run)
 
     async def read_rows(self, query: AuditQuery) -> list[dict[str, Any]]:
-        return await self.ledger.read(lambda tx: rows(tx, query))
+        return await self.ledger.read_snapshot(lambda tx: rows(tx, query))
 
 
 def _row(entry: AuditEntry, at: float, trace: Trace, refused: str | None) -> dict[str, Any]:

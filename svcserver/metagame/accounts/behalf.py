@@ -65,7 +65,7 @@ class Behalf:
         return pair, await self.audit.around(entry, lambda _: act(pair), trace)
 
     async def _pair(self, call: Call, sent: BehalfWish) -> ActingPair:
-        named = None if sent.sender is None else sent.sender.read
+        named = None if sent.sender is None else sent.sender.parse_value
         sender = await sender_of(call, self.directory, named)
         target = await self.directory.account_named(sent.username)
         if target is None:

@@ -56,9 +56,9 @@ class AccountData:
     allowance: Allowance
     _turns: Turns = field(factory=Turns, repr=False)
 
-    async def read(self, account_id: AccountId, work: Work[T]) -> T:
+    async def read_for_account(self, account_id: AccountId, work: Work[T]) -> T:
         """Run ``work`` on a snapshot; raises TooMany if the account has too many queued reads."""
-        return await self._turns.run(account_id, lambda: self.ledger.read(work))
+        return await self._turns.run(account_id, lambda: self.ledger.read_snapshot(work))
 
     def write(
         self, account_id: AccountId, size: int, work: Work[T], across: Across | None = None

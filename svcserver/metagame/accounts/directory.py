@@ -64,10 +64,10 @@ class Directory:
         """
         if self.by_id:
             return self.account_of_id(key)
-        return self.ledger.read(lambda tx: SqlAccounts(tx).by_key(key))
+        return self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).by_key(key))
 
     def account_of_id(self, account_id: AccountId) -> Deferred[Account | None]:
-        return self.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+        return self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).find(account_id))
 
     def staff_of_id(self, account_id: AccountId) -> Deferred[tuple[Account, str] | None]:
         """Return the account (with its ban) and a hash of its dashboard credentials, or None.
@@ -81,7 +81,7 @@ class Directory:
                 return None
             return _with_ban(tx, account), SqlDashboardAccess(tx).of_account(account_id).mark
 
-        return self.ledger.read(work)
+        return self.ledger.read_snapshot(work)
 
     def staff_of_key(self, key: str) -> Deferred[StaffKey | None]:
         """Return the account with this account key or dashboard key, and the key's limits."""
@@ -99,7 +99,7 @@ class Directory:
                 return None
             return StaffKey(_with_ban(tx, account), False, dashboard.factor is not None)
 
-        return self.ledger.read(work)
+        return self.ledger.read_snapshot(work)
 
     def is_banned(self, account_id: AccountId) -> Deferred[bool]:
         """Return whether the account is banned from logging in."""
@@ -108,16 +108,16 @@ class Directory:
             ban = SqlSanctions(tx).find(account_id, SanctionKind.BAN)
             return ban is not None and ban.holds(self.wall_clock())
 
-        return self.ledger.read(work)
+        return self.ledger.read_snapshot(work)
 
     def account_named(self, username: str) -> Deferred[Account | None]:
         """Return the account with that name, ignoring case."""
-        return self.ledger.read(lambda tx: SqlAccounts(tx).named(username))
+        return self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).named(username))
 
     def accounts(self, account_ids: Iterable[str]) -> Deferred[dict[AccountId, Account]]:
         """Return the existing accounts among these ids."""
         wanted = list(account_ids)
-        return self.ledger.read(lambda tx: SqlAccounts(tx).find_all(wanted))
+        return self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).find_all(wanted))
 
     def names(self, account_ids: Iterable[AccountId]) -> Deferred[dict[AccountId, str]]:
         """Return the usernames of the existing accounts among these ids."""
@@ -142,7 +142,7 @@ class Directory:
         return Deferred.fromCoroutine(self._look_up(key, hashed))
 
     async def _look_up(self, key: str, hashed: str) -> bool:
-        known = await self.ledger.read(lambda tx: knows_game_server(tx, key))
+        known = await self.ledger.read_snapshot(lambda tx: knows_game_server(tx, key))
         if not known:
             known = await self.launched.knows(key)
         if known:
@@ -161,5 +161,7 @@ async def id_of(ledger: Ledger, who: str) -> AccountId:
     A rename can make the result out of date. So use it only to choose the account that a write
     locks, and look up the account again in that write.
     """
-    account = await ledger.read(lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who))
+    account = await ledger.read_snapshot(
+        lambda tx: SqlAccounts(tx).named(who) or SqlAccounts(tx).find(who)
+    )
     return "" if account is None else account.id

@@ -264,7 +264,7 @@ class InviteRoutes:
     @routes.row("GET", "/svc/api/InviteCodes", reply=CodeList)
     async def list_codes(self, call: Call) -> Answer:
         """List all invite codes with their remaining uses."""
-        codes = await self.ledger.read(lambda tx: SqlAccounts(tx).invites())
+        codes = await self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).invites())
         return Answer(200, show_codes(codes))
 
     @routes.row(
@@ -292,7 +292,7 @@ class InviteRoutes:
     @routes.row("GET", "/svc/api/DashboardInvites", reply=InviteList, refuse=worded, quiet=True)
     async def listed(self, call: Call) -> Answer:
         """List the invite codes with notes, expiry, and the accounts made with them."""
-        shown = await self.ledger.read(lambda tx: show_invites(tx, self.wall_clock()))
+        shown = await self.ledger.read_snapshot(lambda tx: show_invites(tx, self.wall_clock()))
         return Answer(200, shown, NO_STORE)
 
     @routes.row(

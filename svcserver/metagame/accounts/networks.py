@@ -180,7 +180,7 @@ class Networks:
         """Return whether a current ban covers the network."""
         if not network:
             return False
-        return await self.ledger.read(
+        return await self.ledger.read_snapshot(
             lambda tx: bool(BANNED.among(tx, [network], self.wall_clock()))
         )
 

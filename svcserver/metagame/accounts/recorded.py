@@ -51,7 +51,7 @@ def reason_of(call: Call) -> str:
         if not is_plain(reason_sent):
             raise Malformed(f"Reason must be a text without {NOT_PLAIN}", code="bad_request")
         return reason_sent
-    sent = call.body.read() if isinstance(call.body, Late) else call.body
+    sent = call.body.parse_value() if isinstance(call.body, Late) else call.body
     reason: str = getattr(sent, "reason", "")
     return reason
 

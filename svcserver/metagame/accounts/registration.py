@@ -45,7 +45,7 @@ class Registration:
         mark = await self.board.transact(
             lambda transaction: transaction.get(MARK, ONLY), near=[(MARK, ONLY)]
         )
-        stored = None if mark is None else await self.ledger.read(_KEPT.get)
+        stored = None if mark is None else await self.ledger.read_snapshot(_KEPT.get)
         return self.setting() if stored is None or stored.mark != mark else stored.mode
 
     def keep(self, tx: Connection, mode: str) -> str:

@@ -72,7 +72,7 @@ class Sessions:
 
     async def _refresh(self) -> None:
         learned = self.epochs.learned
-        self.epochs.load(await self.ledger.read(self._stored), learned)
+        self.epochs.load(await self.ledger.read_snapshot(self._stored), learned)
         for account_id, (stored, ours) in self.epochs.behind().items():
             await self._correct(account_id, stored, ours)
 

@@ -31,7 +31,7 @@ def document(data: str, most: int = MAX_DOCUMENT) -> Document:
     size = len(data) if data.isascii() else len(data.encode())
     if size > most:
         raise Malformed("data is too large")
-    _object_in(data, json.read)  # it is stored as sent, so its depth does not matter
+    _object_in(data, json.parse_deep)  # it is stored as sent, so its depth does not matter
     return Document(json.dump(data), size)
 
 

@@ -357,7 +357,7 @@ class AlertActs:
             if name not in {channel.name for channel in channels.all}:
                 raise Missing("no alert channel has this name", code="not_found")
             try:  # in the transaction, so that the audit row has the result; a repeat does no harm
-                alert_channels.ask(self.folder, name, self.wall_clock())
+                alert_channels.request_test(self.folder, name, self.wall_clock())
             except OSError as why:
                 raise Unavailable(
                     f"the test could not be requested: {why.strerror}", code="disk"

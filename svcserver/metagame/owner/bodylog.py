@@ -110,7 +110,7 @@ def _spelled_out(string: str) -> str:
     """Return a JSON string with its escapes decoded, because an escape could hide a secret."""
     if "\\" in string:
         with suppress(json.BadJson, TypeError, ValueError):
-            return json.dump(json.read(f"[{string}]")).decode()[1:-1]
+            return json.dump(json.parse_deep(f"[{string}]")).decode()[1:-1]
     return string
 
 

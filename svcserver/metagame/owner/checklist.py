@@ -193,7 +193,7 @@ class Checklist:
     async def items(self) -> list[CheckItem]:
         """Check and return all items."""
         deploy, content = self._read("deploy"), self._read("content")
-        invites, accounts, networks = await self.ledger.read(_known)
+        invites, accounts, networks = await self.ledger.read_snapshot(_known)
         manifest = content.get("CONTENT_MANIFEST", "")
         has_alerts, backup = self.channels() > 0, backups.read(self.data)
         has_backup = backup is not None and backup.newest is not None

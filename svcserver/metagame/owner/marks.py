@@ -76,10 +76,10 @@ class Marks:
         ``who``, an account's name or id.
         """
         reads: dict[str, Look] = {
-            "audit": lambda: self.ledger.read(_newest_act),
-            "invites": lambda: self.ledger.read(_invites),
-            "guilds": lambda: self.ledger.read(_guilds),
-            "moderation": lambda: self.ledger.read(self._moderation),
+            "audit": lambda: self.ledger.read_snapshot(_newest_act),
+            "invites": lambda: self.ledger.read_snapshot(_invites),
+            "guilds": lambda: self.ledger.read_snapshot(_guilds),
+            "moderation": lambda: self.ledger.read_snapshot(self._moderation),
             "accounts": self._accounts,
             "account": lambda: self._account(who),
             **self.host,
@@ -120,7 +120,7 @@ class Marks:
 
         places = await self.where()
         return [
-            await self.ledger.read(work),
+            await self.ledger.read_snapshot(work),
             sorted((account_id, where.value) for account_id, where in places.items()),
         ]
 
@@ -134,7 +134,7 @@ class Marks:
             rows = [[[*row] for row in tx.execute(each, values)] for each in _OF_ACCOUNT]
             return account.id, [_newest_act(tx), rows]
 
-        account_id, rows = await self.ledger.read(work)
+        account_id, rows = await self.ledger.read_snapshot(work)
         place = (await self.where()).get(account_id)
         return [rows, None if place is None else place.value]
 

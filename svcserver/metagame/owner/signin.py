@@ -129,7 +129,7 @@ class SignInActs:
 
     async def of(self, account_id: AccountId) -> DashboardAccess:
         """Return the account's dashboard key (as a hash) and second factor."""
-        return await self.audit.ledger.read(
+        return await self.audit.ledger.read_snapshot(
             lambda tx: SqlDashboardAccess(tx).of_account(account_id)
         )
 
@@ -157,14 +157,14 @@ class SignInActs:
             accounts = SqlAccounts(tx)
             return accounts.named(name) if name else accounts.first_owner()
 
-        account = await self.audit.ledger.read(work)
+        account = await self.audit.ledger.read_snapshot(work)
         if account is None or account.role < Role.HELPER:
             raise Missing("no staff account has this name", code="not_found")
         return account
 
     async def account(self, account_id: AccountId) -> Account | None:
         """Return the account, or None if it was deleted."""
-        return await self.audit.ledger.read(lambda tx: SqlAccounts(tx).find(account_id))
+        return await self.audit.ledger.read_snapshot(lambda tx: SqlAccounts(tx).find(account_id))
 
     async def note_link(self, by: str, account: Account, *, on_machine: bool) -> None:
         """Record in the audit log that a sign-in link is made.

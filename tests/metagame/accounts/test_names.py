@@ -19,13 +19,13 @@ class NamesTests(SynchronousTestCase):
         self.ann, self.bob = self.game.player("Ann_1"), self.game.player("Bob_1")
         self.directory = self.game.parts.directory
         self.reads = 0
-        read = self.directory.ledger.read
+        read = self.directory.ledger.read_snapshot
 
         def counted(work: Any) -> Any:
             self.reads += 1
             return read(work)
 
-        self.patch(self.directory.ledger, "read", counted)
+        self.patch(self.directory.ledger, "read_snapshot", counted)
 
     def names(self, *players: Player) -> list[str]:
         names = self.successResultOf(self.directory.names([player.id for player in players]))

@@ -157,15 +157,19 @@ class EndingTests(SessionCase):
 
     def test_ended_sessions_remove_the_player_from_online_and_party(self) -> None:
         parts = self.game.parts
-        party = at_once(parts.parties.act(lambda live: live.invite(self.bob.id, self.ann.id)))
-        [invite] = at_once(parts.parties.act(lambda live: live.invites_to(self.ann.id)))
-        at_once(parts.parties.act(lambda live: live.accept(invite)))
+        party = at_once(
+            parts.parties.transact_with_rules(lambda live: live.invite(self.bob.id, self.ann.id))
+        )
+        [invite] = at_once(
+            parts.parties.transact_with_rules(lambda live: live.invites_to(self.ann.id))
+        )
+        at_once(parts.parties.transact_with_rules(lambda live: live.accept(invite)))
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.ann.token)
         self.game.browse("POST", "/heartbeat", json={"map": "m"}, token=self.bob.token)
         self.end(self.ann.id)
         self.assertEqual([place.account_id for place in at_once(parts.online.all())], [self.bob.id])
         self.assertIsNone(at_once(parts.parties.party_of(self.ann.id)))
-        left = at_once(parts.parties.act(lambda live: live.get(party.id)))
+        left = at_once(parts.parties.transact_with_rules(lambda live: live.get(party.id)))
         assert left is not None
         self.assertEqual(left.members, (self.bob.id,))
 
@@ -240,13 +244,13 @@ class WatchTests(SessionCase):
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_a_lost_database_is_logged_once_a_minute_and_retried(self) -> None:
-        read = self.game.ledger.read
-        self.game.ledger.read = lambda work: fail(OSError("gone"))  # type: ignore[method-assign]
+        read = self.game.ledger.read_snapshot
+        self.game.ledger.read_snapshot = lambda work: fail(OSError("gone"))  # type: ignore[method-assign]
         self.watch.startService()
         for _ in range(10):
             self.clock.advance(EVERY_S)
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
-        self.game.ledger.read = read  # type: ignore[method-assign]
+        self.game.ledger.read_snapshot = read  # type: ignore[method-assign]
         self.end_beside(self.ann.id)
         self.clock.advance(EVERY_S)
         self.assertEqual(self.status(self.ann.token), 401)

@@ -77,7 +77,7 @@ class Town:
             for name, rows in self.game.ledger.run(contents).items()
             if name not in RESULTS
         }
-        board = json.read(orjson.dumps(self.game.board.saved()))
+        board = json.parse_deep(orjson.dumps(self.game.board.saved()))
         live = {
             kind: [entry[:2] for entry in entries]
             for kind, entries in board.items()

@@ -97,7 +97,7 @@ class TimeTests(Case):
         request = self.ann, f"DELETE /party/member/{self.bob.id}"
         self.first(*request)
         board = self.town.game.board
-        saved = json.read(json.dump(board.saved()))
+        saved = json.parse_deep(json.dump(board.saved()))
         board._tables.clear()
         board.restore(saved)
         self.assertEqual(self.again(*request).status, 200)

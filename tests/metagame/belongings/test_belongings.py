@@ -23,7 +23,7 @@ class Broken:
     def write(self, work: Any, scope: Any = None) -> Deferred[Any]:
         return fail(OSError("no space left"))
 
-    read = write
+    read_snapshot = write
 
 
 class HousekeepingTests(SynchronousTestCase):
@@ -73,12 +73,12 @@ class HousekeepingTests(SynchronousTestCase):
 
 class StartTests(SynchronousTestCase):
     def test_a_bad_data_file_ends_the_start_with_one_line(self) -> None:
-        read = datafiles.read
+        read = datafiles.read_json
 
         def broken(package: str, name: str) -> Any:
             return {} if name == "catalogue.json" else read(package, name)
 
-        self.patch(datafiles, "read", broken)
+        self.patch(datafiles, "read_json", broken)
         with self.assertRaises(SystemExit) as caught:
             Game(self)
         line = str(caught.exception)

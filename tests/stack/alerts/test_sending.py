@@ -162,7 +162,7 @@ class StateFileTests(SynchronousTestCase):
     def test_result_of_a_requested_test_is_written(self) -> None:
         self.sender.check_quiet_hours()
         self.assertEqual([channel.last for channel in self.noted().all], [None, None])
-        alert_channels.ask(self.data, "phone", time_now())
+        alert_channels.request_test(self.data, "phone", time_now())
         self.reactor.advance(2)
         [tried] = self.couriers.deliveries
         tried.errback(LATER)
@@ -189,7 +189,7 @@ class StateFileTests(SynchronousTestCase):
         self.assertEqual([channel.name for channel in self.noted().all], ["mail", "phone"])
         [wrong] = self.noted().wrong
         self.assertIn("UNSIGNED=1", wrong)
-        alert_channels.ask(self.data, "phone", time_now())
+        alert_channels.request_test(self.data, "phone", time_now())
         self.reactor.advance(2)
         self.assertEqual(len(self.couriers.deliveries), 1)
 

@@ -92,7 +92,7 @@ class AccountActs:
                 raise _too_many()
             if await self._mode_for(network) != "INVITECODE":
                 return "valid"
-            state = await self.ledger.read(
+            state = await self.ledger.read_snapshot(
                 lambda tx: rules.invite_state(SqlAccounts(tx), code, self.wall_clock())
             )
             place.used = state != "valid"
@@ -102,7 +102,7 @@ class AccountActs:
         """Return the error that a new account with that name would raise, or None."""
         try:
             name = rules.username(username)
-            await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
+            await self.ledger.read_snapshot(lambda tx: rules.check_free(SqlAccounts(tx), name))
         except (Malformed, Conflict) as why:
             return why
         return None
@@ -123,14 +123,14 @@ class AccountActs:
             mode = await self._mode_for(network)
             place.used = mode != "INVITECODE"
             try:
-                await self.ledger.read(
+                await self.ledger.read_snapshot(
                     lambda tx: rules.check_wish(
                         SqlAccounts(tx), mode, name, code, self.wall_clock()
                     )
                 )
             except Unauthenticated:
                 place.used = True
-                await self.ledger.read(lambda tx: rules.check_free(SqlAccounts(tx), name))
+                await self.ledger.read_snapshot(lambda tx: rules.check_free(SqlAccounts(tx), name))
                 raise
 
     async def _mode_for(self, network: str) -> str:
@@ -144,11 +144,11 @@ class AccountActs:
         return mode
 
     async def everyone(self) -> list[Account]:
-        return await self.ledger.read(lambda tx: SqlAccounts(tx).everyone())
+        return await self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).everyone())
 
     async def page(self, offset: int, count: int) -> list[tuple[Account, str | None]]:
         """Return ``count`` accounts in id order, from ``offset`` on, each with its key's hash."""
-        return await self.ledger.read(lambda tx: SqlAccounts(tx).page(offset, count))
+        return await self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).page(offset, count))
 
     @shielded
     async def rename(
@@ -186,7 +186,7 @@ class AccountActs:
         return self.tokens.sign(account_id)
 
     async def _id_of(self, name: str | None) -> AccountId | None:
-        account = await self.ledger.read(lambda tx: SqlAccounts(tx).named(name or ""))
+        account = await self.ledger.read_snapshot(lambda tx: SqlAccounts(tx).named(name or ""))
         return None if account is None else account.id
 
 

@@ -182,7 +182,7 @@ class BountyActs:
     most_bytes: int
 
     async def read(self, account_id: AccountId) -> AccountBoard:
-        return await self.ledger.read(lambda tx: _board(tx, account_id))
+        return await self.ledger.read_snapshot(lambda tx: _board(tx, account_id))
 
     async def update(
         self, entry: EventEntry[AccountBoard], late: Late[BountyUpdate]
@@ -191,7 +191,7 @@ class BountyActs:
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:
-            sent, now = late.read(), iso(self.wall_clock())
+            sent, now = late.parse_value(), iso(self.wall_clock())
             store, draft = SqlBounties(tx), sent.draft()
             before = store.bounties(account_id)
             bounties = [bounty.bounty(now) for bounty in sent.bounties or ()]
@@ -206,7 +206,7 @@ class BountyActs:
 
     async def delete(self, entry: EventEntry[AccountBoard], late: Late[BountyIds]) -> AccountBoard:
         def work(tx: sa.Connection, notes: list[str]) -> AccountBoard:
-            SqlBounties(tx).drop(entry.account_id, late.read().bounty_ids)
+            SqlBounties(tx).drop(entry.account_id, late.parse_value().bounty_ids)
             return _board(tx, entry.account_id)
 
         return await self.events.write(entry, work)

@@ -63,7 +63,7 @@ class BreadcrumbActs:
             check_own(owner_of(tx, character_id), me)
             return SqlBreadcrumbs(tx).find(character_id) or (0, b"[]")
 
-        return await self.data.read(me, work)
+        return await self.data.read_for_account(me, work)
 
     async def save(
         self,
@@ -136,7 +136,7 @@ class BreadcrumbRoutes:
     )
     async def save(self, call: Call[Late[BreadcrumbSave]], character_id: str) -> Answer:
         """Replace the character's breadcrumbs; the reply is 409 if the version is not higher."""
-        player, sent = call.player, call.body.read()
+        player, sent = call.player, call.body.parse_value()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)
         return Answer(200, show(version, listed))

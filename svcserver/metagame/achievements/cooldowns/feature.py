@@ -65,7 +65,7 @@ class CooldownBatch:
             if isinstance(listed, dict)
             else [(start.cooldown_id, start.cooldown_started_date) for start in listed]
         )
-        return {name: (date.read() if date else "") or now for name, date in sent}
+        return {name: (date.parse_value() if date else "") or now for name, date in sent}
 
 
 def cooldown_in_path(text: str) -> str:
@@ -89,7 +89,7 @@ class CooldownActs:
 
     async def read(self, account_id: AccountId) -> dict[str, str]:
         """Return the start date of each cooldown of the account."""
-        return await self.ledger.read(lambda tx: SqlCooldowns(tx).all(account_id))
+        return await self.ledger.read_snapshot(lambda tx: SqlCooldowns(tx).all(account_id))
 
     async def batch(
         self, entry: EventEntry[dict[str, str]], sent: Late[CooldownBatch]
@@ -97,7 +97,10 @@ class CooldownActs:
         """Start several cooldowns; return all cooldowns of the account."""
 
         def work(tx: sa.Connection, notes: list[str]) -> dict[str, str]:
-            cooldowns, started = SqlCooldowns(tx), sent.read().started(iso(self.wall_clock()))
+            cooldowns, started = (
+                SqlCooldowns(tx),
+                sent.parse_value().started(iso(self.wall_clock())),
+            )
             check_capacity(cooldowns.all(entry.account_id), started, self.most)
             cooldowns.put(entry.account_id, started)
             return cooldowns.all(entry.account_id)

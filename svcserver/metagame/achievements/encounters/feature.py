@@ -94,7 +94,7 @@ class EncounterActs:
             rules.check_own(owner_of(tx, character_id), me)
             return SqlEncounters(tx).content_by_type(character_id)
 
-        content = await self.data.read(me, work)
+        content = await self.data.read_for_account(me, work)
         rules.check_reply(kinds, content, self.most)
         return content
 
@@ -207,7 +207,7 @@ class EncounterRoutes:
 
         Recording the same content again changes nothing.
         """
-        player, content, size = call.player, call.body.read(), len(call.request.body)
+        player, content, size = call.player, call.body.parse_value(), len(call.request.body)
         await self.acts.add(player, character_id, content.content_type, content.content_id, size)
         return enveloped(EMPTY_OBJECT)
 

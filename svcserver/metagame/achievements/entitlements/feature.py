@@ -84,7 +84,7 @@ class EntitlementActs:
 
     async def listed(self, account_id: AccountId) -> Sequence[Entitlement]:
         """Return the entitlements in force; the first call for an account stores the defaults."""
-        held = await self.ledger.read(lambda tx: SqlEntitlements(tx).all(account_id))
+        held = await self.ledger.read_snapshot(lambda tx: SqlEntitlements(tx).all(account_id))
         if not rules.missing_defaults(held, self.defaults):
             return rules.active(held, self._at())
 
@@ -104,7 +104,7 @@ class EntitlementActs:
         account_id = entry.account_id
 
         def work(tx: sa.Connection, notes: list[str]) -> Sequence[Entitlement]:
-            sent, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
+            sent, now, store = late.parse_value(), self.wall_clock(), SqlEntitlements(tx)
             check_capacity(store.all(account_id), [sent.wanted], self.most)
             listing(tx, account_id, self.defaults, now)
             store.grant(account_id, sent.wanted, sent.duration or 0.0, "game server", now)

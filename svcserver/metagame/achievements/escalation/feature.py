@@ -190,7 +190,9 @@ class EscalationActs:
         Raises Missing for an unknown season.
         """
         self.registry.season(season_id)
-        state = await self.ledger.read(lambda tx: SqlSeasons(tx).find(account_id, season_id))
+        state = await self.ledger.read_snapshot(
+            lambda tx: SqlSeasons(tx).find(account_id, season_id)
+        )
         return state or SeasonState()
 
     async def save(
@@ -204,7 +206,7 @@ class EscalationActs:
 
         def work(tx: sa.Connection, notes: list[str]) -> SeasonState:
             season = rules.open_season(self.registry, season_id)
-            sent = rules.canonical(season, self.registry, late.read().values())
+            sent = rules.canonical(season, self.registry, late.parse_value().values())
             store = SqlSeasons(tx)
             stored = store.find(account_id, season_id)
             if rules.accept(stored, sent, season, self.registry, notes, strict=self.strict):

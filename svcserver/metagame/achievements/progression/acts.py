@@ -78,7 +78,7 @@ class ProgressionActs:
 
     async def objectives(self, account_id: AccountId) -> Mapping[str, Objective]:
         """Return the account's stored objectives as a dict from id to objective."""
-        return await self.ledger.read(lambda tx: SqlProgress(tx).objectives(account_id))
+        return await self.ledger.read_snapshot(lambda tx: SqlProgress(tx).objectives(account_id))
 
     async def objective(self, account_id: AccountId, objective_id: str) -> Objective:
         """Return an objective; if it is not stored, its values are 0."""
@@ -89,11 +89,11 @@ class ProgressionActs:
                 stored = SqlProgress(tx).objective(account_id, objective_id)
             return stored or Objective(objective_id, 0, 0, at, at)
 
-        return await self.ledger.read(work)
+        return await self.ledger.read_snapshot(work)
 
     async def stored(self, account_id: AccountId) -> Mapping[str, Track]:
         """Return the account's stored tracks as a dict from id to track."""
-        return await self.ledger.read(lambda tx: SqlProgress(tx).tracks(account_id))
+        return await self.ledger.read_snapshot(lambda tx: SqlProgress(tx).tracks(account_id))
 
     async def grant(self, entry: EventEntry[bytes], late: Late[wire.GrantBody]) -> bytes:
         """Add progress to tracks, store new values of objectives, and return the reply.
@@ -110,7 +110,7 @@ class ProgressionActs:
                 notes.append(RETRY)
                 return stored
             cap, most = settings.progression_grant_cap, settings.achievements_max
-            request = late.read().grant()
+            request = late.parse_value().grant()
             stored_tracks = store.tracks(account_id) if request.tracks else {}
             goals = store.objectives(account_id) if request.objectives else {}
             check_capacity(stored_tracks, request.tracks, most)
@@ -208,14 +208,14 @@ class HuntPassActs:
 
         If it chose none, or if the chosen track is no longer configured, return the default track.
         """
-        chosen = await self.ledger.read(lambda tx: SqlProgress(tx).hunt_pass(account_id))
+        chosen = await self.ledger.read_snapshot(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
     async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
         """Store and return the track that the account chose as its hunt pass."""
 
         def work(tx: Connection, notes: list[str]) -> str:
-            chosen = rules.configured(self.tracks.paths, late.read().progression_id)
+            chosen = rules.configured(self.tracks.paths, late.parse_value().progression_id)
             SqlProgress(tx).choose(entry.account_id, chosen)
             return chosen
 
@@ -239,7 +239,7 @@ class ManagementActs:
 
     async def report(self, account_id: AccountId) -> ProgressionOverview:
         """Return all stored progression of an account; raises Missing for an unknown account."""
-        return await self.ledger.read(lambda tx: self._report(tx, account_id))
+        return await self.ledger.read_snapshot(lambda tx: self._report(tx, account_id))
 
     def _report(self, tx: Connection, account_id: AccountId) -> ProgressionOverview:
         if SqlAccounts(tx).find(account_id) is None:
@@ -264,7 +264,7 @@ class ManagementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Seeding:
-            store, mode = SqlProgress(tx), late.read()
+            store, mode = SqlProgress(tx), late.parse_value()
             stored, objectives = store.tracks(account_id), len(store.objectives(account_id))
             written = rules.seeded(stored, self.tracks.paths, mode, self._at())
             if mode == "fresh":
@@ -285,7 +285,10 @@ class ManagementActs:
         account_id, late = entry.account_id, request.duration
 
         def work(tx: Connection, notes: WriteNotes) -> Sequence[Entitlement]:
-            name, hours = request.entitlement.read(), 0.0 if late is None else late.read()
+            name, hours = (
+                request.entitlement.parse_value(),
+                0.0 if late is None else late.parse_value(),
+            )
             now = self.wall_clock()
             before = self._listing(tx, account_id, now)
             SqlEntitlements(tx).grant(account_id, name, hours, "admin", now)
@@ -301,7 +304,7 @@ class ManagementActs:
         account_id = entry.account_id
 
         def work(tx: Connection, notes: WriteNotes) -> Revoking:
-            name, now, store = late.read(), self.wall_clock(), SqlEntitlements(tx)
+            name, now, store = late.parse_value(), self.wall_clock(), SqlEntitlements(tx)
             before = self._listing(tx, account_id, now)
             held = store.all(account_id).get(name)
             was = store.revoke(account_id, held, round(now * 1000))

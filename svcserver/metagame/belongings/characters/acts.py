@@ -34,7 +34,9 @@ class CharacterActs:
 
     async def read(self, me: AccountId) -> Sequence[Character]:
         """Return the account's characters; the first read creates the first character."""
-        characters = await self.data.read(me, lambda tx: SqlCharacters(tx).of_account(me))
+        characters = await self.data.read_for_account(
+            me, lambda tx: SqlCharacters(tx).of_account(me)
+        )
         if characters:
             return characters
 
@@ -74,7 +76,7 @@ class CharacterActs:
             version, character_id = sent.update_version, sent.character_id
             stored = None if character_id is None else characters.find(character_id)
             before = rules.check_save(stored, me, version)
-            saved = before.saved(document(sent.data.read(), self.most_bytes), version, now)
+            saved = before.saved(document(sent.data.parse_value(), self.most_bytes), version, now)
             characters.save(saved, reason)
             if self.after_save is not None:
                 self.after_save(tx, saved.id, now)

@@ -41,7 +41,7 @@ class CharacterRoutes:
     )
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
         """Create a character; it has no data yet."""
-        me, name, size = call.player, call.body.read().name, len(call.request.body)
+        me, name, size = call.player, call.body.parse_value().name, len(call.request.body)
         return Answer(200, show(await self.acts.create(me, name, size, attempt=call.attempt)))
 
     @routes.row(
@@ -49,7 +49,7 @@ class CharacterRoutes:
     )
     async def save(self, call: Call[Late[CharacterSave]]) -> Answer:
         """Save the caller's own character; the reply is sent after the save is on disk."""
-        me, sent, size = call.player, call.body.read(), len(call.request.body)
+        me, sent, size = call.player, call.body.parse_value(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(me, sent, reason, size, attempt=call.attempt)
         return Answer(200, show(saved))

@@ -82,12 +82,14 @@ class CurrencyActs:
 
     async def balance(self, me: AccountId) -> dict[str, int]:
         """Return a dict from each currency key to the account's balance."""
-        return self.currencies.filled(*await self.ledger.read(lambda tx: self.read_balance(tx, me)))
+        return self.currencies.filled(
+            *await self.ledger.read_snapshot(lambda tx: self.read_balance(tx, me))
+        )
 
     async def reconciled(self, me: AccountId) -> dict[str, int]:
         """Return the account's balance in the main currency, under both keys of that currency."""
         return self.currencies.reconciled(
-            *await self.ledger.read(lambda tx: self.read_balance(tx, me))
+            *await self.ledger.read_snapshot(lambda tx: self.read_balance(tx, me))
         )
 
 

@@ -38,7 +38,7 @@ class InventoryActs:
                 raise Forbidden("not one of this account's characters")
             return inventory_of(tx, character_id)
 
-        return await self.data.read(owner, work)
+        return await self.data.read_for_account(owner, work)
 
     async def transact(
         self,

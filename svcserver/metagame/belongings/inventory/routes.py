@@ -48,7 +48,7 @@ class InventoryRoutes:
     )
     async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
         """Apply all changes in the request, or none; the reply is sent once they are on disk."""
-        owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
+        owner, sent, size = self._owner(call), call.body.parse_value(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
         if deal.transaction_id is None and call.attempt.is_again:
             raise AnsweredError(LOST)  # the change may have been committed
@@ -63,7 +63,7 @@ class InventoryRoutes:
     )
     async def update(self, call: Call[Late[ItemWish]]) -> Answer:
         """Save the new state of an item that the character already holds."""
-        owner, sent, size = self._owner(call), call.body.read(), len(call.request.body)
+        owner, sent, size = self._owner(call), call.body.parse_value(), len(call.request.body)
         item, by = sent.instance(), _by(call)
         named = owner, sent.character_id
         saved = await self.acts.update(*named, item, by, size, attempt=call.attempt)

@@ -65,7 +65,7 @@ class LoadoutActs:
             loadout = store.own(owner, character_id)
             return loadout, {**self.defaults.elements, **store.elements(loadout)}
 
-        return await self.data.read(owner, work)
+        return await self.data.read_for_account(owner, work)
 
     async def save(
         self,
@@ -95,7 +95,7 @@ class LoadoutActs:
             store, now = SqlLoadouts(tx), self.wall_clock()
             before, at_ms = store.own(owner, character_id), int(now * 1000)
             name = rules.element(index, before.slots if self.real(owner) else 1)
-            data = sent.read().element(name)
+            data = sent.parse_value().element(name)
             if len(data) > self.most_bytes:
                 raise Malformed("data is too large")
             if before.version == 0:
@@ -111,7 +111,9 @@ class LoadoutActs:
 
     async def counts(self, owner: AccountId, character_id: CharacterId) -> Loadout:
         """Return the loadout with its slot counts, without its elements."""
-        return await self.data.read(owner, lambda tx: SqlLoadouts(tx).own(owner, character_id))
+        return await self.data.read_for_account(
+            owner, lambda tx: SqlLoadouts(tx).own(owner, character_id)
+        )
 
     async def unlock(self, owner: AccountId, character_id: CharacterId, more: str) -> Loadout:
         """Unlock more slots; ``more`` is their number, as text from the path."""

@@ -189,7 +189,7 @@ class SaveHistoryActs:
             store = SqlHistories(tx)
             return [store.kept(head) for head in store.heads(account_id, character_id)]
 
-        histories = await self.ledger.read(work)
+        histories = await self.ledger.read_snapshot(work)
         if not histories:
             raise Missing("there is no such character")
         return histories
@@ -227,7 +227,7 @@ class SaveHistoryActs:
 
         A character never changes its account, so the scope is still right when the write runs.
         """
-        head = await self.ledger.read(lambda tx: SqlCharacters(tx).find(character_id))
+        head = await self.ledger.read_snapshot(lambda tx: SqlCharacters(tx).find(character_id))
         return OneAccount("" if head is None else head.account_id)
 
 

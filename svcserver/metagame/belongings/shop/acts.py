@@ -68,7 +68,7 @@ class ShopActs:
             held = held_by(tx, character_id) if character_id is not None else set()
             return held, self.entitlements(tx).active(me, self.wall_clock())
 
-        held, entitled = await self.data.read(me, work)
+        held, entitled = await self.data.read_for_account(me, work)
         return [(offer, rules.remaining(offer, held, entitled)) for offer in offers]
 
     async def tagged(self, me: AccountId, tags: Sequence[str]) -> Sequence[tuple[Offer, int]]:

@@ -123,7 +123,7 @@ class Announcements:
     def refresh(self) -> Deferred[None]:
         """Read the stored announcement, and send the chat line that is due, if any."""
         wall_clock = self.audit.wall_clock
-        read = self.audit.ledger.read(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
+        read = self.audit.ledger.read_snapshot(lambda tx: SqlAnnouncement(tx).get(wall_clock()))
         return read.addCallback(self._take)
 
     def _take(self, announcement: Announcement | None) -> None:

@@ -35,7 +35,7 @@ class DashboardActs:
 
     async def entitlements(self) -> list[str]:
         """Return the names of entitlements that are granted by default, sold, or in use."""
-        return sorted({*self.granted(), *await self.ledger.read(known_entitlements)})
+        return sorted({*self.granted(), *await self.ledger.read_snapshot(known_entitlements)})
 
     async def guild_names(self, rooms: Iterable[ChatRoom]) -> Mapping[str, str]:
         """Return a dict from guild id to guild name for the guilds that own one of these rooms."""
@@ -45,7 +45,7 @@ class DashboardActs:
             guilds = {guild_id: SqlGuilds(tx).guild(guild_id) for guild_id in ids}
             return {guild_id: guild.name for guild_id, guild in guilds.items() if guild is not None}
 
-        return await self.ledger.read(work) if ids else {}
+        return await self.ledger.read_snapshot(work) if ids else {}
 
     async def save_diff(self, character_id: CharacterId, old: int, new: int) -> Diff | None:
         """Return the changes between two versions of a character's document; raises Missing.
@@ -71,7 +71,7 @@ class DashboardActs:
             return make(code)
 
         return [
-            await self._turns.run("invites", partial(self.ledger.read, partial(job, code)))
+            await self._turns.run("invites", partial(self.ledger.read_snapshot, partial(job, code)))
             for code in codes
         ]
 
@@ -86,7 +86,7 @@ class DashboardActs:
                 return None
             return difference(before, after)
 
-        return await self.ledger.read(work)
+        return await self.ledger.read_snapshot(work)
 
 
 def _saved_document(tx: Connection, character_id: CharacterId, version: int) -> bytes | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from svcserver.kernel.datafiles import read
+from svcserver.kernel.datafiles import read_json
 from svcserver.metagame.access.credentials import CREDENTIALS
 from svcserver.metagame.rows import Access, Row
 from svcserver.web import routes as web
@@ -79,7 +79,7 @@ stored for it, and some routes answer 404. "Real progression" means all other ac
 def describe(rows: Iterable[web.WebRow], version: str) -> dict[str, Any]:
     """Return the OpenAPI document of these routes, with access notes and recorded examples."""
     rows = list(rows)
-    examples = read(str(__package__), EXAMPLES)
+    examples = read_json(str(__package__), EXAMPLES)
     result = document(rows, TITLE, version, CREDENTIALS, examples, ABOUT)
     path_of = templates(rows)
     for row in rows:

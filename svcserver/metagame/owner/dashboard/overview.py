@@ -62,11 +62,13 @@ class Engines:
 
         self.accounts = None
         try:
-            name, row = await self.ledger.read(work)
+            name, row = await self.ledger.read_snapshot(work)
         except Unavailable:
             return _service("Database", DOWN)
         with suppress(Unavailable):  # a slow count does not mean that the database is down
-            self.accounts = await self.ledger.read(lambda tx: tx.execute(_ACCOUNTS).scalar_one())
+            self.accounts = await self.ledger.read_snapshot(
+                lambda tx: tx.execute(_ACCOUNTS).scalar_one()
+            )
         version, since = row if row is not None else ("", None)
         # Debian's version is "17.6 (Debian 17.6-1)"
         return _service(

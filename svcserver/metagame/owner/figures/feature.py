@@ -114,7 +114,7 @@ class Figures:
             since = rules.start(now - scope.seconds, scope.step_s)
             return SqlFigures(tx).since(scope.step_s, since, now)
 
-        return await self.ledger.read(work)
+        return await self.ledger.read_snapshot(work)
 
 
 def figures_watch(figures: Figures, clock: IReactorTime) -> Every:

@@ -187,7 +187,7 @@ class Maintenance:
         mode to the board.
         """
         shown = await self.current()
-        stored = await self.audit.ledger.read(lambda tx: SqlMaintenance(tx).get())
+        stored = await self.audit.ledger.read_snapshot(lambda tx: SqlMaintenance(tx).get())
 
         def mend(transaction: BoardTransaction) -> None:
             if transaction.get(DRAIN, ONLY) == shown:  # otherwise the mode was switched meanwhile
@@ -232,7 +232,7 @@ class Maintenance:
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
         """End maintenance mode once the server has restarted, or after ``ACTING_S`` seconds."""
         now = self.wall_clock()
-        if not first or stack_wish.look(self.folder, now) is not None:
+        if not first or stack_wish.peek_request(self.folder, now) is not None:
             if self._requested_since is None:
                 self._requested_since = now
             if now - self._requested_since < ACTING_S:

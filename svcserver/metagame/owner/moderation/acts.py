@@ -183,7 +183,7 @@ class ModerationActs:
             now = self.audit.wall_clock()
             return next(holding(tx, now), []), SqlSanctions(tx).how_many(now)
 
-        return await self.audit.ledger.read(work)
+        return await self.audit.ledger.read_snapshot(work)
 
     async def log(self, query: AuditQuery) -> list[dict[str, object]]:
         """Return rows of the audit log, newest first."""

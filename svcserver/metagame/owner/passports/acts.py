@@ -71,7 +71,7 @@ class PassportActs:
                 _account(tx, account_id), self.wall_clock()
             )
 
-        return await self.data.read(account_id, work)
+        return await self.data.read_for_account(account_id, work)
 
     @shielded
     async def new_key(self, account_id: AccountId, key: str) -> None:
@@ -102,7 +102,7 @@ class PassportActs:
             body = data.body(_account(tx, account_id), self.host, self.wall_clock())
             return wire.seal(body, key)  # in the thread: may be megabytes
 
-        return await self.data.read(account_id, work)
+        return await self.data.read_for_account(account_id, work)
 
 
 def _account(tx: Connection, account_id: AccountId) -> Account:

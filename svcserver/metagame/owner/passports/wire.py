@@ -113,13 +113,13 @@ def seal(body: Mapping[str, Any], key: Ed25519PrivateKey) -> PassportReply:
 def unseal(file: bytes) -> Passport:
     """Check a file's signature, and return its passport; raises Malformed."""
     try:
-        passport = json.read(file)
+        passport = json.parse_deep(file)
         if not isinstance(passport, dict) or passport.get("format") != FORMAT:
             raise Malformed(BAD)
         signer = _text(passport, "key")
         raw, signature = (_decoded(_text(passport, name)) for name in ("body", "signature"))
         rules.check_signed(raw, signature, signer)
-        return read_body(signer, json.read(raw))
+        return read_body(signer, json.parse_deep(raw))
     except json.BadJson:
         raise Malformed(BAD) from None
 

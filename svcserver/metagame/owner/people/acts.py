@@ -54,7 +54,7 @@ class PeopleActs:
         The first ``skip`` accounts are left out; at most ``count`` are returned.
         """
         wall_clock = self.wall_clock
-        return await self.ledger.read(
+        return await self.ledger.read_snapshot(
             lambda tx: SqlPeople(tx).listed(order, only, text, skip, count, wall_clock())
         )
 
@@ -65,7 +65,7 @@ class PeopleActs:
 
     async def person(self, who: str) -> rules.AccountDetails:
         """Return the details of the account with this name or id; raises Missing."""
-        return await self.ledger.read(
+        return await self.ledger.read_snapshot(
             lambda tx: SqlPeople(tx).person(person(SqlAccounts(tx), who), self.wall_clock())
         )
 

@@ -52,7 +52,7 @@ class LiveSettings:
 
     async def _refresh(self) -> None:
         changes = self._changes
-        stored = await self.audit.ledger.read(lambda tx: SqlSettings(tx).all())
+        stored = await self.audit.ledger.read_snapshot(lambda tx: SqlSettings(tx).all())
         if changes == self._changes:  # otherwise the values are older than our last change
             self._take(stored)
 

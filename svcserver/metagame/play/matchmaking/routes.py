@@ -48,7 +48,7 @@ class MatchmakingRoutes:
         player = call.player
         if not self.settings.matchmaking:
             raise Malformed("matchmaking is off")
-        request = call.body.read().checked()
+        request = call.body.parse_value().checked()
         entry = await self.acts.join(player, request, attempt=call.attempt)
         return Answer(200, wire.show_joined(entry))
 

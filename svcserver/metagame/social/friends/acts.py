@@ -83,13 +83,15 @@ class FriendActs:
 
     async def friends(self, me: AccountId, *, pending: bool) -> list[Friendship]:
         """Return the account's friends and, if ``pending``, the requests it sent and received."""
-        friendships = await self.data.read(me, lambda tx: SqlFriends(tx).friendships_of(me))
+        friendships = await self.data.read_for_account(
+            me, lambda tx: SqlFriends(tx).friendships_of(me)
+        )
         return [
             friendship for friendship in friendships if pending or friendship.status == ACCEPTED
         ]
 
     async def blocks(self, me: AccountId) -> list[AccountId]:
-        return await self.data.read(me, lambda tx: SqlFriends(tx).blocks(me))
+        return await self.data.read_for_account(me, lambda tx: SqlFriends(tx).blocks(me))
 
     async def unblock(self, me: AccountId, target: AccountId, *, attempt: Attempt = ONLY) -> None:
         once = attempt.once(lambda tx: SqlFriends(tx).unblock(me, target))

@@ -167,7 +167,7 @@ class Blocks:
     def blocked(self, me: AccountId, others: Iterable[AccountId]) -> Deferred[set[AccountId]]:
         """Return those of ``others`` who blocked ``me`` or whom ``me`` blocked."""
         wanted = list(others)
-        return self.ledger.read(lambda tx: SqlFriends(tx).blocked(me, wanted))
+        return self.ledger.read_snapshot(lambda tx: SqlFriends(tx).blocked(me, wanted))
 
 
 def _pair(first: AccountId, second: AccountId) -> dict[str, str]:

@@ -266,20 +266,22 @@ class GuildActs:
             guild = guilds.guild(member.guild_id) if member is not None else None
             return None if guild is None else (guild, guilds.members(guild.id))
 
-        return await self.data.read(me, work)
+        return await self.data.read_for_account(me, work)
 
     async def invites(self, me: AccountId) -> list[tuple[GuildInvitation, Guild]]:
-        return await self.data.read(me, lambda tx: open_invites(SqlGuilds(tx), me, self._at()))
+        return await self.data.read_for_account(
+            me, lambda tx: open_invites(SqlGuilds(tx), me, self._at())
+        )
 
     async def summaries(self) -> list[Summary]:
-        return await self.data.ledger.read(lambda tx: SqlGuilds(tx).summaries())
+        return await self.data.ledger.read_snapshot(lambda tx: SqlGuilds(tx).summaries())
 
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check that the account may create a guild with this name; then store the name.
 
         The method ``found`` later looks for the stored name.
         """
-        pair = await self.data.read(
+        pair = await self.data.read_for_account(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
         )
         await self.board.transact(lambda transaction: Founders(transaction).note(me, *pair))

@@ -184,7 +184,7 @@ class GuildManagementRoutes:
     async def invite_by_name(self, call: Call[Late[BehalfWish]]) -> Answer:
         """Invite a player to a guild by username, with the same checks as in the game."""
         self._on()
-        sent = call.body.read()
+        sent = call.body.parse_value()
         pair, guild = await self.behalf.act_for(call, sent, "guild invite for", self._invite)
         reply: wire.GuildInviteReply = {
             "From": pair.sender.username,
@@ -217,7 +217,7 @@ class GuildManagementRoutes:
     async def disband_by_name(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
         """Disband a guild, by id or name."""
         self._on()
-        name = call.body.read().guild
+        name = call.body.parse_value().guild
         guild, members = await self.acts.disband_named(
             self.audit, by_staff(call, "disband guild", name), name
         )

@@ -37,7 +37,9 @@ class PartyActs:
 
     async def poll(self, me: AccountId) -> PartyState:
         """Return the caller's party, or a new party of one; the caller counts as active."""
-        work = self.parties.act(lambda parties: parties.standing(parties.poll(me)), near(me))
+        work = self.parties.transact_with_rules(
+            lambda parties: parties.standing(parties.poll(me)), near(me)
+        )
         standing = await work
         if self.activity.listeners:
             self.activity.send(Heard(me))
@@ -53,7 +55,7 @@ class PartyActs:
 
         An invite is left out if the sender or the caller has blocked the other.
         """
-        invites = await self.parties.act(lambda parties: parties.invites_to(me))
+        invites = await self.parties.transact_with_rules(lambda parties: parties.invites_to(me))
         blocked = (
             await self.blocks.blocked(me, [invite.sender for invite in invites])
             if invites
@@ -87,7 +89,9 @@ class PartyActs:
 
         A repeated request returns the party that the caller has already joined.
         """
-        invite = await self.parties.act(lambda parties: parties.invite_named(me, named))
+        invite = await self.parties.transact_with_rules(
+            lambda parties: parties.invite_named(me, named)
+        )
         if invite is None or await self.blocks.blocked(me, [invite.sender]):
             invite = None
 
@@ -99,7 +103,7 @@ class PartyActs:
 
     async def refresh(self, me: AccountId) -> None:
         """Record that the caller is active; remove members who were silent for two minutes."""
-        await self.parties.act(lambda parties: parties.refresh(me), near(me))
+        await self.parties.transact_with_rules(lambda parties: parties.refresh(me), near(me))
 
     async def drop_invite(
         self,
@@ -120,7 +124,7 @@ class PartyActs:
             if not parties.decline(me, names) and recipient is not None:
                 parties.withdraw(me, recipient)
 
-        await self.parties.act(work, attempt=attempt)
+        await self.parties.transact_with_rules(work, attempt=attempt)
 
     async def parties_of(
         self, me: AccountId, account_ids: Collection[AccountId]
@@ -131,11 +135,11 @@ class PartyActs:
             parties.mark_seen(me)
             return [parties.standing(party) for party in parties.parties_of(account_ids)]
 
-        return await self.parties.act(work, near(*account_ids))
+        return await self.parties.transact_with_rules(work, near(*account_ids))
 
     async def leave(self, me: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Leave the party; the client does so at every log-in."""
-        await self.parties.act(lambda parties: parties.leave(me), near(me), attempt)
+        await self.parties.transact_with_rules(lambda parties: parties.leave(me), near(me), attempt)
 
     async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Remove a member; a caller who removes itself leaves the party."""
@@ -148,7 +152,7 @@ class PartyActs:
     async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
         """Run ``work``; the caller counts as active even if ``work`` raises a refusal."""
         try:
-            return await self.parties.act(work, near(me), attempt)
+            return await self.parties.transact_with_rules(work, near(me), attempt)
         except Refusal:
-            await self.parties.act(lambda parties: parties.mark_seen(me))
+            await self.parties.transact_with_rules(lambda parties: parties.mark_seen(me))
             raise

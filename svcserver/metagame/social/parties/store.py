@@ -138,7 +138,7 @@ class LiveParties:
         """Return the party rules for an open transaction of the live state."""
         return rules.Parties(BoardParties(transaction, self.also_left, self.candidate))
 
-    def act(
+    def transact_with_rules(
         self, work: Callable[[rules.Parties], T], near: Iterable[Key] = (), attempt: Attempt = ONLY
     ) -> Deferred[T]:
         """Call ``work`` with the party rules, in a new transaction of the live state."""
@@ -148,15 +148,17 @@ class LiveParties:
 
     def party_of(self, account_id: AccountId) -> Deferred[rules.Party | None]:
         """Return the player's current party, or None."""
-        return self.act(lambda parties: parties.party_of(account_id), near(account_id))
+        return self.transact_with_rules(
+            lambda parties: parties.party_of(account_id), near(account_id)
+        )
 
     def part(self, first: AccountId, second: AccountId) -> Deferred[None]:
         """End the invites between two players after one has blocked the other."""
-        return self.act(lambda parties: parties.part(first, second))
+        return self.transact_with_rules(lambda parties: parties.part(first, second))
 
     def leave(self, account_id: AccountId) -> Deferred[None]:
         """Remove the player from the player's party."""
-        return self.act(lambda parties: parties.leave(account_id), near(account_id))
+        return self.transact_with_rules(lambda parties: parties.leave(account_id), near(account_id))
 
 
 def mark_seen(transaction: BoardTransaction, account_id: AccountId) -> None:

@@ -187,7 +187,7 @@ class SlayerLinkActs:
         await self._write(me, lambda links, at: end_link(links, me, partner, slot, at), attempt)
 
     def _read(self, me: AccountId, work: Callable[[SqlSlayerLinks, int], T]) -> Awaitable[T]:
-        return self.data.read(me, lambda tx: work(SqlSlayerLinks(tx), self._at()))
+        return self.data.read_for_account(me, lambda tx: work(SqlSlayerLinks(tx), self._at()))
 
     def _write(
         self,

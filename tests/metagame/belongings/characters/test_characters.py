@@ -177,7 +177,7 @@ class RulesTests(SynchronousTestCase):
     @given(st.recursive(st.none() | st.booleans() | st.text() | st.integers(), st.lists))
     def test_data_that_is_not_the_text_of_an_object_is_refused(self, value: Any) -> None:
         with self.assertRaises(Malformed):
-            read_save({"updateVersion": 1, "data": value}).data.read()
+            read_save({"updateVersion": 1, "data": value}).data.parse_value()
             documents.document(value)
         with self.assertRaises(Malformed):
             documents.document(json.dumps(value))

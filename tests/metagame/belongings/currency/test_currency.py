@@ -148,7 +148,7 @@ class CurrencyTests(SynchronousTestCase):
 class DataTests(SynchronousTestCase):
     @proves("thing: Currency table")
     def test_a_bad_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(feature.PACKAGE, feature.FILE)
+        good = datafiles.read_json(feature.PACKAGE, feature.FILE)
         for change in (
             {"keys": None},
             {"keys": good["keys"][1:]},
@@ -160,23 +160,23 @@ class DataTests(SynchronousTestCase):
             {"without_stack": {"NOTES": -1}},
             {"without_stack": {"NOTES": "1"}},
         ):
-            with patch.object(datafiles, "read", return_value={**good, **change}):
+            with patch.object(datafiles, "read_json", return_value={**good, **change}):
                 with self.assertRaises(BadData) as caught:
                     feature.load()
                 self.assertIn("currencies.json", str(caught.exception))
 
     def test_plain_values_may_be_0_and_missing_currencies_are_bad_data(self) -> None:
-        good = datafiles.read(feature.PACKAGE, feature.FILE)
+        good = datafiles.read_json(feature.PACKAGE, feature.FILE)
         names = [key.removeprefix("CURRENCY_") for key in good["keys"] if key.isupper()]
         change = {"without_stack": dict.fromkeys(names, 0)}
-        with patch.object(datafiles, "read", return_value={**good, **change}):
+        with patch.object(datafiles, "read_json", return_value={**good, **change}):
             self.assertEqual(set(feature.load().plain.values()), {0})
         change = {"keys": []}
-        with patch.object(datafiles, "read", return_value={**good, **change}):
+        with patch.object(datafiles, "read_json", return_value={**good, **change}):
             caught = self.assertRaises(BadData, feature.load)
         self.assertIn("two entries for each of the 26 currencies", str(caught))
 
     def test_a_file_that_cannot_be_read_is_named(self) -> None:
         with self.assertRaises(BadData) as caught:
-            datafiles.read(feature.PACKAGE, "nothing.json")
+            datafiles.read_json(feature.PACKAGE, "nothing.json")
         self.assertIn("nothing.json", str(caught.exception))

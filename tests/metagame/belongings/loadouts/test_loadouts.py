@@ -257,9 +257,9 @@ class RulesTests(SynchronousTestCase):
             shallow_object(orjson.dumps(data).decode())
 
     def test_a_bad_defaults_file_is_refused_with_its_name(self) -> None:
-        good = datafiles.read(acts.PACKAGE, acts.FILE)
+        good = datafiles.read_json(acts.PACKAGE, acts.FILE)
         for change in ({"slot": None}, {"persistent": []}, {"slot": {}}, {"persistent": {}}):
-            self.patch(datafiles, "read", lambda *_, change=change: {**good, **change})
+            self.patch(datafiles, "read_json", lambda *_, change=change: {**good, **change})
             with self.assertRaises(BadData) as caught:
                 acts.load()
             self.assertIn("defaults.json", str(caught.exception))

@@ -53,7 +53,7 @@ class SaleTests(SynchronousTestCase):
 
 class CatalogueTests(SynchronousTestCase):
     def file(self, **change: Any) -> dict[str, Any]:
-        return {**datafiles.read(catalogue.PACKAGE, catalogue.FILE), **change}
+        return {**datafiles.read_json(catalogue.PACKAGE, catalogue.FILE), **change}
 
     def offer(self, **row: Any) -> Any:
         rows = [{"id": "x", "name": "X", "tags": ["webstore"], **row}]
@@ -104,10 +104,10 @@ class CatalogueTests(SynchronousTestCase):
             )
         ]
         files: list[Any] = [{"offers": [row]} for row in bad_rows]
-        shipped = datafiles.read(catalogue.PACKAGE, catalogue.FILE)
+        shipped = datafiles.read_json(catalogue.PACKAGE, catalogue.FILE)
         files += [{"offers": [good, good]}, {"offers": None}, {"offers": [1]}, {"stacked": [1]}]
         for change in files:
-            self.patch(datafiles, "read", lambda *_, file={**shipped, **change}: file)
+            self.patch(datafiles, "read_json", lambda *_, file={**shipped, **change}: file)
             with self.assertRaises(BadData) as caught:
                 catalogue.load(repeatable=False)
             self.assertIn("catalogue.json", str(caught.exception))

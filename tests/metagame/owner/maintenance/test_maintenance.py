@@ -196,7 +196,7 @@ class MaintenanceTests(SynchronousTestCase):
         requests: list[Deferred[Any]] = []
 
         class Slow:
-            def read(self, work: Any) -> Deferred[Any]:
+            def read_snapshot(self, work: Any) -> Deferred[Any]:
                 requests.append(Deferred())
                 return requests[-1]
 

@@ -59,7 +59,7 @@ class BelongingsTests(SynchronousTestCase):
         page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)
         if not changes:
             return wire.unseal(page.body)
-        body = json.read(base64.b64decode(page.json["body"]))
+        body = json.parse_deep(base64.b64decode(page.json["body"]))
         assert isinstance(body, dict)
         return wire.read_body(page.json["key"], {**body, **changes})
 
@@ -127,7 +127,9 @@ class BelongingsTests(SynchronousTestCase):
             self.again()
             self.take(self.passport(notes=notes))
             account = self.successResultOf(
-                self.bob.game.parts.ledger.read(lambda tx: SqlAccounts(tx).find(self.bob.player.id))
+                self.bob.game.parts.ledger.read_snapshot(
+                    lambda tx: SqlAccounts(tx).find(self.bob.player.id)
+                )
             )
             assert account is not None
             self.assertEqual(account.notes, expected)

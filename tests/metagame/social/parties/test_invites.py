@@ -83,7 +83,7 @@ class InviteTests(Base):
     @proves("an invite between blocked players is never listed or accepted")
     def test_an_invite_that_slipped_past_a_block_has_no_effect(self) -> None:
         self.block(self.bob, self.ann)
-        invite = self.game.parts.parties.act(
+        invite = self.game.parts.parties.transact_with_rules(
             lambda parties: parties.invite(self.ann.id, self.bob.id)
         )
         party = at_once(invite)
@@ -253,7 +253,7 @@ class AcceptTests(Base):
         live_parties = LiveParties(live.board)
 
         def do(work: Callable[[Parties], Any]) -> Any:
-            return at_once(live_parties.act(work))
+            return at_once(live_parties.transact_with_rules(work))
 
         def invite() -> PartyInvitation:
             do(lambda parties: parties.invite("ann", "bob"))
