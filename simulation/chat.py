@@ -83,7 +83,7 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
     room = dice.choice(chat.rooms)
     for _ in range(dice.randrange(1, 4)):
         text = me.history.chat.utters(f"line # of {me.name} <&>", me.now)
-        chat.say(room, text)
+        chat.send_to_room(room, text)
         me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
     second = me.other(dice)
     if second is not None and dice.random() < 0.4:

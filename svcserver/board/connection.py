@@ -67,7 +67,7 @@ class EngineWire(Protocol):
         self.up = True
         self._check = self._clock.callLater(LOOK_S, self._overdue)
 
-    def ask(self, *arguments: Argument) -> Deferred[Any]:
+    def send_command(self, *arguments: Argument) -> Deferred[Any]:
         """Send a command; the Deferred fires with the reply, or fails.
 
         The failure is a ConnectionEnded or an EngineReplyError.

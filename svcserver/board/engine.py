@@ -113,26 +113,26 @@ class BoardEngine(Service):
 
     async def _subscribe(self, wire: EngineWire, channel: bytes) -> None:
         try:
-            await wire.ask("SUBSCRIBE", channel)
+            await wire.send_command("SUBSCRIBE", channel)
         except (ConnectionEnded, EngineReplyError):
             wire.cut()
 
-    def ask(self, *command: Argument) -> Deferred[Any]:
+    def send_command(self, *command: Argument) -> Deferred[Any]:
         """Send a command and return its reply."""
         wire = self._asking.wire
         if wire is not None:
-            return wire.ask(*command).addErrback(self._refused)
+            return wire.send_command(*command).addErrback(self._refused)
         if self._asking.tried or len(self._early) >= MOST_EARLY:
             return fail(BoardAway())
         early: Deferred[Any] = Deferred()  # the first connection is still being made
         self._early.append(early)
-        return early.addCallback(lambda _: self.ask(*command))
+        return early.addCallback(lambda _: self.send_command(*command))
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
         """Run a Lua script on the live-state engine and return its reply."""
         if buggify("engine: it goes between a load and its commit") and script is COMMIT:
             _cut(self._asking)
-        reply = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        reply = self.send_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         if buggify("engine: it goes before its answer to a commit") and script is COMMIT:
             reply.addCallback(self._lose_reply)
         return reply
@@ -162,16 +162,16 @@ class BoardEngine(Service):
 
     async def _ready(self, wire: EngineWire) -> None:
         for script in SCRIPTS:
-            await wire.ask("SCRIPT", "LOAD", script.text)
+            await wire.send_command("SCRIPT", "LOAD", script.text)
         while self._preparations:
-            await self._preparations[0](wire.ask)
+            await self._preparations[0](wire.send_command)
             del self._preparations[0]
 
     async def _listens(self, wire: EngineWire) -> None:
         if buggify("engine: we listen again late"):
             await self.pause(LISTENS_LATE_S)
         for channel in self._channels:
-            await wire.ask("SUBSCRIBE", channel)
+            await wire.send_command("SUBSCRIBE", channel)
         if self._joined is not None:
             self._joined()
 
@@ -248,10 +248,10 @@ class EngineConnection:
         self._made = wire
         if address.password:
             user = (address.user,) if address.user else ()
-            await wire.ask("AUTH", *user, address.password)
+            await wire.send_command("AUTH", *user, address.password)
         if address.db:
-            await wire.ask("SELECT", address.db)
-        await wire.ask("PING")
+            await wire.send_command("SELECT", address.db)
+        await wire.send_command("PING")
         await self.prepare(wire)
         self.wire = wire
         if self._lost_at is not None:
@@ -302,7 +302,7 @@ class EngineConnection:
 
     def _beat(self) -> None:
         if self.wire is not None:
-            self.wire.ask("PING").addErrback(lambda _: None)
+            self.wire.send_command("PING").addErrback(lambda _: None)
 
 
 @define(eq=False, slots=False)

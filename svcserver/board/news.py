@@ -118,8 +118,10 @@ class NewsFeed:
         for _ in range(TRIES):
             try:
                 for most in PAGES:
-                    news = await self.engine.ask("LRANGE", self.channel + b":lately", -most, -1)
-                    life = await self.engine.ask("GET", self.channel + b":life")
+                    news = await self.engine.send_command(
+                        "LRANGE", self.channel + b":lately", -most, -1
+                    )
+                    life = await self.engine.send_command("GET", self.channel + b":life")
                     lately = Lately(life or b"", news)
                     if len(news) < most or connection == 1 or self._since(lately) is not None:
                         break

@@ -113,7 +113,7 @@ class ValkeyBoard:
         self._news.when_missed(look)
 
     def engine_info(self) -> Deferred[EngineInfo | None]:
-        return self.engine.ask("INFO", "server").addCallback(_engine_info)
+        return self.engine.send_command("INFO", "server").addCallback(_engine_info)
 
     async def _act(self, work: Work[T], near: tuple[Key, ...]) -> T:
         ids: list[str] = []

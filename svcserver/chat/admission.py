@@ -119,7 +119,7 @@ class Admission:
         waits = self.board.transact(lambda transaction: Lockout(transaction).waits(account), near)
         if await with_fallback(waits, fallback=False):
             return RefuseLogin(LATER, "throttled", account)
-        return await self.readings.ask(account, frozenset([network] if network else []))
+        return await self.readings.fetch_account(account, frozenset([network] if network else []))
 
     def _proven(self, session: Session, request: LogIn) -> AccountId | RefuseLogin:
         try:

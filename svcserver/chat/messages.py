@@ -30,11 +30,13 @@ class Messages:
     room_access: RoomAccess
     together: Together | None = None  # if the chat runs in several processes
 
-    def say(self, session: Session, effect: Say) -> None:
+    def deliver_to_room(self, session: Session, effect: Say) -> None:
         """Deliver a line to a room, or refuse it if the author exceeds the rate limit."""
         if session.rates.message(session.number, session.seconds()):
             anew = self._has_block(session)
-            self.readings.freshly(session, lambda: self._say(session, effect.element), anew=anew)
+            self.readings.freshly(
+                session, lambda: self._deliver_to_room(session, effect.element), anew=anew
+            )
         else:
             not_acceptable(session, effect.element)
 
@@ -53,7 +55,7 @@ class Messages:
         person = self.people.get(session.account)
         return person is not None and bool(person.about.blocks or person.about.blocked_by)
 
-    def _say(self, session: Session, element: Element) -> None:
+    def _deliver_to_room(self, session: Session, element: Element) -> None:
         local, host, _ = split_address(element.getAttribute("to", ""))
         room, body = room_of(local, host, session.domain), _body(element)
         person = self.people.get(session.account)
@@ -67,7 +69,9 @@ class Messages:
             return
         self.room_access.evict_strangers(occupant.room)
         if self.together is not None:
-            published = self.together.say(occupant, _id(element), body, person.about.blocked_by)
+            published = self.together.broadcast_line(
+                occupant, _id(element), body, person.about.blocked_by
+            )
             pause(
                 session,
                 published,
@@ -75,7 +79,7 @@ class Messages:
             )
             return
         rooms = self.rooms
-        count = rooms.say(occupant, _id(element), body, person.about.blocked_by)
+        count = rooms.deliver_line(occupant, _id(element), body, person.about.blocked_by)
         log_line(occupant, body, count, len(rooms.occupants(occupant.room.key)))
 
     def _whisper(self, session: Session, element: Element) -> None:

@@ -49,7 +49,7 @@ class Pending:
     # by session: the time of its line, the line, and the Deferred that waits for it
     _saying: dict[int, tuple[float, Said, Deferred[bool]]] = field(factory=dict, init=False)
 
-    def say(
+    def publish_line(
         self, line: Said, publish: Callable[[object], Deferred[bool]], now: float
     ) -> Deferred[bool]:
         """Publish a session's line.

@@ -27,7 +27,7 @@ def gone(sender: str, receiver: str) -> Element:
 class Elsewhere(Protocol):
     """The interface through which ``Presences`` reaches the chat's other processes."""
 
-    def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
+    def send_status(self, session: Session, to: tuple[AccountId, ...]) -> None:
         """Send a session's status to other processes, which show it to the friends in ``to``."""
 
     def shown(self, account: AccountId) -> list[Ghost]:
@@ -58,7 +58,7 @@ class Presences:
         for friend, _ in audience:
             friend.deliver(element_frame(status.stanza(session.jid, friend.jid)))
         if self.elsewhere is not None:
-            self.elsewhere.show(session, tuple(_friends(person)))
+            self.elsewhere.send_status(session, tuple(_friends(person)))
         if not first:
             return
         for friend, theirs in audience:
@@ -78,7 +78,7 @@ class Presences:
             return
         # other processes drop the status of an ended session by themselves
         if self.elsewhere is not None and not session.ended:
-            self.elsewhere.show(session, ())
+            self.elsewhere.send_status(session, ())
         audience = self._audience(person)
         for receiver, _ in audience:
             receiver.deliver(element_frame(gone(session.jid, receiver.jid)))

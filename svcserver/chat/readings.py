@@ -35,7 +35,7 @@ class Readings:
     friendships: Friendships
     _throttle: Throttle = field(factory=Throttle, init=False, repr=False)
 
-    def ask(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
+    def fetch_account(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
         """Return the account's current data; fails with Unavailable after a timeout."""
         reply: Deferred[About | None] = maybeDeferred(self.accounts.about, account, networks)
         return reply.addTimeout(GAME_TIMEOUT_S, self.clock, self._late)
@@ -68,7 +68,7 @@ class Readings:
                 return
             log.failure("the account data of {uid} cannot be read", why, uid=person.account)
 
-        reading: Deferred[Any] = self.ask(person.account, person.networks)
+        reading: Deferred[Any] = self.fetch_account(person.account, person.networks)
         return reading.addCallback(keep).addErrback(failed)
 
     def freshly(self, session: Session, act: Callable[[], None], *, anew: bool = False) -> None:

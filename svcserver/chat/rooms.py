@@ -149,7 +149,7 @@ class Rooms:
             )
             occupant.session.deliver(element_frame(presence))
 
-    def say(
+    def deliver_line(
         self,
         occupant: Occupant,
         stanza_id: str | None,

@@ -119,7 +119,7 @@ class ChatServer:
             Leave: self.room_access.ask_to_leave,
             Announce: self._announce,
             Withdraw: self._withdraw,
-            Say: self.messages.say,
+            Say: self.messages.deliver_to_room,
             Whisper: self.messages.whisper,
             TooMuch: lambda session, effect: not_acceptable(session, effect.element),
             End: lambda session, effect: session.end(effect.reason),

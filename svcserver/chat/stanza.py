@@ -45,7 +45,7 @@ def parse(text: str) -> Element:
         frame = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise Unparseable("not UTF-8") from error
-    return _FrameReader().read(frame)
+    return _FrameReader().parse_frame(frame)
 
 
 class _FrameReader(domish.ExpatElementStream):
@@ -70,7 +70,7 @@ class _FrameReader(domish.ExpatElementStream):
         parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = _refuse
         parser.ProcessingInstructionHandler = parser.CommentHandler = _refuse
 
-    def read(self, frame: bytes) -> Element:
+    def parse_frame(self, frame: bytes) -> Element:
         """Return the frame's element; raises Restricted or Unparseable."""
         try:
             self.parse(frame)

@@ -22,7 +22,7 @@ class Together(Protocol):
 
     def leave(self, session: Session, occupant: Occupant, why: str, tell_leaver: bool) -> None: ...
 
-    def say(
+    def broadcast_line(
         self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
     ) -> Deferred[bool]: ...
 

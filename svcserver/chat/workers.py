@@ -171,13 +171,13 @@ class Workers:
         tell = leave.tell_leaver and not leave.session.ended
         self.room_access.leave_now(leave.session, leave.occupant, leave.why, tell_leaver=tell)
 
-    def say(
+    def broadcast_line(
         self, occupant: Occupant, stanza_id: str | None, body: str, deaf: frozenset[AccountId]
     ) -> Deferred[bool]:
         session: Any = occupant.session
         key, silent = occupant.room.key, tuple(sorted(deaf))
         line = Said(self.name, session.number, key, stanza_id, body, silent)
-        return self._pending.say(line, self._publish, self.seconds())
+        return self._pending.publish_line(line, self._publish, self.seconds())
 
     def seats(self, account: str) -> list[tuple[str, Seat]]:
         return self._seats.of_account(account)
@@ -188,7 +188,7 @@ class Workers:
         named = tuple((worker, seat.session) for worker, seat in to)
         return self._publish(Whispered(self.name, named, jid, stanza_id, body))
 
-    def show(self, session: Session, to: tuple[AccountId, ...]) -> None:
+    def send_status(self, session: Session, to: tuple[AccountId, ...]) -> None:
         if session.number in self._mine:
             self._publish_unwaited(shown_of(self.name, session, to))
 
@@ -370,7 +370,7 @@ class Workers:
         if occupant is None:
             return
         deaf = frozenset(news.deaf)
-        count = self.rooms.say(occupant, news.id, news.body, deaf)
+        count = self.rooms.deliver_line(occupant, news.id, news.body, deaf)
         if news.worker == self.name:
             log_line(occupant, news.body, count, len(self.rooms.occupants(news.room)))
 

@@ -145,7 +145,7 @@ class ChatClient:
         to = f"{self.room_address(room)}/{self.nick}"
         self.send(element(None, "presence", to=to, type="unavailable"))
 
-    def say(self, room: str, text: str) -> None:
+    def send_to_room(self, room: str, text: str) -> None:
         """Send a line to a room."""
         self._send_line("groupchat", self.room_address(room), text)
 

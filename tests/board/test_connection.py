@@ -34,7 +34,7 @@ class WireTests(SynchronousTestCase):
             self.wire.connectionLost(Failure(ConnectionDone()))
 
     def ask(self, *command: Any) -> Deferred[Any]:
-        done = self.wire.ask(*command)
+        done = self.wire.send_command(*command)
         self.clock.advance(0)
         return done
 
@@ -43,7 +43,7 @@ class WireTests(SynchronousTestCase):
             self.clock.advance(LOOK_S)
 
     def test_commands_of_a_turn_are_one_write_answered_in_order(self) -> None:
-        replies = [self.wire.ask("GET", key) for key in ("a", b"b", 3)]
+        replies = [self.wire.send_command("GET", key) for key in ("a", b"b", 3)]
         self.assertEqual(self.transport.value(), b"")
         self.clock.advance(0)
         self.assertEqual(

@@ -49,7 +49,7 @@ class Anew(ModelEngine):
 
     def run(self, script: Any, keys: Any, arguments: Any) -> Any:
         """Run a script without the simulated conflicts of ``ModelEngine``."""
-        done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        done = self.send_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         self.deliver()
         return done
 

@@ -19,7 +19,7 @@ class RefusingWire:
     why: str
     cuts: int = 0
 
-    def ask(self, *command: Any) -> Deferred[Any]:
+    def send_command(self, *command: Any) -> Deferred[Any]:
         return fail(EngineReplyError(self.why))
 
     def cut(self) -> None:
@@ -32,7 +32,7 @@ class StaleTests(SynchronousTestCase):
         engine: Any = BoardEngine(Clock(), EngineAddress.parse("valkey://127.0.0.1:1"))
         asking, listening = (RefusingWire(why) for _ in range(2))
         engine._asking.wire, engine._listening.wire = asking, listening
-        self.failureResultOf(engine.ask("SET", "a", "b"), BoardAway)
+        self.failureResultOf(engine.send_command("SET", "a", "b"), BoardAway)
         return asking.cuts, listening.cuts
 
     def test_an_engine_that_is_no_master_is_disconnected(self) -> None:

@@ -40,7 +40,7 @@ class ToldEngine:
     def subscribe(self, channel: bytes) -> None:
         """Do nothing."""
 
-    def ask(self, *command: Any) -> Deferred[Any]:
+    def send_command(self, *command: Any) -> Deferred[Any]:
         if self.away:
             return fail(BoardAway())
         if command[0] == "GET":

@@ -270,7 +270,7 @@ class Town:
         }
         self._lines[text] = Spoken(speaker, wanted)
         assert speaker.chat is not None
-        speaker.chat.say(speaker.room, text)
+        speaker.chat.send_to_room(speaker.room, text)
 
     def received_by(self, listener: Person, line: Line) -> None:
         if line.text in self._lines:

@@ -44,7 +44,7 @@ async def play(clock: Any, server: str, chat: str, key: str) -> dict[str, Any]:
     await connect(clock, client, address.port, address.hostname)
     await client.log_in(player.token)
     assert await client.enter(ROOM)
-    client.say(ROOM, TEXT)
+    client.send_to_room(ROOM, TEXT)
     while not lines:
         await task.deferLater(clock, 0.1)
     await player.save()

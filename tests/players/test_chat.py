@@ -67,7 +67,7 @@ class ChatClientTests(SynchronousTestCase):
         line = "the server did not answer while Ada waited for a seat in City-1"
         self.assertEqual(str(why), line)
         with self.assertRaises(NoAnswer):
-            self.client.say("City-1", "hello")
+            self.client.send_to_room("City-1", "hello")
 
     def test_entering_waits_for_our_own_presence(self) -> None:
         done = self.begin(self.client.enter("City-1"))
@@ -96,7 +96,7 @@ class ChatClientTests(SynchronousTestCase):
     def test_a_refused_line_is_named(self) -> None:
         refused: list[str] = []
         self.client.on_refused = refused.append
-        self.client.say("City-1", "hello")
+        self.client.send_to_room("City-1", "hello")
         self.client.arrived('<message type="error" id="m1"/>')
         self.assertEqual((refused, self.client.refused), (["hello"], 1))
 

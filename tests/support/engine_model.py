@@ -66,7 +66,7 @@ class ModelEngine:
         words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
         return _read(self.model.answer(self._wire, words))
 
-    def ask(self, *command: Argument) -> Deferred[Any]:
+    def send_command(self, *command: Argument) -> Deferred[Any]:
         return succeed(self.command(*command))
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
@@ -76,12 +76,12 @@ class ModelEngine:
             if self._again:
                 self.refusals += 1
                 return succeed(REFUSED)
-        done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        done = self.send_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         self.deliver()
         return done
 
     def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
-        at_once(Deferred.fromCoroutine(look(self.ask)))  # type: ignore[arg-type]
+        at_once(Deferred.fromCoroutine(look(self.send_command)))  # type: ignore[arg-type]
 
     def subscribe(self, channel: bytes) -> None:
         self.command("SUBSCRIBE", channel)

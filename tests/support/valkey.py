@@ -148,7 +148,7 @@ class BlockingEngine:
         joined()
 
     def before_all(self, look: Callable[[Ask], Awaitable[None]]) -> None:
-        at_once(Deferred.fromCoroutine(look(self.ask)))  # type: ignore[arg-type]
+        at_once(Deferred.fromCoroutine(look(self.send_command)))  # type: ignore[arg-type]
 
     def subscribe(self, channel: bytes) -> None:
         self._listening.ask("SUBSCRIBE", channel)
@@ -177,14 +177,14 @@ class BlockingEngine:
             raise reply
         return reply
 
-    def ask(self, *command: Argument) -> Deferred[Any]:
+    def send_command(self, *command: Argument) -> Deferred[Any]:
         try:
             return succeed(self.command(*command))
         except OSError:
             return fail(BoardAway())
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes]) -> Deferred[Any]:
-        done = self.ask("EVALSHA", script.sha, len(keys), *keys, *arguments)
+        done = self.send_command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         reply: Any = getattr(done, "result", None)
         if script is COMMIT and isinstance(reply, list):
             self._until(reply[-1] if len(reply) > 1 else 0)

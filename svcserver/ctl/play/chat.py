@@ -134,7 +134,9 @@ class Chat:
         client = await self._back(member)
         text = self._line(f"hello from {speaker.name} <&>", member)
         listeners = [self.members[player.account] for player in players]
-        self._send(listeners, Line(False, room, client.nick, text), partial(client.say, room))
+        self._send(
+            listeners, Line(False, room, client.nick, text), partial(client.send_to_room, room)
+        )
 
     async def whisper(self, speaker: Player, listener: Player) -> None:
         """Send a line to ``listener``; no other player may receive it."""
