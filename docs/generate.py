@@ -58,7 +58,7 @@ def api() -> Json:
     signing = {"AUTH_SIGNING_PRIVKEY_B64": keys.private, "AUTH_SIGNING_PUBKEY_B64": keys.public}
     settings = load(Settings, EVERYTHING | signing)[0]
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
-    return describe(game.front_door().rows, Build.of(settings).version)
+    return describe(game.front_door().rows, Build.from_settings(settings).version)
 
 
 def metrics(code: Path) -> str:

@@ -24,5 +24,5 @@ def openapi(host: Host, out: Out) -> None:
     settings = evolve(host.settings("metagame", Settings), log_bodies=False)  # opens no file
     nothing: Any = None  # routes are only listed here, never called
     game = Metagame(settings, nothing, MemoryBoard(time.time), Clock(), time.time, nothing, nothing)
-    document = describe(game.front_door().rows, Build.of(settings).version)
+    document = describe(game.front_door().rows, Build.from_settings(settings).version)
     Out(as_json=True).data(document)

@@ -144,7 +144,7 @@ def import_(host: Host, out: Out, file: Path, name: str, reason: str) -> None:
         settings, _ = load(Settings, host.variables("metagame"))
         setting_rules.apply(settings, transact(host, lambda tx: SqlSettings(tx).all()))
         paths = configured_paths(settings.progression_config_dir, settings.active_hunt_pass)
-        terms = rules.Terms.of(settings)
+        terms = rules.Terms.for_imports(settings)
     except (BadSetting, BadData) as why:
         refuse(host, entry, Conflict(str(why)))
     except Refusal as why:

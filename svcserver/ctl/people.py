@@ -33,7 +33,7 @@ from svcserver.metagame.belongings.savehistory.feature import (
     SqlHistories,
     loadout_rolled_back,
     rolled_back,
-    show,
+    show_history,
     show_loadout,
     show_rolled_back,
 )
@@ -268,7 +268,9 @@ def saves(host: Host, out: Out, name: str) -> None:
 
 def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
     account, histories = person(SqlAccounts(tx), name), SqlHistories(tx)
-    return account, [show(histories.kept(head)) for head in histories.heads(account.id, None)]
+    return account, [
+        show_history(histories.kept(head)) for head in histories.heads(account.id, None)
+    ]
 
 
 @host_command(account, "rollback", reason=True)

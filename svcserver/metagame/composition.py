@@ -95,13 +95,13 @@ class Metagame(Parts):
         )
         launched = LaunchKeys(self.deploy)
         super().__init__(settings, ledger, board, clock, wall_clock, counters, launched)
-        self.game_ports = GamePorts.of(settings, http, clock, self.network_of)
+        self.game_ports = GamePorts.if_enabled(settings, http, clock, self.network_of)
         self.announcements = Announcements(self.audit, self.news.announced)
         self.matches = LiveMatches(board, lambda: settings.launch_cooldown_s)
         self.parties = LiveParties(board, (self.matches.left_party,), self.matches.of_party)
         self.guilds = GuildActs(settings, self.data, board, wall_clock, self.news.guild_changed)
         self.online = Online(board, also_heard=(mark_seen,))
-        self.about = Build.of(settings)
+        self.about = Build.from_settings(settings)
         self.health, self.dashboard = Health(), DashboardState()
         self.desk = Desk(
             parts=self,
@@ -116,7 +116,9 @@ class Metagame(Parts):
         # opens a node's game ports for a player's address; None without a fleet
         self.open_node: Callable[[str, Server], Awaitable[None]] | None = None
         self.mounted: list[Feature] = []  # the features that ``front_door`` has mounted
-        self.gate = Gate.of(settings, self.tokens, self.directory, attempts, staff, self.tries)
+        self.gate = Gate.for_service(
+            settings, self.tokens, self.directory, attempts, staff, self.tries
+        )
         self._join()
 
     def _join(self) -> None:
@@ -150,7 +152,7 @@ class Metagame(Parts):
         yield from lookups(self)
         yield from management(self, rename_characters)
         yield from invites(self)
-        thin = Thinning.of(settings)
+        thin = Thinning.for_retention(settings)
         yield from characters(self, thin.characters if thin is not None else None)
         yield from inventory(self)
         yield from currency(self)
@@ -186,7 +188,7 @@ class Metagame(Parts):
         if settings.backend_health:
             observers = (*observers, Counting(self.health.requests, self.wall_clock))
         if settings.log_bodies:
-            observers = (*observers, BodyLog.of(settings, self.wall_clock).check())
+            observers = (*observers, BodyLog.for_log_file(settings, self.wall_clock).check())
         door = guarded(self.gate, settings, observers, self.gate.refused)
         door.unmatched = self.gate.unmatched
         with needed_by(NAME):

@@ -25,7 +25,7 @@ class KeysTests(DoctorCase):
     def tokens(self) -> Tokens:
         """Return a ``Tokens`` with the keys that the metagame has after a restart."""
         settings = find(str(self.folder), None).settings("metagame", Settings)
-        keys = Keys.read(
+        keys = Keys.parse_pem(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
         return Tokens(time.time, keys)

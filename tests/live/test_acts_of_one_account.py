@@ -127,7 +127,7 @@ async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> 
     assert ledger.done == 4 * ROUNDS  # after stopping, the ledger has finished all its transactions
 
 
-@isolates("owner/people: _look")
+@isolates("owner/people: _store_last_seen")
 @on_two_metagames
 async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
     players = [player["id"] for player in await both.players(20)]
@@ -149,7 +149,12 @@ async def test_two_processes_note_the_same_players_at_once(both: Both) -> None:
         for number in range(ROUNDS):
             entry: Any = Online(10 * number, players)
             second: Any = Online(10 * number + 1, players[::-1])
-            await gatherResults([LastSeen(ledger, entry).look(), LastSeen(ledger, second).look()])
+            await gatherResults(
+                [
+                    LastSeen(ledger, entry).store_last_seen(),
+                    LastSeen(ledger, second).store_last_seen(),
+                ]
+            )
             view = await ledger.read_snapshot(lambda tx: tx.execute(select(ACCOUNT_SEEN)).all())
             assert {row.account_id for row in view} == set(players)
             assert {row.at - 10 * number for row in view} <= {0, 1}

@@ -141,7 +141,7 @@ class Gate:
         return self.settings.login == "NONE"
 
     @classmethod
-    def of(
+    def for_service(
         cls,
         settings: Settings,
         tokens: Tokens,

@@ -42,14 +42,14 @@ class Keys:
     public: Mapping[str, RSAPublicKey] = field(factory=dict)
 
     @classmethod
-    def of(cls, settings: Settings) -> Keys:
+    def from_settings(cls, settings: Settings) -> Keys:
         """Return the keys from the metagame's settings."""
-        return cls.read(
+        return cls.parse_pem(
             settings.signing_private_key, settings.signing_public_key, settings.verify_keys
         )
 
     @classmethod
-    def read(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
+    def parse_pem(cls, private: Secret, public: str, further: Iterable[str] = ()) -> Keys:
         """Read keys from base64-encoded PEM; log an error for each unusable key."""
         signing = _or_none(load_private, private.reveal(), "AUTH_SIGNING_PRIVKEY_B64")
         own = _or_none(load_public, public, "AUTH_SIGNING_PUBKEY_B64")

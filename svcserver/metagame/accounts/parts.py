@@ -45,7 +45,7 @@ class Parts:
         self.clock, self.wall_clock, self.counters = clock, wall_clock, counters
         self.news = News()
         self.epochs = Epochs(self.news.sessions_ended)
-        self.tokens = Tokens(wall_clock, Keys.of(settings), self.epochs)
+        self.tokens = Tokens(wall_clock, Keys.from_settings(settings), self.epochs)
         self.acting = Acting(wall_clock)
         self.network_of = Origin(settings, is_own_address).network
         self.directory = Directory(ledger, wall_clock, launched, by_id=settings.login == "NONE")

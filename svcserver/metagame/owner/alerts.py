@@ -193,7 +193,7 @@ class ChannelSavedReply(TypedDict):
 ASKED: AskedReply = {"asked": True}
 
 
-def show(
+def show_alerts(
     channels: AlertChannels, broken: Sequence[ChannelFault], incidents: Sequence[Incident]
 ) -> AlertsReply:
     """Return the reply with all channels and incidents."""
@@ -318,10 +318,10 @@ class AlertActs:
         """
         return self._read()[0]
 
-    def show(self) -> AlertsReply:
+    def read_alerts(self) -> AlertsReply:
         """Return the usable channels, the channels with unusable files, and the incidents."""
         state = host_state.stored(self.folder)
-        return show(*self._read(), () if state is None else state.incidents)
+        return show_alerts(*self._read(), () if state is None else state.incidents)
 
     def _read(self) -> tuple[AlertChannels, list[ChannelFault]]:
         state = alert_channels.read(self.folder, self.wall_clock())
@@ -499,7 +499,7 @@ class AlertRoutes:
     @routes.row("GET", "/svc/api/DashboardAlerts", role=Role.HELPER, reply=AlertsReply, quiet=True)
     async def channels(self, call: Call) -> Answer:
         """List the alert channels with the results of their last alerts, but without their URLs."""
-        return Answer(200, self.acts.show(), NO_STORE)
+        return Answer(200, self.acts.read_alerts(), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialWish, reply=AskedReply)
     async def test(self, call: Call[TrialWish]) -> Answer:
@@ -533,4 +533,4 @@ class AlertRoutes:
     async def remove(self, call: Call, name: str) -> Answer:
         """Remove an alert channel; return the remaining channels."""
         await self.acts.remove(staff_of(call).name, name, reason_of(call))
-        return Answer(200, self.acts.show(), NO_STORE)
+        return Answer(200, self.acts.read_alerts(), NO_STORE)

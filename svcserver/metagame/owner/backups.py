@@ -182,7 +182,7 @@ class BackupActs:
     def state(self) -> Backups:
         return backups.read(self.folder) or Backups(since=self.started_at)
 
-    def show(self) -> BackupsReply:
+    def describe_backups(self) -> BackupsReply:
         """Return the stored backups, the schedule, and the backup in progress, if any."""
         state, now = self.state(), self.wall_clock()
         settings, fault = None, None
@@ -410,13 +410,13 @@ class BackupRoutes:
     @routes.row("GET", "/svc/api/DashboardBackups", reply=BackupsReply, quiet=True)
     async def listed(self, call: Call) -> Answer:
         """Return the stored backups, the schedule, and the backup in progress, if any."""
-        return Answer(200, self.acts.show(), NO_STORE)
+        return Answer(200, self.acts.describe_backups(), NO_STORE)
 
     @routes.row("POST", "/svc/api/DashboardBackup", body=BackupWish, reply=BackupsReply)
     async def request(self, call: Call[BackupWish]) -> Answer:
         """Start a backup; the list of backups shows its progress."""
         await self.acts.request(staff_of(call).name, call.body.reason)
-        return Answer(200, self.acts.show(), NO_STORE)
+        return Answer(200, self.acts.describe_backups(), NO_STORE)
 
     @routes.row(
         "POST",
@@ -434,7 +434,7 @@ class BackupRoutes:
         """
         proven = await is_proven(call, self.ways)
         await self.acts.schedule(staff_of(call).name, call.body, proven=proven)
-        return Answer(200, self.acts.show(), NO_STORE)
+        return Answer(200, self.acts.describe_backups(), NO_STORE)
 
     @routes.row(
         "POST",

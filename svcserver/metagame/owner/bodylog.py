@@ -49,7 +49,7 @@ class BodyLog:
     _written: Counter[str] = field(factory=Counter, init=False)
 
     @classmethod
-    def of(cls, settings: Settings, wall_clock: Callable[[], float]) -> BodyLog:
+    def for_log_file(cls, settings: Settings, wall_clock: Callable[[], float]) -> BodyLog:
         """Return the body log configured by BODY_LOG_FILE and BODY_LOG_PER_PATH."""
         return cls(Path(settings.body_log_file), settings.body_log_per_path, wall_clock)
 

@@ -65,7 +65,7 @@ from svcserver.metagame.owner.people.routes import HandlingRoutes, PeopleRoutes
 from svcserver.metagame.owner.settings.acts import LiveSettings, settings_watch
 from svcserver.metagame.owner.settings.catalogue import SettingsCatalogue
 from svcserver.metagame.owner.settings.routes import SettingsRoutes
-from svcserver.metagame.owner.settings.wire import read as read_settings
+from svcserver.metagame.owner.settings.wire import read_settings_reply
 from svcserver.metagame.owner.signin import SignInActs, SignInRoutes
 from svcserver.metagame.owner.titles import Titles
 from svcserver.metagame.play.deploy_client import DeployClient
@@ -167,11 +167,13 @@ class Desk:
         host = {
             "alerts": self._alerts,
             "backups": self._backups,
-            "settings": lambda: read_settings(self.settings),
+            "settings": lambda: read_settings_reply(self.settings),
         }
         mark = Marks(self.parts.ledger, self.people.where, host, self.parts.wall_clock).reader
         began, clock = overview.started_at, self.parts.wall_clock
-        return LivePages(self.dashboard, overview.read, acts, watched, mark, servers, began, clock)
+        return LivePages(
+            self.dashboard, overview.read_overview, acts, watched, mark, servers, began, clock
+        )
 
     def overview(self, reports: StatusReports) -> Overview:
         """Create the source of the overview's data."""
@@ -197,10 +199,10 @@ class Desk:
         return None if drain is None else show_drain(drain)
 
     async def _alerts(self) -> AlertsReply:
-        return self.alerts.show()
+        return self.alerts.read_alerts()
 
     async def _backups(self) -> BackupsReply:
-        return self.backups.show()
+        return self.backups.describe_backups()
 
     def reports(self) -> StatusReports:
         """Create the source of the server's status; raises BadData for a bad data file."""

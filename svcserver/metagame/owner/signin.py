@@ -127,7 +127,7 @@ class SignInActs:
     audit: Audit
     counters: Counters
 
-    async def of(self, account_id: AccountId) -> DashboardAccess:
+    async def read_access(self, account_id: AccountId) -> DashboardAccess:
         """Return the account's dashboard key (as a hash) and second factor."""
         return await self.audit.ledger.read_snapshot(
             lambda tx: SqlDashboardAccess(tx).of_account(account_id)
@@ -135,7 +135,7 @@ class SignInActs:
 
     async def check(self, account_id: AccountId, code: str | None) -> None:
         """Check the code if the account has a second factor; raises Unauthenticated or TooMany."""
-        if (await self.of(account_id)).factor is None:
+        if (await self.read_access(account_id)).factor is None:
             return
         if code is None:
             raise wrong_code()
@@ -277,7 +277,9 @@ class SignInRoutes:
         """
         check_key_sent(call, "send the account key to sign in")
         await self.ways.check(call.player, call.request.header(CODE_HEADER))
-        ticket = await self.staff.begin(call.player, (await self.ways.of(call.player)).mark)
+        ticket = await self.staff.begin(
+            call.player, (await self.ways.read_access(call.player)).mark
+        )
         await self.ways.note(staff_of(call).name, call.player, "sign in")
         headers = {**NO_STORE, "Set-Cookie": set_cookie(ticket)}
         return Answer(200, {**_who(call), "Word": ticket.word}, headers)
@@ -310,7 +312,7 @@ class SignInRoutes:
         account = await self.ways.staff(call.body.account)
         on_machine = call.caller.account is None
         await self.ways.note_link(staff_of(call).name, account, on_machine=on_machine)
-        mark = (await self.ways.of(account.id)).mark
+        mark = (await self.ways.read_access(account.id)).mark
         link = await self.staff.make_link(account.id, mark)
         return Answer(200, {"Link": link, "Username": account.username}, NO_STORE)
 
@@ -326,7 +328,7 @@ class SignInRoutes:
         await self.reads.take(call.request.peer)
         link = await self.staff.use_link(call.body.link)
         account = None if link is None else await self.ways.account(link.account_id)
-        mark = None if account is None else (await self.ways.of(account.id)).mark
+        mark = None if account is None else (await self.ways.read_access(account.id)).mark
         if link is None or account is None or mark is None or mark != link.ways:
             self.ways.counters.add(Counted.FAILED_LOGINS, "sign_in_link")
             raise Unauthenticated(USED_LINK, code="used_link")
@@ -341,7 +343,7 @@ class SignInRoutes:
         """Show the caller's sign-in settings, and a new secret for an authenticator app."""
         import segno  # most metagames never need it
 
-        has, fresh = await self.ways.of(call.player), new_factor()
+        has, fresh = await self.ways.read_access(call.player), new_factor()
         address = address_of(fresh, staff_of(call).name, self.server)
         drawn = segno.make(address, error="m").matrix
         reply: Ways = {
@@ -404,7 +406,7 @@ class SignInRoutes:
         """Keep the caller's session valid after a change that ends the account's other sessions."""
         ticket = _ticket(call)
         if ticket is not None:
-            mark = (await self.ways.of(call.player)).mark
+            mark = (await self.ways.read_access(call.player)).mark
             await self.staff.keep(ticket, call.player, mark)
 
 

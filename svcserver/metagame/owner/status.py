@@ -148,7 +148,7 @@ class BannerRoutes:
     wall_clock: Callable[[], float]
 
     @classmethod
-    def of(
+    def with_welcome(
         cls,
         settings: Settings,
         build: Build,
@@ -272,5 +272,5 @@ def status(
     parts: Parts, about: Build, announced: Callable[[], Announcement | None]
 ) -> Iterator[Feature]:
     """Yield the status banner and the routes with constant replies."""
-    yield BannerRoutes.of(parts.settings, about, announced, parts.wall_clock)
+    yield BannerRoutes.with_welcome(parts.settings, about, announced, parts.wall_clock)
     yield FixedReplyRoutes()

@@ -167,7 +167,7 @@ class DeployClient:
         except DeployFailed:
             return
 
-    async def look(self) -> None:
+    async def refresh_servers(self) -> None:
         """Make the deploy server update its list of game servers now; failures are ignored."""
         try:
             path = "/gameservers/look"

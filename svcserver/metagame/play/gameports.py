@@ -55,7 +55,7 @@ class GamePorts:
     _under_way: set[Deferred[None]] = field(factory=set, init=False)
 
     @classmethod
-    def of(
+    def if_enabled(
         cls,
         settings: Settings,
         http: Any,

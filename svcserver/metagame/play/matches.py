@@ -120,7 +120,7 @@ class Joined:
     queued: bool
 
     @classmethod
-    def of(cls, entry: MatchEntry) -> Joined:
+    def from_entry(cls, entry: MatchEntry) -> Joined:
         """Return the result of a join that created this entry."""
         match = entry.match
         return cls(entry.candidate_id, entry.mode, entry.hunt_id, match.id, match.queued)

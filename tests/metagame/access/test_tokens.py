@@ -29,7 +29,7 @@ class TokenCase(SynchronousTestCase):
         self.tokens = self.made(*signing_keys())
 
     def made(self, private: str, public: str, *further: str) -> Tokens:
-        return Tokens(lambda: self.now, Keys.read(Secret(private), public, further))
+        return Tokens(lambda: self.now, Keys.parse_pem(Secret(private), public, further))
 
     def refused(self, token: str, tokens: Tokens | None = None) -> None:
         self.assertRaises(InvalidToken, (tokens or self.tokens).verify, token)

@@ -93,7 +93,7 @@ class GameServerPagesTests(SynchronousTestCase):
         desk = self.game.parts.desk
         acts = DashboardActs(self.game.parts.ledger, set)
         live = desk.pages(acts, desk.overview(desk.reports()), self.pages)
-        looks = [live.look("servers") for _ in range(3)]
+        looks = [live.reader_for_page("servers") for _ in range(3)]
         for _ in range(2):
             self.game.clock.advance(FLEET_S)
             self.deploy.paths.clear()

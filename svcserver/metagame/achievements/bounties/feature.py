@@ -141,7 +141,7 @@ class BountyBoard(TypedDict):
     draft_data_weekly: NotRequired[DraftData]
 
 
-def show(board: AccountBoard) -> dict[str, Any]:
+def show_board(board: AccountBoard) -> dict[str, Any]:
     """Return the reply with an account's stored board."""
     listed = [json.Fragment(bounty.data) for bounty in in_order(board.bounties)]
     draft = NO_DRAFT if board.draft is None else json.Fragment(board.draft)
@@ -181,7 +181,7 @@ class BountyActs:
     events: EventLog
     most_bytes: int
 
-    async def read(self, account_id: AccountId) -> AccountBoard:
+    async def read_board(self, account_id: AccountId) -> AccountBoard:
         return await self.ledger.read_snapshot(lambda tx: _board(tx, account_id))
 
     async def update(
@@ -306,7 +306,7 @@ class BountyRoutes:
         """Return the account's bounty board; with PROGRESSION_MODE=stub, it is empty."""
         if not self.settings.real_progression(user_id):
             return Answer(200, show_fixed())
-        return Answer(200, show(await self.acts.read(user_id)))
+        return Answer(200, show_board(await self.acts.read_board(user_id)))
 
     @routes.row(
         "POST",
@@ -320,8 +320,8 @@ class BountyRoutes:
         """Add bounties, replacing bounties that have the same id or slot; return the board."""
         if not self.settings.real_progression(user_id):
             return Answer(200, show_fixed())
-        entry = recorded.entry(self.acting, call, user_id, show)
-        return Answer(200, show(await self.acts.update(entry, call.body)))
+        entry = recorded.entry(self.acting, call, user_id, show_board)
+        return Answer(200, show_board(await self.acts.update(entry, call.body)))
 
     @routes.row(
         "POST",
@@ -334,8 +334,8 @@ class BountyRoutes:
     )
     async def delete(self, call: Call[Late[BountyIds]], user_id: str) -> Answer:
         """Delete the bounties with these ids from the account's board; return the board."""
-        entry = recorded.entry(self.acting, call, user_id, show)
-        return Answer(200, show(await self.acts.delete(entry, call.body)))
+        entry = recorded.entry(self.acting, call, user_id, show_board)
+        return Answer(200, show_board(await self.acts.delete(entry, call.body)))
 
 
 def bounties(parts: Parts) -> Iterator[Feature]:

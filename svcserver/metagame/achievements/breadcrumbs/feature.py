@@ -41,7 +41,7 @@ class BreadcrumbList(TypedDict):
     updateVersion: int
 
 
-def show(version: int, listed: bytes) -> dict[str, Any]:
+def show_breadcrumbs(version: int, listed: bytes) -> dict[str, Any]:
     """Return the reply with a list of breadcrumbs; ``listed`` is its JSON text."""
     return envelope({"breadcrumbs": Fragment(listed), "updateVersion": version})
 
@@ -53,7 +53,7 @@ class BreadcrumbActs:
     data: AccountData
     most_bytes: int
 
-    async def read(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
+    async def read_breadcrumbs(self, me: AccountId, character_id: CharacterId) -> tuple[int, bytes]:
         """Return the version and the JSON text of the list.
 
         If no list was saved, the version is 0 and the list is empty.
@@ -125,7 +125,9 @@ class BreadcrumbRoutes:
     @routes.row("GET", "/breadcrumbs/<character_id>", reply=Envelope[BreadcrumbList])
     async def read(self, call: Call, character_id: str) -> Answer:
         """Return the character's breadcrumbs; if nothing was saved, an empty list at version 0."""
-        return Answer(200, show(*await self.acts.read(call.player, character_id)))
+        return Answer(
+            200, show_breadcrumbs(*await self.acts.read_breadcrumbs(call.player, character_id))
+        )
 
     @routes.row(
         "POST",
@@ -139,7 +141,7 @@ class BreadcrumbRoutes:
         player, sent = call.player, call.body.parse_value()
         version, listed = sent.update_version, json.dump(sent.breadcrumbs)
         await self.acts.save(player, character_id, version, listed, attempt=call.attempt)
-        return Answer(200, show(version, listed))
+        return Answer(200, show_breadcrumbs(version, listed))
 
 
 def breadcrumbs(parts: Parts) -> Iterator[Feature]:

@@ -87,7 +87,7 @@ class CooldownActs:
     events: EventLog
     most: int
 
-    async def read(self, account_id: AccountId) -> dict[str, str]:
+    async def read_cooldowns(self, account_id: AccountId) -> dict[str, str]:
         """Return the start date of each cooldown of the account."""
         return await self.ledger.read_snapshot(lambda tx: SqlCooldowns(tx).all(account_id))
 
@@ -178,7 +178,7 @@ class CooldownRoutes:
         """Return the start date of each cooldown; with PROGRESSION_MODE=stub, an empty object."""
         if not self.settings.real_progression(user_id):
             return enveloped(EMPTY_OBJECT)
-        return Answer(200, _show(await self.acts.read(user_id)))
+        return Answer(200, _show(await self.acts.read_cooldowns(user_id)))
 
     @routes.row(
         "PUT",

@@ -69,7 +69,7 @@ def type_in_path(text: str) -> int:
     return int(text)
 
 
-def show(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str, Any]:
+def show_encounters(kinds: Sequence[int], content: Mapping[int, Sequence[str]]) -> dict[str, Any]:
     """Return the reply with an entry for each type in ``kinds``."""
     listed = [{"content": content.get(kind, ()), "content_type": kind} for kind in kinds]
     return envelope({"content_types": listed, "success": True})
@@ -193,7 +193,9 @@ class EncounterRoutes:
         return await self._read(call, character_id, call.body.content_types)
 
     async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
-        return Answer(200, show(kinds, await self.acts.met(call.player, character_id, kinds)))
+        return Answer(
+            200, show_encounters(kinds, await self.acts.met(call.player, character_id, kinds))
+        )
 
     @routes.row(
         "POST",

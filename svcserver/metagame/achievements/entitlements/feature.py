@@ -60,7 +60,7 @@ Listed = EntitlementList | Envelope[list[EntitlementRecord]]
 """The list of entitlements; for an account with fixed progression, an empty envelope."""
 
 
-def show(listed: Sequence[Entitlement]) -> EntitlementList:
+def show_entitlements(listed: Sequence[Entitlement]) -> EntitlementList:
     """Return the reply with the entitlements in force, without the usual envelope."""
     records = [
         record(entitlement.name, entitlement.duration, entitlement.activated_at)
@@ -239,7 +239,7 @@ class EntitlementRoutes:
         account = call.caller.account
         if account is None or not self.settings.real_progression(account):
             return enveloped([])
-        return Answer(200, show(await self.acts.listed(account)))
+        return Answer(200, show_entitlements(await self.acts.listed(account)))
 
     @routes.row(
         "POST",
@@ -253,8 +253,8 @@ class EntitlementRoutes:
         """Grant an entitlement to the account; return all entitlements in force."""
         if not self.settings.real_progression(user_id):
             return enveloped([])
-        entry = recorded.entry(self.acting, call, user_id, show)
-        return Answer(200, show(await self.acts.grant(entry, call.body)))
+        entry = recorded.entry(self.acting, call, user_id, show_entitlements)
+        return Answer(200, show_entitlements(await self.acts.grant(entry, call.body)))
 
     @routes.row(
         "DELETE",

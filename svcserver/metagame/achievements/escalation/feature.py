@@ -110,7 +110,7 @@ class EscalationSeason(TypedDict):
     update_version: int
 
 
-def show(state: SeasonState) -> EscalationSeason:
+def show_season(state: SeasonState) -> EscalationSeason:
     """Return a stored season in the form in which replies contain it."""
     return {
         "escalation_level": state.level,
@@ -184,7 +184,7 @@ class EscalationActs:
     ledger: Ledger
     events: EventLog
 
-    async def read(self, account_id: AccountId, season_id: str) -> SeasonState:
+    async def read_season(self, account_id: AccountId, season_id: str) -> SeasonState:
         """Return the account's progress in a season; level 0 if nothing is stored.
 
         Raises Missing for an unknown season.
@@ -264,7 +264,7 @@ class SqlSeasons:
 
 
 def _show(state: SeasonState) -> dict[str, Any]:
-    return envelope(show(state))
+    return envelope(show_season(state))
 
 
 @worded_as(EnvelopedRefusal, bare_too=(401, 403))
@@ -317,7 +317,7 @@ class EscalationRoutes:
         """Return the account's level and talents in a season; before the first save, level 0."""
         if not self.settings.real_progression(user_id):
             return enveloped(STUB)
-        return Answer(200, _show(await self.acts.read(user_id, season)))
+        return Answer(200, _show(await self.acts.read_season(user_id, season)))
 
     @routes.row(
         "POST",

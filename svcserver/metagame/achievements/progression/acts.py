@@ -203,7 +203,7 @@ class HuntPassActs:
     ledger: Ledger
     events: EventLog
 
-    async def read(self, account_id: AccountId) -> str:
+    async def read_chosen_pass(self, account_id: AccountId) -> str:
         """Return the track that the account chose as its hunt pass.
 
         If it chose none, or if the chosen track is no longer configured, return the default track.

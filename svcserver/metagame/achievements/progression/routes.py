@@ -261,7 +261,7 @@ class HuntPassRoutes:
         """Return the hunt pass that the account chose, or the default if the choice is invalid."""
         if not self.settings.real_progression(user_id):
             return enveloped(self.tracks.active)
-        return Answer(200, _show_choice(await self.acts.read(user_id)))
+        return Answer(200, _show_choice(await self.acts.read_chosen_pass(user_id)))
 
     @routes.row(
         "POST",

@@ -32,7 +32,7 @@ class CharacterActs:
     most_bytes: int
     after_save: AfterSave | None = None
 
-    async def read(self, me: AccountId) -> Sequence[Character]:
+    async def read_characters(self, me: AccountId) -> Sequence[Character]:
         """Return the account's characters; the first read creates the first character."""
         characters = await self.data.read_for_account(
             me, lambda tx: SqlCharacters(tx).of_account(me)

@@ -14,7 +14,7 @@ from svcserver.metagame.belongings.characters.wire import (
     CharacterReply,
     CharacterSave,
     NewCharacter,
-    show,
+    show_character,
 )
 from svcserver.metagame.once import Again
 from svcserver.metagame.rows import Access, Call, Routes
@@ -34,7 +34,13 @@ class CharacterRoutes:
     @routes.row("GET", "/character", reply=list[CharacterReply])
     async def read(self, call: Call) -> Answer:
         """Return the caller's characters; the first read creates the first character."""
-        return Answer(200, [show(character) for character in await self.acts.read(call.player)])
+        return Answer(
+            200,
+            [
+                show_character(character)
+                for character in await self.acts.read_characters(call.player)
+            ],
+        )
 
     @routes.row(
         "PUT", "/character", body=Late[NewCharacter], reply=CharacterReply, again=Again.STORED
@@ -42,7 +48,9 @@ class CharacterRoutes:
     async def create(self, call: Call[Late[NewCharacter]]) -> Answer:
         """Create a character; it has no data yet."""
         me, name, size = call.player, call.body.parse_value().name, len(call.request.body)
-        return Answer(200, show(await self.acts.create(me, name, size, attempt=call.attempt)))
+        return Answer(
+            200, show_character(await self.acts.create(me, name, size, attempt=call.attempt))
+        )
 
     @routes.row(
         "POST", "/character", body=Late[CharacterSave], reply=CharacterReply, again=Again.STORED
@@ -52,7 +60,7 @@ class CharacterRoutes:
         me, sent, size = call.player, call.body.parse_value(), len(call.request.body)
         reason = reason_of(game_server=call.caller.game_server)
         saved = await self.acts.save(me, sent, reason, size, attempt=call.attempt)
-        return Answer(200, show(saved))
+        return Answer(200, show_character(saved))
 
 
 def characters(parts: Parts, after_save: AfterSave | None) -> Iterator[Feature]:

@@ -50,7 +50,7 @@ class CharacterReply(TypedDict):
     updateVersion: int
 
 
-def show(character: Character) -> dict[str, Json]:
+def show_character(character: Character) -> dict[str, Json]:
     """Return the ``CharacterReply`` with the document's text exactly as stored."""
     return {
         "accountId": character.account_id,

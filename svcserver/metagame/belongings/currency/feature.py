@@ -74,7 +74,7 @@ class CurrencyActs:
     ledger: Ledger
 
     @classmethod
-    def of(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
+    def load_currencies(cls, ledger: Ledger, *, from_inventory: bool) -> CurrencyActs:
         """Return the operations; ``from_inventory`` is BALANCE_FROM_INVENTORY. Raises BadData."""
         currencies = load()
         read_balance = balance_reader(currencies.spellings) if from_inventory else notes_alone
@@ -158,4 +158,4 @@ class CurrencyRoutes:
 def currency(parts: Parts) -> Iterator[Feature]:
     """Yield the routes of balances; raises BadData."""
     in_inventory = parts.settings.balance_from_inventory
-    yield CurrencyRoutes(CurrencyActs.of(parts.ledger, from_inventory=in_inventory))
+    yield CurrencyRoutes(CurrencyActs.load_currencies(parts.ledger, from_inventory=in_inventory))

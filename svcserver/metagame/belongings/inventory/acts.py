@@ -30,7 +30,7 @@ class InventoryActs:
     data: AccountData
     wall_clock: Callable[[], float]
 
-    async def read(self, owner: AccountId, character_id: CharacterId) -> bytes:
+    async def read_inventory(self, owner: AccountId, character_id: CharacterId) -> bytes:
         """Return a character's inventory as the JSON of the reply; raises Forbidden."""
 
         def work(tx: Connection) -> bytes:

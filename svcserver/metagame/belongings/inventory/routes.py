@@ -37,7 +37,9 @@ class InventoryRoutes:
     @routes.row("GET", "/inventory/<user_id>/<character_id>", reply=InventoryReply)
     async def read(self, call: Call, user_id: str, character_id: str) -> Answer:
         """Return a character's inventory; players may read it only for their own characters."""
-        return Answer(200, await self.acts.read(self.acting.reads(call, user_id), character_id))
+        return Answer(
+            200, await self.acts.read_inventory(self.acting.reads(call, user_id), character_id)
+        )
 
     @routes.row(
         "POST",

@@ -54,7 +54,7 @@ class LoadoutActs:
     most_bytes: int
     after_save: AfterSave | None = None
 
-    async def read(self, owner: AccountId, character_id: CharacterId) -> Whole:
+    async def read_loadout(self, owner: AccountId, character_id: CharacterId) -> Whole:
         """Return the loadout and the JSON of its elements; unsaved elements have default values.
 
         Raises Missing if the character does not belong to ``owner``.

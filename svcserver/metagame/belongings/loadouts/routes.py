@@ -41,7 +41,10 @@ class LoadoutRoutes:
         """
         owner = self.acting.reads(call, user_id)
         return Answer(
-            200, wire.show(*await self.acts.read(owner, character_id), real=self.acts.real(owner))
+            200,
+            wire.show_loadouts(
+                *await self.acts.read_loadout(owner, character_id), real=self.acts.real(owner)
+            ),
         )
 
     @routes.row(
@@ -60,7 +63,7 @@ class LoadoutRoutes:
         reason = reason_of(game_server=call.caller.game_server)
         named = owner, character_id, index
         saved = await self.acts.save(*named, call.body, reason, size, attempt=call.attempt)
-        return Answer(200, wire.show(*saved, real=self.acts.real(owner)))
+        return Answer(200, wire.show_loadouts(*saved, real=self.acts.real(owner)))
 
     @routes.row(
         "POST",

@@ -67,7 +67,9 @@ def counts(loadout: rules.Loadout, *, real: bool) -> SlotCounts:
     }
 
 
-def show(loadout: rules.Loadout, elements: Mapping[str, bytes], *, real: bool) -> dict[str, Any]:
+def show_loadouts(
+    loadout: rules.Loadout, elements: Mapping[str, bytes], *, real: bool
+) -> dict[str, Any]:
     """Return the reply with all saved loadouts and the slot counts."""
     slots = sorted(name for name in elements if name != rules.PERSISTENT)
     return envelope(

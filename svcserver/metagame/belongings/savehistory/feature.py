@@ -99,7 +99,7 @@ class LoadoutRolledBack(TypedDict):
     Version: int
 
 
-def show(history: SaveHistory) -> History:
+def show_history(history: SaveHistory) -> History:
     """Return a history in the form in which the reply contains it."""
     return {
         "CharacterId": history.character_id,
@@ -180,7 +180,7 @@ class SaveHistoryActs:
     wall_clock: Callable[[], float]
     audit: Audit
 
-    async def read(
+    async def read_histories(
         self, account_id: AccountId | None, character_id: CharacterId | None
     ) -> Sequence[SaveHistory]:
         """Return the history of one character, or of an account's characters; raises Missing."""
@@ -311,7 +311,7 @@ class Thinning:
     retention: Retention
 
     @classmethod
-    def of(cls, settings: Settings) -> Thinning | None:
+    def for_retention(cls, settings: Settings) -> Thinning | None:
         """Return the Thinning for these settings, or None if SAVE_HISTORY_KEEP is not set."""
         keep = settings.save_history_keep
         if keep is None:
@@ -366,8 +366,8 @@ class SaveHistoryRoutes:
         user_id, character_id = map(call.request.argument, ("UserId", "CharacterId"))
         if not user_id and not character_id:
             raise Malformed("UserId or CharacterId is missing")
-        histories = await self.acts.read(user_id, character_id or None)
-        return Answer(200, {"Characters": [show(history) for history in histories]})
+        histories = await self.acts.read_histories(user_id, character_id or None)
+        return Answer(200, {"Characters": [show_history(history) for history in histories]})
 
     @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackWish, reply=RolledBack)
     async def roll_back(self, call: Call[RollbackWish]) -> Answer:

@@ -96,10 +96,10 @@ def load(*, repeatable: bool) -> Catalogue:
 
     With ``repeatable``, the catalogue also has the repeatable offers.
     """
-    return datafiles.load(PACKAGE, FILE, partial(read, repeatable=repeatable))
+    return datafiles.load(PACKAGE, FILE, partial(parse_catalogue, repeatable=repeatable))
 
 
-def read(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
+def parse_catalogue(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
     """Return the catalogue of a parsed file; raises a ValueError that names the first fault."""
     kinds = {item: kind for kind in ("stacked", "instanced") for item in _texts(data, kind)}
     endless = set(_texts(data, "repeatable"))

@@ -16,7 +16,7 @@ from svcserver.metagame.belongings.shop import rules
 from svcserver.metagame.belongings.shop.acts import Entitlements, ShopActs
 from svcserver.metagame.belongings.shop.catalogue import load
 from svcserver.metagame.belongings.shop.rules import NotYours
-from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show
+from svcserver.metagame.belongings.shop.wire import OfferReply, TokenReply, show_offer
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import CodedRefusal
 from svcserver.metagame.replies import coded
@@ -66,12 +66,12 @@ class ShopRoutes:
     async def listing(self, call: Call) -> Answer:
         """Return the offers whose first tag is the requested tag."""
         offers = await self.acts.tagged(call.player, call.request.arguments("requiredTags"))
-        return Answer(200, [show(*offer) for offer in offers])
+        return Answer(200, [show_offer(*offer) for offer in offers])
 
     @routes.row("GET", "/product/sku/<sku_id>", reply=OfferReply)
     async def offer(self, call: Call, sku_id: str) -> Answer:
         """Return one offer of the store."""
-        return Answer(200, show(*await self.acts.offer(call.player, sku_id)))
+        return Answer(200, show_offer(*await self.acts.offer(call.player, sku_id)))
 
     @routes.row("GET", "/token/<currency>/<sku_id>", reply=TokenReply, path_types=PRICED)
     async def token(self, call: Call, currency: str, sku_id: str) -> Answer:

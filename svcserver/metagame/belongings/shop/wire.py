@@ -53,6 +53,6 @@ class TokenReply(TypedDict):
     purchaseToken: str
 
 
-def show(offer: Offer, remaining: int) -> Fragment:
+def show_offer(offer: Offer, remaining: int) -> Fragment:
     """Return the offer's JSON; ``remaining`` is the number of purchases left, 0 or 1."""
     return Fragment(offer.encoded[remaining])

@@ -75,7 +75,7 @@ def described(announcement: Announcement | None) -> AnnouncementEntry | None:
     }
 
 
-def show(announcement: Announcement | None) -> AnnouncementReply:
+def show_announcement(announcement: Announcement | None) -> AnnouncementReply:
     """Return the reply with the current announcement."""
     return {"announcement": described(announcement)}
 
@@ -191,7 +191,7 @@ class AnnouncementRoutes:
     )
     async def current(self, call: Call) -> Answer:
         """Show the current announcement and its author; players see its text at ``/svc-status``."""
-        return Answer(200, show(self.announcements.current()), NO_STORE)
+        return Answer(200, show_announcement(self.announcements.current()), NO_STORE)
 
     @routes.row(
         "POST",
@@ -208,4 +208,4 @@ class AnnouncementRoutes:
             rules.announcement_request(sent.text, sent.for_, sent.restart_in) if sent.text else None
         )
         made = await self.announcements.make(staff_of(call).name, request, sent.reason)
-        return Answer(200, show(made), NO_STORE)
+        return Answer(200, show_announcement(made), NO_STORE)

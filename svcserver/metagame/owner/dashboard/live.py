@@ -51,7 +51,7 @@ class LivePages:
             for page, (read, every_s) in looks.items()
         }
 
-    def look(self, page: str, who: str = "", cursor: str = "") -> Look | None:
+    def reader_for_page(self, page: str, who: str = "", cursor: str = "") -> Look | None:
         """Return a function that reads the next update of a page, or None if the page is not live.
 
         On the page ``account``, ``who`` is the account. On the page ``console``, ``who`` is a game

@@ -109,7 +109,7 @@ class Overview:
     wall_clock: Callable[[], float]
     folder: Path = field(factory=Path.cwd)  # the stack's working directory
 
-    async def read(self) -> dict[str, Any]:
+    async def read_overview(self) -> dict[str, Any]:
         """Return the data of the overview.
 
         ``status``, ``feed`` and ``maintenance`` are None while Valkey does not answer.

@@ -355,7 +355,7 @@ class LiveRoutes:
             (call.request.argument(name) or "")[:MOST]
             for name in ("page", "Account", "Server", "After")
         )
-        look = self.pages.look(page, server if page == "console" else who, cursor)
+        look = self.pages.reader_for_page(page, server if page == "console" else who, cursor)
         if look is None:
             raise Malformed("there is no such live page", code="bad_request")
         call.request.hopeless = True  # a stopping service does not wait for this request

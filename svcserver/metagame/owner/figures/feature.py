@@ -49,7 +49,9 @@ class FiguresOverTime(TypedDict):
     playersMost: list[int]
 
 
-def show(scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float) -> FiguresOverTime:
+def show_spans(
+    scope: rules.Range, stored: Sequence[rules.StoredSpan], now: float
+) -> FiguresOverTime:
     """Return each figure as a list with one value for each time span."""
     spans = [entry.span for entry in stored]
     counts = [span.counts for span in spans]
@@ -106,7 +108,7 @@ class Figures:
 
         return self.ledger.write(work, ACROSS)
 
-    async def read(self, scope: rules.Range) -> list[rules.StoredSpan]:
+    async def read_spans(self, scope: rules.Range) -> list[rules.StoredSpan]:
         """Return the time spans of a range, including the unfinished one."""
 
         def work(tx: sa.Connection) -> list[rules.StoredSpan]:
@@ -241,5 +243,5 @@ class FigureRoutes:
             scope = rules.Range(call.request.argument("range") or rules.Range.HOUR)
         except ValueError:
             raise Malformed("range must be hour, day, week or weeks", code="bad_request") from None
-        stored = await self.figures.read(scope)
-        return Answer(200, show(scope, stored, self.figures.wall_clock()), NO_STORE)
+        stored = await self.figures.read_spans(scope)
+        return Answer(200, show_spans(scope, stored, self.figures.wall_clock()), NO_STORE)

@@ -173,12 +173,12 @@ class Maintenance:
         stack = self.has_stack()
         return MaintenanceStatus(drain, hunts, await self.online.count(), stack)
 
-    def look(self) -> Deferred[None]:
+    def stop_when_empty(self) -> Deferred[None]:
         """Stop or restart the server as ordered, if it has been empty for ``EMPTY_S``.
 
         Maintenance mode stays on until the metagame has started again.
         """
-        return Deferred.fromCoroutine(self._look())
+        return Deferred.fromCoroutine(self._stop_when_empty())
 
     async def _as_kept(self) -> Drain | None:
         """Return the maintenance mode stored in the database.
@@ -197,7 +197,7 @@ class Maintenance:
             await self.board.transact(mend, near=[(DRAIN, ONLY)])
         return stored
 
-    async def _look(self) -> None:
+    async def _stop_when_empty(self) -> None:
         drain = await self._as_kept()
         first, self._has_looked = not self._has_looked, True
         if drain is not None and drain.is_told:
@@ -282,4 +282,4 @@ def _described(drain: Drain | None) -> dict[str, object] | None:
 def maintenance_watch(maintenance: Maintenance, clock: IReactorTime) -> Every:
     """Return the service that checks maintenance mode at start-up and every ``EVERY_S``."""
     what = "the check whether the server is empty"
-    return Every(clock, EVERY_S, maintenance.look, what, at_once=True)
+    return Every(clock, EVERY_S, maintenance.stop_when_empty, what, at_once=True)

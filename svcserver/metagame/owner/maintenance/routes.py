@@ -27,7 +27,7 @@ class MaintenanceRoutes:
     )
     async def standing(self, call: Call) -> Answer:
         """Show whether new hunts are paused, how many hunts run and how many players are online."""
-        return Answer(200, wire.show(await self.maintenance.standing()), NO_STORE)
+        return Answer(200, wire.show_maintenance(await self.maintenance.standing()), NO_STORE)
 
     @routes.row(
         "POST",
@@ -43,7 +43,7 @@ class MaintenanceRoutes:
         """
         by, order = staff_of(call).name, call.body.order()
         done = await self.maintenance.switch(by, order, call.body.reason)
-        return Answer(200, wire.show(done), NO_STORE)
+        return Answer(200, wire.show_maintenance(done), NO_STORE)
 
     @routes.row(
         "GET",

@@ -223,7 +223,7 @@ def show_drain(drain: Drain) -> DrainEntry:
     }
 
 
-def show(standing: MaintenanceStatus) -> DrainReply:
+def show_maintenance(standing: MaintenanceStatus) -> DrainReply:
     """Return the reply with the state of maintenance mode."""
     return {
         "drain": None if standing.drain is None else show_drain(standing.drain),

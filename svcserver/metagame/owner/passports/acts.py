@@ -47,7 +47,7 @@ class PassportActs:
     key: Ed25519PrivateKey | None = field(repr=False)  # None if this host cannot sign
 
     @classmethod
-    def of(
+    def with_passport_key(
         cls,
         settings: Settings,
         data: AccountData,

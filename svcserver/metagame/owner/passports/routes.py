@@ -36,7 +36,7 @@ class PassportRoutes:
     keys: ReadLimit
 
     @classmethod
-    def of(cls, board: Board, acts: PassportActs) -> PassportRoutes:
+    def with_read_limits(cls, board: Board, acts: PassportActs) -> PassportRoutes:
         limits = (ReadLimit(board, quota) for quota in (HUNTER_READS, PASSPORT_READS, NEW_KEYS))
         return cls(acts, *limits)
 
@@ -70,5 +70,7 @@ class PassportRoutes:
 def passports(parts: Parts) -> Iterator[Feature]:
     """Yield the launcher's routes for a player's own data; raises BadData."""
     signing = parts.tokens.keys.private
-    acts = PassportActs.of(parts.settings, parts.data, signing, parts.sessions, parts.wall_clock)
-    yield PassportRoutes.of(parts.board, acts)
+    acts = PassportActs.with_passport_key(
+        parts.settings, parts.data, signing, parts.sessions, parts.wall_clock
+    )
+    yield PassportRoutes.with_read_limits(parts.board, acts)

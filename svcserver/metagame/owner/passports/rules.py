@@ -139,7 +139,7 @@ class Terms:
     real: Callable[[AccountId], bool]  # whether an account's progression is real
 
     @classmethod
-    def of(cls, settings: Settings) -> Terms:
+    def for_imports(cls, settings: Settings) -> Terms:
         """Return the import terms from the settings."""
         most = Size(settings.inventory_max_items, settings.inventory_max_bytes)
         return cls(

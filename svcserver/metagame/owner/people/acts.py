@@ -207,11 +207,11 @@ class LastSeen:
     online: Online
     _stored: dict[AccountId, int] = field(factory=dict, init=False)
 
-    def look(self) -> Deferred[None]:
+    def store_last_seen(self) -> Deferred[None]:
         """Store the last-seen times that have changed since the previous call."""
-        return Deferred.fromCoroutine(self._look())
+        return Deferred.fromCoroutine(self._store_last_seen())
 
-    async def _look(self) -> None:
+    async def _store_last_seen(self) -> None:
         beats: list[Beat] = await self.online.all()
         times = {beat.account_id: int(beat.at) for beat in beats}
         new = {name: at for name, at in times.items() if self._stored.get(name) != at}
@@ -221,5 +221,5 @@ class LastSeen:
 
 
 def seen_watch(clock: IReactorTime, last_seen: LastSeen) -> Every:
-    """Return the service that calls ``last_seen.look`` every ``SEEN_EVERY_S``."""
-    return Every(clock, SEEN_EVERY_S, last_seen.look, "storing who is online")
+    """Return the service that calls ``last_seen.store_last_seen`` every ``SEEN_EVERY_S``."""
+    return Every(clock, SEEN_EVERY_S, last_seen.store_last_seen, "storing who is online")

@@ -23,7 +23,7 @@ class SettingsRoutes:
     @routes.row("GET", "/svc/api/DashboardSettings", reply=wire.SettingsReply, quiet=True)
     async def settings(self, call: Call) -> Answer:
         """List every setting with its value, default, meaning and source; secrets have no value."""
-        return Answer(200, await wire.read(self.catalogue), NO_STORE)
+        return Answer(200, await wire.read_settings_reply(self.catalogue), NO_STORE)
 
     @routes.row(
         "POST",

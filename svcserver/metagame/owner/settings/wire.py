@@ -73,12 +73,12 @@ class SettingReply(TypedDict):
     value: str
 
 
-async def read(catalogue: SettingsCatalogue) -> SettingsReply:
+async def read_settings_reply(catalogue: SettingsCatalogue) -> SettingsReply:
     """Return the reply with the current values of all settings."""
-    return show(await catalogue.rows(), stack=catalogue.has_stack())
+    return show_sections(await catalogue.rows(), stack=catalogue.has_stack())
 
 
-def show(sections: Iterable[ShownSection], *, stack: bool) -> SettingsReply:
+def show_sections(sections: Iterable[ShownSection], *, stack: bool) -> SettingsReply:
     """Return the reply with every setting."""
     return {
         "stack": stack,

@@ -45,7 +45,7 @@ class MatchmakingActs:
         def place(transaction: BoardTransaction) -> Joined:
             group = self._group(transaction, player)
             with self.matches.rules_on(transaction) as rules:
-                return Joined.of(rules.join(player, request, group))
+                return Joined.from_entry(rules.join(player, request, group))
 
         once = attempt.in_transaction(place, RESULTS)
 
@@ -60,7 +60,9 @@ class MatchmakingActs:
             return joined
         await self.launching.wait(joined.match_id, JOIN_WAITS_S)
         current = await self.matches.transact(lambda rules: rules.entry(player))
-        return joined if current is None else Joined.of(current)  # perhaps in an earlier match
+        return (
+            joined if current is None else Joined.from_entry(current)
+        )  # perhaps in an earlier match
 
     async def follow(self, player: AccountId, candidate_id: str) -> MatchEntry:
         """Return a party member's entry in the leader's match; raises Missing."""

@@ -64,7 +64,7 @@ class KeptMatch:
     ended: bool
 
     @classmethod
-    def of(cls, match: Match) -> KeptMatch:
+    def from_match(cls, match: Match) -> KeptMatch:
         return cls(**_converted(match, {list: tuple, set: frozenset, dict: dict}))
 
     def opened(self) -> Match:
@@ -123,7 +123,7 @@ class BoardMatches:
             if match.is_deserted:
                 self.transaction.drop(MATCHES, match_id)
             elif before is None or before.opened() != match:
-                self.transaction.put(MATCHES, match_id, KeptMatch.of(match))
+                self.transaction.put(MATCHES, match_id, KeptMatch.from_match(match))
 
     def match(self, match_id: str) -> Match | None:
         if match_id in self._loaded:

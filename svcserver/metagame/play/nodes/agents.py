@@ -139,5 +139,5 @@ class AgentRoutes:
     async def changed(self, call: Call) -> Answer:
         """Make the deploy server update its list, because a game server has started or ended."""
         if self._looks.due(call.caller.node, self.clock.seconds()):
-            await self.deploy.look()
+            await self.deploy.refresh_servers()
         return Answer(200, EMPTY_OBJECT)

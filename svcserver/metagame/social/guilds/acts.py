@@ -252,7 +252,7 @@ class GuildActs:
 
     def _read_words(self) -> tuple[object, Words]:
         extra, reserved = current = self._word_settings()
-        return current, Words.of(extra, reserved=reserved)
+        return current, Words.load_words(extra, reserved=reserved)
 
     def _word_settings(self) -> tuple[tuple[str, ...], bool]:
         return self.settings.guild_name_denylist, self.settings.guild_reserved_names

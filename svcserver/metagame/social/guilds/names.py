@@ -58,15 +58,17 @@ class Words:
     reserved_nameplates: frozenset[str]
 
     @classmethod
-    def of(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
+    def load_words(cls, extra: Iterable[str] = (), *, reserved: bool = True) -> Words:
         """Return the built-in offensive words and the owner's words.
 
         If ``reserved`` is true, the built-in reserved words are included.
         """
-        return datafiles.load(PACKAGE, FILE, lambda words: cls._of(words, extra, reserved))
+        return datafiles.load(PACKAGE, FILE, lambda words: cls._load_words(words, extra, reserved))
 
     @classmethod
-    def _of(cls, words: dict[str, list[str]], extra: Iterable[str], reserved: bool) -> Words:
+    def _load_words(
+        cls, words: dict[str, list[str]], extra: Iterable[str], reserved: bool
+    ) -> Words:
         none: frozenset[str] = frozenset()
         return cls(
             _all_readings([*words["deny"], *extra]),

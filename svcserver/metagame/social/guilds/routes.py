@@ -59,7 +59,7 @@ class GuildRoutes:
         return (
             NO_CONTENT
             if guild is None
-            else Answer(200, wire.show(*guild, self.acts.limits.max_members))
+            else Answer(200, wire.show_guild(*guild, self.acts.limits.max_members))
         )
 
     @routes.row("GET", "/guild/invite/player", access=Access.TOKEN, reply=wire.GuildInvites)
@@ -90,7 +90,7 @@ class GuildRoutes:
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
         made = await self.acts.found(leader, sent.name, sent.nameplate)
-        return Answer(200, wire.show(*made, self.acts.limits.max_members))
+        return Answer(200, wire.show_guild(*made, self.acts.limits.max_members))
 
     @routes.row("DELETE", "/guild/player")
     async def leave(self, call: Call) -> Answer:

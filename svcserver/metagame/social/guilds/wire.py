@@ -114,7 +114,7 @@ class DisbandReply(TypedDict):
     Members: int
 
 
-def show(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
+def show_guild(guild: Guild, members: Sequence[Member], maximum: int) -> GuildReply:
     """Return the reply with a guild, in ``payload`` and again at the top level."""
     shown: GuildShown = {
         "id": guild.id,

@@ -147,7 +147,7 @@ class PartyRoutes:
         return [
             wire.show_solo(state.party, names, self.settings.party_solo_stub)
             if state.party.is_solo
-            else wire.show(state.party, names, state.candidate)
+            else wire.show_party(state.party, names, state.candidate)
             for state in states
         ]
 

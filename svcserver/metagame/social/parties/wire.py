@@ -140,7 +140,7 @@ def show_solo(party: Party, names: Names, stub: bool) -> PartyReply:
     }
 
 
-def show(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
+def show_party(party: Party, names: Names, candidate: PartyCandidate | None) -> PartyReply:
     """Return the reply for a party of several players; members are in joining order."""
     matched = candidate.members if candidate is not None else frozenset()
     return {

@@ -93,7 +93,7 @@ class ShownTests(SynchronousTestCase):
     def test_a_character_is_shown_with_its_document_as_a_text(self) -> None:
         data = document('{"a":"ä"}')
         character = Character(CharacterId("c"), AccountId("UID-a"), "Ann", 7, 0.0, 86_400.0, data)
-        reply = json.parse(json.dump(wire.show(character)))
+        reply = json.parse(json.dump(wire.show_character(character)))
         self.assertEqual(set(reply), set(wire.CharacterReply.__annotations__))
         self.assertEqual(
             {key: reply[key] for key in ("accountId", "id", "name", "updateVersion", "data")},

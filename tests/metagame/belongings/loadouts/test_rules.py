@@ -27,7 +27,9 @@ class CountTests(SynchronousTestCase):
     def test_saved_slots_come_in_order_with_the_active_one(self) -> None:
         elements = {"1": b'{"b":1}', "persistent": b'{"p":1}', "0": b'{"a":1}'}
         for real, active in ((True, 2), (False, 0)):
-            payload = json.parse(json.dump(wire.show(THREE, elements, real=real)))["payload"]
+            payload = json.parse(json.dump(wire.show_loadouts(THREE, elements, real=real)))[
+                "payload"
+            ]
             self.assertEqual(payload["loadouts"], [{"a": 1}, {"b": 1}])
             self.assertEqual(payload["persistent"], {"p": 1})
             self.assertEqual((payload["active_index"], payload["needs_migration"]), (active, False))

@@ -57,7 +57,9 @@ class CatalogueTests(SynchronousTestCase):
 
     def offer(self, **row: Any) -> Any:
         rows = [{"id": "x", "name": "X", "tags": ["webstore"], **row}]
-        offers = catalogue.read(self.file(offers=rows, repeatable=["rep"]), repeatable=True)
+        offers = catalogue.parse_catalogue(
+            self.file(offers=rows, repeatable=["rep"]), repeatable=True
+        )
         return next(iter(offers.offers.values()))
 
     def test_every_shipped_offer_may_be_sold(self) -> None:

@@ -158,7 +158,7 @@ class LivePageTests(SynchronousTestCase):
         return StatusReports(*made, NoInstances(), self.game.clock.seconds, 1_790_000_000.0)
 
     def shown(self, page: str) -> Any:
-        look = self.pages.look(page)
+        look = self.pages.reader_for_page(page)
         assert look is not None
         self.game.clock.advance(EVERY_S)
         reply = self.successResultOf(Deferred.fromCoroutine(cast(Any, look())))
@@ -173,7 +173,7 @@ class LivePageTests(SynchronousTestCase):
         self.assertIsNone(self.shown("beat"))
         for page in ("accounts", "moderation", "audit", "invites", "guilds", "alerts"):
             self.assertTrue(self.shown(page)["mark"])
-        self.assertIsNone(self.pages.look("nowhere"))
+        self.assertIsNone(self.pages.reader_for_page("nowhere"))
 
     @proves("svcctl backup: a damaged one is noticed")
     def test_the_overview_shows_the_last_proven_backup_and_faults(self) -> None:
@@ -199,7 +199,7 @@ class LivePageTests(SynchronousTestCase):
 
     def look_in(self, folder: Path) -> None:
         self.overview = evolve(self.overview, folder=folder)
-        self.pages = evolve(self.pages, overview=self.overview.read)
+        self.pages = evolve(self.pages, overview=self.overview.read_overview)
 
     @proves("a service that is frozen is down")
     def test_the_overview_shows_services_faults_and_load(self) -> None:

@@ -163,7 +163,7 @@ class ChatTests(Case):
         desk = self.game.parts.desk
         reads, reports = acts.DashboardActs(self.game.ledger, list), desk.reports()
         pages = desk.pages(reads, desk.overview(reports), desk.game_servers(reports))
-        look: Any = pages.look("chat")
+        look: Any = pages.reader_for_page("chat")
         return json.loads(self.successResultOf(Deferred.fromCoroutine(look())))
 
     @proves("GET DashboardEvents")

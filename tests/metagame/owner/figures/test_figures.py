@@ -37,7 +37,7 @@ class FiguresTests(SynchronousTestCase):
             self.successResultOf(self.workers[minute].write())
 
     def read(self, scope: Range) -> list[Any]:
-        return self.successResultOf(Deferred.fromCoroutine(self.workers[0].read(scope)))
+        return self.successResultOf(Deferred.fromCoroutine(self.workers[0].read_spans(scope)))
 
     @proves("GET DashboardFigures")
     def test_counts_of_several_processes_are_summed(self) -> None:

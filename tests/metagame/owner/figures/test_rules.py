@@ -2,7 +2,7 @@
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.metagame.owner.figures.feature import show
+from svcserver.metagame.owner.figures.feature import show_spans
 from svcserver.metagame.owner.figures.rules import (
     DAY_S,
     HOUR_S,
@@ -76,17 +76,17 @@ class ShownTests(SynchronousTestCase):
     def test_the_rate_of_a_running_span_uses_its_elapsed_time(self) -> None:
         span = FigureSpan(counted(*[200] * 60), 12, 30, 4)
         for now, rate in ((AT + 600, 1.0), (MINUTE + 30.0, 2.0), (MINUTE - 5.0, 60.0)):
-            shown = show(Range.HOUR, [StoredSpan(MINUTE_S, MINUTE, span)], now)
+            shown = show_spans(Range.HOUR, [StoredSpan(MINUTE_S, MINUTE, span)], now)
             self.assertEqual(shown["requestsPerSecond"], [rate])
 
     def test_a_rate_has_three_decimals_and_one_sample_is_its_own_average(self) -> None:
         third = FigureSpan(counted(*[200] * 20), 1, 3, 3)
-        shown = show(Range.HOUR, [StoredSpan(MINUTE_S, MINUTE, third)], AT + 600)
+        shown = show_spans(Range.HOUR, [StoredSpan(MINUTE_S, MINUTE, third)], AT + 600)
         self.assertEqual((shown["requestsPerSecond"], shown["players"]), ([0.333], [3.0]))
 
     def test_each_figure_is_a_list_of_one_length(self) -> None:
         span = FigureSpan(counted(200, 500), 2, 3, 2, 21.0, 40.0, 90.5)
-        shown = show(
+        shown = show_spans(
             Range.WEEK,
             [StoredSpan(HOUR_S, HOUR, span), StoredSpan(HOUR_S, HOUR + HOUR_S, FigureSpan())],
             AT,

@@ -137,4 +137,4 @@ class ServerStatusTests(SynchronousTestCase):
 def _build(game: Game) -> Any:
     from svcserver.metagame.owner.build import Build
 
-    return Build.of(game.settings)
+    return Build.from_settings(game.settings)

@@ -64,7 +64,7 @@ class BelongingsTests(SynchronousTestCase):
         return wire.read_body(page.json["key"], {**body, **changes})
 
     def take(self, passport: rules.Passport, **environ: str) -> Taken:
-        terms = Terms.of(game_settings(**environ))
+        terms = Terms.for_imports(game_settings(**environ))
         parts = self.bob.game.parts
 
         def work(tx: Any) -> Taken:
@@ -99,7 +99,7 @@ class BelongingsTests(SynchronousTestCase):
 
     def _twice(self) -> Any:
         parts = self.bob.game.parts
-        passport, terms = self.passport(), Terms.of(game_settings())
+        passport, terms = self.passport(), Terms.for_imports(game_settings())
 
         def work(tx: Any) -> None:
             trust(passport.signer, "Olga", parts.wall_clock)(tx, Trace())  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ class Once:
         """Import a passport as ``svcctl passport import`` does."""
         characters = [Carried("Ann", '{"level":7}')]
         passport = Passport(SIGNER, subject, "Ann_1", "h", {}, characters, notes=notes)
-        act = take_in(passport, name, {}, Terms.of(settings()), time.time)
+        act = take_in(passport, name, {}, Terms.for_imports(settings()), time.time)
         return transact(
             engine, audited(AuditEntry("owner", "passport import", name), time.time, act)
         )

@@ -71,7 +71,7 @@ class PassportTests(SynchronousTestCase):
     def test_large_reads_of_an_account_take_turns(self) -> None:
         parts, me, first_read = self.game.parts, self.ann.player.id, Deferred[None]()
         of = parts.settings, parts.data, parts.tokens.keys.private, parts.sessions
-        acts = PassportActs.of(*of, self.game.clock.seconds)
+        acts = PassportActs.with_passport_key(*of, self.game.clock.seconds)
         reading = Deferred.fromCoroutine(parts.data._turns.run(me, lambda: first_read))
         reads = [Deferred.fromCoroutine(ask(me)) for ask in (acts.passport, acts.hunter)]
         for read in reads:

@@ -25,7 +25,7 @@ class PeopleTests(SynchronousTestCase):
     def beat(self, token: str, place: str = "city_01_persistent") -> None:
         beat = {"map": place, "state": "island"}
         self.game.browse("POST", "/heartbeat", token=token, json=beat)
-        self.successResultOf(Deferred.fromCoroutine(self.last_seen._look()))
+        self.successResultOf(Deferred.fromCoroutine(self.last_seen._store_last_seen()))
 
     def names(self, query: str) -> list[str]:
         return [
@@ -106,4 +106,4 @@ class PeopleTests(SynchronousTestCase):
     def test_an_unchanged_look_writes_nothing(self) -> None:
         self.beat(self.ann.token)
         self.last_seen.ledger = None  # type: ignore[assignment]  # a write would fail
-        self.successResultOf(Deferred.fromCoroutine(self.last_seen._look()))
+        self.successResultOf(Deferred.fromCoroutine(self.last_seen._store_last_seen()))

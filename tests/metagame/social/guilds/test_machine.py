@@ -19,7 +19,7 @@ PLAYERS = [f"p{number}" for number in range(7)]
 NAMES = ["Alpha", "ALPHA", "Bravo", "Delta"]
 PLATES = ["", "AA", "aa", "BB"]
 LIMITS = GuildLimits(max_members=4, invite_ms=7 * 86_400_000)
-WORDS = Words.of()
+WORDS = Words.load_words()
 who = st.sampled_from(PLAYERS)
 
 

@@ -13,7 +13,7 @@ from tests.metagame.social.guilds.base import Base, code
 from tests.support.effort import tried
 from tests.support.proves import proves
 
-WORDS = Words.of()
+WORDS = Words.load_words()
 
 
 def name_of(words: Words, sent: object) -> str:
@@ -35,7 +35,7 @@ def said(check: object, *args: object) -> str:
 
 class ListTests(SynchronousTestCase):
     def test_reserved_words_are_refused_for_names_and_nameplates(self) -> None:
-        words, without = Words.of(), Words.of(reserved=False)
+        words, without = Words.load_words(), Words.load_words(reserved=False)
         for name, plate in (("Support", "gm"), ("D3v3l0pers", "m0ds"), ("xAdminx", "st4ff")):
             self.assertTrue(words.is_reserved_name(name), name)
             self.assertTrue(words.is_reserved_nameplate(plate), plate)
@@ -143,7 +143,7 @@ class NameTests(SynchronousTestCase):
 
     @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
     def test_the_owner_adds_words_in_any_spelling(self) -> None:
-        words = Words.of(("b4d", "L1ly", ""))
+        words = Words.load_words(("b4d", "L1ly", ""))
         for name in ("Bad1Guild", "xB4Dx", "Lily", "L1LY", "1i1yFans"):
             self.assertEqual(said(name_of, words, name), "400 Nasty", name)
         self.assertEqual(said(nameplate_of, words, "B4D"), "400 Dirty")
@@ -151,7 +151,7 @@ class NameTests(SynchronousTestCase):
 
     @proves("reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0")
     def test_reserved_words_can_be_switched_off_and_offensive_ones_stay(self) -> None:
-        words = Words.of(reserved=False)
+        words = Words.load_words(reserved=False)
         for name in ("Admins", "Support"):
             self.assertEqual(said(name_of, words, name), "")
         self.assertEqual(said(nameplate_of, words, "GM"), "")

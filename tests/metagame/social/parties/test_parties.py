@@ -13,7 +13,7 @@ from svcserver.kernel.times import DAY_S
 from svcserver.metagame.social.parties import store
 from svcserver.metagame.social.parties.rules import Parties, Party, PartyCandidate
 from svcserver.metagame.social.parties.store import LiveParties
-from svcserver.metagame.social.parties.wire import show
+from svcserver.metagame.social.parties.wire import show_party
 from tests.metagame.social.parties.base import Base
 from tests.support.game import GAME_SERVER_KEY
 from tests.support.live import TestBoard
@@ -77,7 +77,7 @@ class PollTests(Base):
     @proves("POST /party")
     def test_a_candidate_shows_in_the_party(self) -> None:
         candidate = PartyCandidate("c", "MATCHING", "hunt", frozenset({"a"}))
-        shown = show(Party("p", "a", ("a", "b")), {"a": "A", "b": "B"}, candidate)
+        shown = show_party(Party("p", "a", ("a", "b")), {"a": "A", "b": "B"}, candidate)
         self.assertEqual(
             (shown["candidateId"], shown["candidateState"], shown["playerHuntId"]),
             ("c", "MATCHING", "hunt"),
