@@ -293,7 +293,7 @@ class SimSwarm(FakeSwarm):
         is_active = self.availability.get(node, "active") == "active"
         if node not in self.machines or is_active != on:
             return
-        act = OwnerActions(self.supervisor).act("drain" if on else "undrain", node, "")
+        act = OwnerActions(self.supervisor).apply_action("drain" if on else "undrain", node, "")
         Deferred.fromCoroutine(act).addErrback(lambda why: why.trap(Refusal))
         if not on:
             self.world.later(DRAIN_AGAIN_S, partial(self.drain, node, on=False))
@@ -306,7 +306,7 @@ class SimSwarm(FakeSwarm):
             return
         hunt = max(hunts, key=lambda server: server.port)
         self.excused_until = self.world.now + HUNTS_END_S
-        act = OwnerActions(self.supervisor).act("stop", hunt.id, "")
+        act = OwnerActions(self.supervisor).apply_action("stop", hunt.id, "")
         Deferred.fromCoroutine(act).addErrback(lambda why: why.trap(Refusal))
 
     def stop_engine(self) -> None:

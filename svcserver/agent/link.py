@@ -80,7 +80,7 @@ class HelperClient:
             return status == 200
         return status in (200, 400)  # 400: not an address, so that nothing is open
 
-    async def look(self) -> HelperState | None:
+    async def fetch_state(self) -> HelperState | None:
         """Return the state of the helper, or None if it does not answer."""
         head = {"x-allowlist-secret": self.secret.reveal()}
         try:
@@ -103,7 +103,7 @@ class HelperClient:
     async def has_applied(self, until: float) -> bool:
         """Wait until the firewall has applied all orders; return False if ``until`` comes first."""
         while self.clock.seconds() < until:
-            state = await self.look()
+            state = await self.fetch_state()
             if state is not None and state.is_applied:
                 return True
             await deferLater(self.clock, APPLY_LOOK_S)
@@ -162,7 +162,7 @@ class HostLink:
         """
         if self.helper is None:
             return
-        state = await self.helper.look()
+        state = await self.helper.fetch_state()
         if state is None:
             return
         if not self._is_read:

@@ -129,7 +129,7 @@ class LostHost:
     stop_all: Callable[[], Coroutine[Deferred[Any], Any, None]]
     is_lost: bool = field(default=False, init=False)
 
-    def look(self) -> Deferred[None] | None:
+    def stop_if_lost(self) -> Deferred[None] | None:
         """Stop all game servers if the node is lost; called at intervals.
 
         While the node is lost, each call also stops game servers started since the previous call.
@@ -179,7 +179,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         Running(link.run),
         Running(NodeChecks(reactor, link, containers).run),
         Running(partial(containers.follow, changes.note)),
-        Every(reactor, LOOK_S, watch.look, "the check for a lost host"),
+        Every(reactor, LOOK_S, watch.stop_if_lost, "the check for a lost host"),
         Every(
             reactor,
             HELPER_LOOK_S,

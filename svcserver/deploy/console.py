@@ -77,7 +77,7 @@ class OutputFile:
             lines, missed = lines[-most:], True
         at = self.start + offset + len(whole) + len(newline)
         return {
-            "lines": [show(line) for line in lines],
+            "lines": [render_coloured(line) for line in lines],
             "cursor": f"{self.series}:{at}",
             "fresh": fresh,
             "missed": missed and not fresh,
@@ -204,7 +204,7 @@ def plain(line: bytes) -> str:
     return _redacted(_text(line))
 
 
-def show(line: bytes) -> str:
+def render_coloured(line: bytes) -> str:
     """Return a line of output as ``plain`` does, but with the line's colours.
 
     The colours are left out if the line has a secret, is too long or changes colours too often.

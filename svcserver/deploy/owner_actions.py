@@ -18,7 +18,7 @@ class OwnerActions:
 
     supervisor: Supervisor
 
-    async def act(self, act: str, server_id: str, kind: str) -> str | None:
+    async def apply_action(self, act: str, server_id: str, kind: str) -> str | None:
         """Start the city or dojo, restart or stop a server, or drain a machine.
 
         Returns the id of the city or dojo after a start or restart, else None.

@@ -303,7 +303,7 @@ class Deploy:
     async def handle(self, call: WebCall[OwnerActionBody]) -> Answer:
         """Start, stop or restart one game server, or drain a machine, for the owner."""
         body = call.body
-        server_id = await self.actions.act(body.act, body.id, body.kind)
+        server_id = await self.actions.apply_action(body.act, body.id, body.kind)
         reply: OwnerActionReply = {"id": server_id}
         return Answer(200, reply)
 

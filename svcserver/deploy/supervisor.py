@@ -393,7 +393,7 @@ class Supervisor:
     def usage(self) -> Mapping[str, ServerUsage]:
         """Return the memory and CPU usage by server id; {} if the system lists no processes."""
         if self._usage.is_due():
-            self._usage.read(
+            self._usage.measure_servers(
                 {
                     server_id: process.family.members(LOOK_AGE_S)
                     for server_id, process in self._processes.items()

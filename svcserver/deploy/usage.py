@@ -41,7 +41,7 @@ class UsageMeter:
         """Return the latest reading by server id."""
         return self._latest
 
-    def read(self, members: Mapping[str, Iterable[Process]]) -> None:
+    def measure_servers(self, members: Mapping[str, Iterable[Process]]) -> None:
         """Measure the memory and CPU time of each server's processes; the keys are server ids."""
         now = self.clock.seconds()
         elapsed, before, self._at, self._ticks = now - self._at, self._ticks, now, {}

@@ -217,7 +217,7 @@ def _is_share(link: str) -> bool:
         return False
 
 
-def read(argument: str) -> Invite:
+def read_invite(argument: str) -> Invite:
     """Read an invite from a string, or from a file.
 
     The file has the invite string on its first line, or is JSON with host, port, fingerprint,

@@ -20,7 +20,9 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r]")
 _LONGEST_STATUS = 32  # maximum bytes before the status is complete
 
 
-def ask(pool: Pool, request: bytes, clock: IReactorTime, patience_s: float) -> Deferred[int]:
+def request_status(
+    pool: Pool, request: bytes, clock: IReactorTime, patience_s: float
+) -> Deferred[int]:
     """Send a request's bytes; the Deferred fires with the answer's status, or ``NO_STATUS``.
 
     The Deferred fails with ``Unreachable`` or ``ConnectError``, and with ``TimeoutError`` after

@@ -21,7 +21,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.joining import LAUNCHER_FILES, LAUNCHER_PATH
-from svcserver.edge.question import ask
+from svcserver.edge.question import request_status
 from svcserver.edge.upstream import Pool
 from svcserver.edge.verdicts import ProxyPage, Unreachable
 from svcserver.kernel.every import Every
@@ -133,7 +133,7 @@ class LauncherCheck(Service):
         offered = set()
         for name in LAUNCHER_FILES:
             question = _QUESTION.format(name).encode()
-            if await ask(self.pool, question, self.clock, PATIENCE_S) == 200:
+            if await request_status(self.pool, question, self.clock, PATIENCE_S) == 200:
                 offered.add(name)
         return frozenset(offered)
 

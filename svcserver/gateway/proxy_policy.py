@@ -100,7 +100,8 @@ class Gateway:
     upstreams: Mapping[Route, Any]
     secret: Secret
     feed: AllowlistFeed | None = None
-    say: Callable[[str, str], None] = _logged  # writes a request's log line; see ``JsonLines.say``
+    # writes a request's log line; see ``JsonLines.write_info_line``
+    say: Callable[[str, str], None] = _logged
     dropped: frozenset[bytes] = FORWARDING | {b"expect"}
     hidden: frozenset[bytes] = HIDDEN
     repeats: bool = True

@@ -93,7 +93,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         feed,
         reactor,
         upstreams,
-        say=partial(lines.say, Gateway.__module__),
+        say=partial(lines.write_info_line, Gateway.__module__),
         counters=top.counters,
     )
     listener = TlsListener(reactor, policy, options.pair, settings, upstreams)

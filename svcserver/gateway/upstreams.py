@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.edge.parking import PARK_S, Parking
-from svcserver.edge.question import ask
+from svcserver.edge.question import request_status
 from svcserver.edge.spread import Spread, SpreadMember, members_of
 from svcserver.edge.upstream import Pool, plain
 from svcserver.gateway.policy import Route
@@ -61,7 +61,7 @@ class Checkup(Service):
         for member in self.spread.members:
             silent = member.pool.silent_s(now)
             if member.number not in self._checking and (member.sick or silent >= SILENT_S):
-                asking = self._checking[member.number] = ask(
+                asking = self._checking[member.number] = request_status(
                     member.pool, QUESTION, self.clock, CHECKUP_PATIENCE_S
                 )
                 asking.addBoth(self._checked, member)

@@ -65,7 +65,7 @@ async def register(client: HostClient, name: str, code: str) -> Account:
     """Register a new account, or raise Refused."""
     body = {"Username": name, "InviteCode": code}
     try:
-        reply = await client.ask("POST", "/svc/api/Register", json_body=body)
+        reply = await client.fetch_reply("POST", "/svc/api/Register", json_body=body)
     except NoReply as error:
         sent = error.code == "upstream_unreachable" and error.after_sending
         raise Refused(words.REGISTER_LOST if sent else lost(error)) from error
@@ -81,7 +81,7 @@ async def recognise(client: HostClient, key: Secret) -> Account:
     Raises KeyUnknown if the host rejects the key, and Refused for any other failure.
     """
     try:
-        reply = await client.ask("GET", "/svc/api/GetUserInfo", key=key)
+        reply = await client.fetch_reply("GET", "/svc/api/GetUserInfo", key=key)
     except NoReply as error:
         raise Refused(lost(error)) from error
     name = reply.fields.get("Username")
@@ -106,7 +106,7 @@ async def renew(client: HostClient, old: Secret, new: Secret) -> None:
     lost reply does not lose the account.
     """
     try:
-        reply = await client.ask(
+        reply = await client.fetch_reply(
             "POST", "/launcher/new-key", key=old, json_body={"UUK": new.reveal()}
         )
     except NoReply as error:
@@ -132,7 +132,7 @@ async def invite_state(client: HostClient, code: str) -> str | None:
     The result is also "" if the host is too old to check codes.
     """
     try:
-        reply = await client.ask("POST", "/launcher/invite", json_body={"InviteCode": code})
+        reply = await client.fetch_reply("POST", "/launcher/invite", json_body={"InviteCode": code})
     except NoReply:
         return None
     if reply.status == 404:
@@ -152,9 +152,9 @@ async def ask_for(client: HostClient, name: str, code: str, *, public: bool) -> 
     try:
         if public:
             body = {"Username": name, "InviteCode": code}
-            reply = await client.ask("POST", "/launcher/name-free", json_body=body)
+            reply = await client.fetch_reply("POST", "/launcher/name-free", json_body=body)
         else:
-            reply = await client.ask("GET", f"/svc/api/UsernameAvailable?Username={name}")
+            reply = await client.fetch_reply("GET", f"/svc/api/UsernameAvailable?Username={name}")
     except NoReply:
         return words.NAME_UNTOLD
     free = reply.fields.get("available") if reply.status == 200 else None

@@ -26,7 +26,7 @@ class Choices:
     speed_limit: int
 
     @classmethod
-    def of(cls, member: Membership) -> Choices:
+    def from_membership(cls, member: Membership) -> Choices:
         """Return the player's settings for this host."""
         record = member.record
         return cls(record.folder, record.command, record.runner, record.speed_limit)

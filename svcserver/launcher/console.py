@@ -37,7 +37,7 @@ class Console:
     editing: Editing | None = None  # None: the system has no ``readline``
     _is_asking: bool = field(default=False, init=False)
 
-    def say(self, *lines: str) -> None:
+    def print_lines(self, *lines: str) -> None:
         """Print lines; line breaks and control characters within a line are escaped."""
         text = "".join(f"{visible(line)}\n" for line in lines)
         if self._is_asking and self.editing is not None:

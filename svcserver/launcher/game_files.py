@@ -52,7 +52,7 @@ class GameFiles:
     async def listing(self) -> Listing:
         """Return the host's list of files, or raise DownloadFailed."""
         try:
-            reply = await self.client.ask("GET", MANIFEST, limit=LONGEST_LIST)
+            reply = await self.client.fetch_reply("GET", MANIFEST, limit=LONGEST_LIST)
         except NoReply as error:
             raise DownloadFailed(lost(error)) from error
         if reply.status in (404, 502, 503):
@@ -76,7 +76,9 @@ class GameFiles:
         if not self._etag:
             return True
         try:
-            reply = await self.client.ask("GET", MANIFEST, headers=known, limit=LONGEST_LIST)
+            reply = await self.client.fetch_reply(
+                "GET", MANIFEST, headers=known, limit=LONGEST_LIST
+            )
         except NoReply:
             return True
         return reply.status != 200 or reply.headers.get("etag") == self._etag

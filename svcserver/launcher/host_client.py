@@ -275,7 +275,7 @@ class HostClient:
         host_request.start()
         return host_request
 
-    async def ask(
+    async def fetch_reply(
         self,
         method: str,
         path: str,

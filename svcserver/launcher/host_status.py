@@ -50,11 +50,13 @@ class HostNews:
     _news_at: float = field(default=-NEWS_EVERY_S, init=False)
     _picture_names: list[str] = field(factory=list, init=False)
 
-    async def ask(self, client: HostClient, key: Secret | None) -> None:
+    async def poll_host(self, client: HostClient, key: Secret | None) -> None:
         """Poll the status and the announcement; never raises."""
         try:
-            reply = await client.ask("GET", "/svc/api/ServerStatus", key=key, patience_s=10.0)
-            banner = await client.ask("GET", "/svc-status", patience_s=10.0)
+            reply = await client.fetch_reply(
+                "GET", "/svc/api/ServerStatus", key=key, patience_s=10.0
+            )
+            banner = await client.fetch_reply("GET", "/svc-status", patience_s=10.0)
         except NoReply as error:
             self.reachable, self.why = False, lost(error)
             self.wrong_certificate = error.code == "certificate_mismatch"
@@ -79,7 +81,7 @@ class HostNews:
             return
         self._hunter_at = now
         try:
-            reply = await client.ask("GET", "/launcher/hunter", key=key)
+            reply = await client.fetch_reply("GET", "/launcher/hunter", key=key)
         except NoReply:
             return
         data = reply.json
@@ -91,8 +93,8 @@ class HostNews:
             return
         self._news_at = now
         try:
-            self.news = read_news((await client.ask("GET", "/content/v1/news")).json)
-            branding = (await client.ask("GET", "/content/v1/branding")).json
+            self.news = read_news((await client.fetch_reply("GET", "/content/v1/news")).json)
+            branding = (await client.fetch_reply("GET", "/content/v1/branding")).json
             self.accent, wanted = read_branding(branding)
             names = [name for name, _ in wanted]
             if names != self._picture_names:
@@ -106,7 +108,7 @@ class HostNews:
             self._news_at = now - NEWS_EVERY_S + 30
 
     async def _picture(self, client: HostClient, name: str, credit: str) -> Picture | None:
-        reply = await client.ask("GET", name, limit=MOST_PICTURE)
+        reply = await client.fetch_reply("GET", name, limit=MOST_PICTURE)
         kind = picture_kind(reply.body)
         return Picture(reply.body, kind, credit) if reply.status == 200 and kind else None
 

@@ -94,7 +94,7 @@ UNUSED_S = 60.0  # how long the launcher runs without a page, a game or a downlo
 LOOK_UNUSED_S = 5.0
 
 
-def say(*lines: str) -> None:
+def print_visible(*lines: str) -> None:
     """Print lines for the player; line breaks within a line are escaped."""
     for line in lines:
         print(visible(line), flush=True)  # noqa: T201 - the one place that prints
@@ -102,7 +102,7 @@ def say(*lines: str) -> None:
 
 def tell(text: str, *, error: bool = False) -> None:
     """Print a text, or show it in a dialog if this Windows program has no console."""
-    say(text)
+    print_visible(text)
     if sys.platform == "win32" and Path(sys.executable).name.lower() == WINDOW:
         windows.show_dialog(text, error=error)
 
@@ -254,7 +254,7 @@ def _show_running(link: str, options: argparse.Namespace) -> int:
     if not link:
         tell(words.RUNS_ALREADY, error=True)
         return 1
-    say("The launcher already runs. Its page shows the invite.")
+    print_visible("The launcher already runs. Its page shows the invite.")
     if not options.no_browser and not options.print_link:
         webbrowser.open(link)
     return 0
@@ -328,7 +328,7 @@ def _remove(places: Places, program: WindowsProgram | None) -> int:
     if running is not None and not running.end():
         tell(words.END_GAME_FIRST, error=True)
         return 1
-    steps: list[Callable[[], object]] = [lambda: say(links.remove())]
+    steps: list[Callable[[], object]] = [lambda: print_visible(links.remove())]
     packed = packed_program(places, VERSION) if program is None else None
     if program is None:
         steps += [packed.remove] if packed is not None else []
@@ -409,7 +409,7 @@ class LauncherProgram:
             open_keys(state, use_file=options.key_file),
             HostList(state / "hosts.json"),
             Path(places.games),
-            relay_port(os.environ.get("SVC_RELAY_PORT", ""), say),
+            relay_port(os.environ.get("SVC_RELAY_PORT", ""), print_visible),
             runners.find(sys.platform, os.environ, Path.home()),
         )
         page = Page(launcher, PageSessions(), Path.home(), downloads_here(os.environ, Path.home()))
@@ -473,7 +473,7 @@ class LauncherProgram:
         console = console_here() if self.options.no_browser else None
         terminal = Terminal(
             self.launcher,
-            say if console is None else console.say,
+            print_visible if console is None else console.print_lines,
             self._quit,
             self.page.home,
             self.page.downloads,
@@ -481,7 +481,9 @@ class LauncherProgram:
         if self.updates is not None:
             terminal.notice = self._notice
         if self.options.no_browser:
-            Every(self.reactor, LOOK_S, terminal.look, "the terminal").setServiceParent(self.parts)
+            Every(self.reactor, LOOK_S, terminal.print_changes, "the terminal").setServiceParent(
+                self.parts
+            )
         else:
             self.page.pages.expect()
             unused = Every(
@@ -503,7 +505,9 @@ class LauncherProgram:
             return
         link = self.link()
         # a Windows program without a console cannot print
-        say(f"The launcher's page: {link}", "The link works once. Ctrl-C ends the launcher.")
+        print_visible(
+            f"The launcher's page: {link}", "The link works once. Ctrl-C ends the launcher."
+        )
         if not self.options.print_link:
             self.reactor.callInThread(webbrowser.open, link)
 
@@ -554,8 +558,8 @@ class LauncherProgram:
 
     def _read_lines(self, terminal: Terminal, console: Console | None) -> None:
         """Read the player's lines in a daemon thread."""
-        say(self.launcher.keys.where, "Type help for a list of commands.")
-        terminal.look()
+        print_visible(self.launcher.keys.where, "Type help for a list of commands.")
+        terminal.print_changes()
         if console is not None:
             self.restore = restoring()
             atexit.register(self.restore)

@@ -376,8 +376,8 @@ class Membership:
             return False
         local = self.around.client(self._at_metagame(busy.port))
         try:
-            here = (await local.ask("GET", STATUS, patience_s=STATUS_S)).fields
-            there = (await self.client.ask("GET", STATUS, patience_s=STATUS_S)).fields
+            here = (await local.fetch_reply("GET", STATUS, patience_s=STATUS_S)).fields
+            there = (await self.client.fetch_reply("GET", STATUS, patience_s=STATUS_S)).fields
         except NoReply:
             return False
         finally:
@@ -520,7 +520,7 @@ class Membership:
     async def _refresh(self) -> None:
         self._refreshed_at = self.around.clock.seconds()
         key = self.key if self.record.username else None
-        await self.news.ask(self.client, key)
+        await self.news.poll_host(self.client, key)
         over = self.news.reachable and self.host.trouble in _PASSING
         if over:
             self.host.trouble = ""
@@ -548,7 +548,7 @@ class Membership:
         key = self.key if self.record.username else None
         bounds: Any = {"limit": LONGEST_PASSPORT, "patience_s": PASSPORT_S}
         try:
-            reply = await self.client.ask("GET", "/launcher/passport", key=key, **bounds)
+            reply = await self.client.fetch_reply("GET", "/launcher/passport", key=key, **bounds)
             if reply.status != 200 or not reply.body.startswith(b"{"):  # parsing takes memory
                 self.host.note = words.NO_PASSPORT
                 return

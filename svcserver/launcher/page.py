@@ -76,10 +76,10 @@ class Page:
         """Answer a request that has passed the check of its origin."""
         if request.method == "GET" and request.path.count("/") == 1:
             return self._files.get(
-                request.path[1:] or INDEX, PageReply.of({"error": "not_found"}, 404)
+                request.path[1:] or INDEX, PageReply.from_value({"error": "not_found"}, 404)
             )
         if request.method not in ("GET", "POST"):
-            return PageReply.of({"error": "method_not_allowed"}, 405)
+            return PageReply.from_value({"error": "method_not_allowed"}, 405)
         try:
             if request.path == ENTER:
                 return self._enter(_body(request))
@@ -90,24 +90,24 @@ class Page:
             if request.path == "/api/end":
                 return self._end(_body(request))
             if not self.sessions.knows(request.session):
-                return PageReply.of({"error": "session"}, 403)
+                return PageReply.from_value({"error": "session"}, 403)
             self.pages.use(request.session)
             return self._api(request)
         except MalformedRequest:
-            return PageReply.of({"error": "bad_request"}, 400)
+            return PageReply.from_value({"error": "bad_request"}, 400)
 
     def _enter(self, body: dict[str, Any]) -> PageReply:
         session = self.sessions.enter(_text(body, "token", 256))
         if session is None:
-            return PageReply.of({"error": "token"}, 403)
-        return PageReply.of({"session": session})
+            return PageReply.from_value({"error": "token"}, 403)
+        return PageReply.from_value({"session": session})
 
     def _running(self, body: dict[str, Any]) -> PageReply:
         """Prove to a second launcher that this one knows the secret in ``running.json``."""
         nonce = _text(body, "nonce", 64)
         if self.secret is None or len(nonce) < 32:
             raise MalformedRequest
-        return PageReply.of({"proof": one_instance.proof_of(self.secret, nonce)})
+        return PageReply.from_value({"proof": one_instance.proof_of(self.secret, nonce)})
 
     def _may_control(self, body: dict[str, Any]) -> bool:
         """Return whether a request comes from another launcher process of this user."""
@@ -116,27 +116,27 @@ class Page:
     def _end(self, body: dict[str, Any]) -> PageReply:
         """Handle the command ``remove``: end the launcher, unless a game runs."""
         if not self._may_control(body):
-            return PageReply.of({"error": "secret"}, 403)
+            return PageReply.from_value({"error": "secret"}, 403)
         if self.launcher.in_game:
-            return PageReply.of({"error": "playing"}, 409)
+            return PageReply.from_value({"error": "playing"}, 409)
         self.quit()
-        return PageReply.of({})
+        return PageReply.from_value({})
 
     def _hand_over(self, body: dict[str, Any]) -> PageReply:
         if not self._may_control(body):
-            return PageReply.of({"error": "secret"}, 403)
+            return PageReply.from_value({"error": "secret"}, 403)
         self.pages.expect()
         invite = _text(body, "invite", one_instance.LONGEST_LINK)
         if invite:
             self.launcher.open_link(invite)
-        return PageReply.of({"link": self.link()})
+        return PageReply.from_value({"link": self.link()})
 
     def _api(self, request: PageRequest) -> PageReply:
         _, _, *parts = request.path.split("/")
         match request.method, parts:
             case "GET", ["state"]:
                 self.served()
-                return PageReply.of(self._state())
+                return PageReply.from_value(self._state())
             case "GET", ["hosts", host, "pictures", number]:
                 return self._picture(host, number)
             case "POST", ["join"]:
@@ -150,20 +150,22 @@ class Page:
             case "POST", ["hosts", host, action] if action in _ACTIONS:
                 member = self.launcher.members.get(host)
                 if member is None:
-                    return PageReply.of({"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404)
+                    return PageReply.from_value(
+                        {"error": "not_found", "sentence": words.UNKNOWN_HOST}, 404
+                    )
                 sentence = _ACTIONS[action](self, member, _body(request))
-                return PageReply.of({"sentence": sentence or "", "state": self._state()})
-        return PageReply.of({"error": "not_found"}, 404)
+                return PageReply.from_value({"sentence": sentence or "", "state": self._state()})
+        return PageReply.from_value({"error": "not_found"}, 404)
 
     def _control(self, command: str, session: bytes) -> PageReply:
         """Carry out a command that concerns the page or the whole launcher, not a single host."""
         if command == "closed":
             self.pages.close(session)
         elif command == "restart":
-            return PageReply.of({"sentence": self.restart()})
+            return PageReply.from_value({"sentence": self.restart()})
         else:
             self.quit()
-        return PageReply.of({})
+        return PageReply.from_value({})
 
     def _state(self) -> dict[str, Any]:
         """Return the state with a sequence number, by which the page recognises late replies."""
@@ -177,25 +179,27 @@ class Page:
         try:
             member = self.launcher.join(_text(body, "invite", 4096))
         except CannotJoin as error:
-            return PageReply.of({"sentence": str(error)})
-        return PageReply.of({"id": member.record.id, "state": self._state()})
+            return PageReply.from_value({"sentence": str(error)})
+        return PageReply.from_value({"id": member.record.id, "state": self._state()})
 
     def _import(self, content: bytes, *, replace: bool = False) -> PageReply:
         """Import the account key from the content of a key file."""
         try:
             member = self.launcher.bring(parse_key_file(content), replace=replace)
         except BadKeyFile:
-            return PageReply.of({"sentence": words.BAD_KEY_FILE})
+            return PageReply.from_value({"sentence": words.BAD_KEY_FILE})
         except CannotJoin as error:
-            return PageReply.of({"sentence": str(error), "other_key": isinstance(error, OtherKey)})
-        return PageReply.of({"id": member.record.id, "state": self._state()})
+            return PageReply.from_value(
+                {"sentence": str(error), "other_key": isinstance(error, OtherKey)}
+            )
+        return PageReply.from_value({"id": member.record.id, "state": self._state()})
 
     def _picture(self, host: str, number: str) -> PageReply:
         member = self.launcher.members.get(host)
         pictures = member.news.pictures if member is not None else []
         index = whole_in(number, 2)
         if index is None or index >= len(pictures):
-            return PageReply.of({"error": "not_found"}, 404)
+            return PageReply.from_value({"error": "not_found"}, 404)
         picture = pictures[index]
         return PageReply(200, picture.body, picture.kind)
 

@@ -102,7 +102,7 @@ class PageReply:
     kind: str = "application/json"
 
     @classmethod
-    def of(cls, value: Any, status: int = 200) -> PageReply:
+    def from_value(cls, value: Any, status: int = 200) -> PageReply:
         """Return a JSON reply."""
         return cls(status, json.dump(value))
 
@@ -190,7 +190,7 @@ class PageConnection(Connection):
         self._refuse(fault.status, fault.code)
 
     def _refuse(self, status: int, code: str) -> None:
-        self._write(PageReply.of({"error": code}, status), close=True)
+        self._write(PageReply.from_value({"error": code}, status), close=True)
 
     def _write(self, reply: PageReply, *, close: bool) -> None:
         lines = {
@@ -243,7 +243,7 @@ class PageFactory(Connections[PageConnection]):
             return self._answer(request)
         except Exception:
             log.failure("the page could not be answered")
-            return PageReply.of({"error": "defect"}, 500)
+            return PageReply.from_value({"error": "defect"}, 500)
 
 
 class PageServer(Service):

@@ -20,7 +20,7 @@ from svcserver.launcher.host_list import NO, YES
 from svcserver.launcher.membership import Membership
 from svcserver.launcher.program import CannotJoin, Launcher, OtherKey
 from svcserver.launcher.stages import BUSY, Stage
-from svcserver.launcher.view import show
+from svcserver.launcher.view import describe_host
 
 log = Logger()
 
@@ -174,7 +174,7 @@ def _files(start: str) -> list[str]:
 class Terminal:
     """The terminal, which runs the commands that the player types, and prints what has changed.
 
-    ``say`` prints lines; ``quote`` prints text that comes from the host.
+    ``write_lines`` prints lines; ``quote`` prints text that comes from the host.
     """
 
     launcher: Launcher
@@ -193,7 +193,7 @@ class Terminal:
         members = self.launcher.members
         return members.get(self._host) or next(iter(members.values()), None)
 
-    def say(self, *lines: str) -> None:
+    def write_lines(self, *lines: str) -> None:
         """Print lines; line breaks and control characters within a line are escaped."""
         for line in lines:
             self.write(visible(line))
@@ -201,7 +201,7 @@ class Terminal:
     def quote(self, head: str, texts: Sequence[str]) -> None:
         """Print text from the host below a heading from the launcher."""
         width = shutil.get_terminal_size().columns - 1
-        self.say(head, *(line for text in texts for line in quoted(text, width)))
+        self.write_lines(head, *(line for text in texts for line in quoted(text, width)))
 
     def line(self, text: str) -> None:
         """Run a command that the player typed; an unexpected error is logged and reported."""
@@ -209,7 +209,7 @@ class Terminal:
             self._line(text)
         except Exception:
             log.failure("a command failed")
-            self.say(words.DEFECT)
+            self.write_lines(words.DEFECT)
 
     def _line(self, text: str) -> None:
         word, _, rest = text.strip().partition(" ")
@@ -220,9 +220,9 @@ class Terminal:
         if not command:
             return
         if command not in COMMANDS:
-            self.say(f'Unknown command "{word}". Type help for a list.')
+            self.write_lines(f'Unknown command "{word}". Type help for a list.')
         elif not rest and COMMANDS[command][0] not in ("", "[COMMAND]"):
-            self.say(f"Usage: {command} {COMMANDS[command][0]}")
+            self.write_lines(f"Usage: {command} {COMMANDS[command][0]}")
         else:
             self._carry_out(command, rest)
 
@@ -246,9 +246,9 @@ class Terminal:
     def _help(self, name: str) -> None:
         name = _ALIASES.get(name, name)
         if name and name not in COMMANDS:
-            self.say(f'Unknown command "{name}". Type help for a list.')
+            self.write_lines(f'Unknown command "{name}". Type help for a list.')
             return
-        self.say(*map(usage, [name] if name else COMMANDS))
+        self.write_lines(*map(usage, [name] if name else COMMANDS))
 
     def completions(self, line: str) -> list[str]:
         """Return the lines that can complete a line that the player is typing."""
@@ -269,13 +269,13 @@ class Terminal:
                 else self.launcher.bring_file(_path(rest), replace=word == "replace")
             )
         except OtherKey as error:
-            self.say(f"{error} Type replace and the file's name.")
+            self.write_lines(f"{error} Type replace and the file's name.")
             return
         except CannotJoin as error:
-            self.say(str(error))
+            self.write_lines(str(error))
             return
         self._host = member.record.id
-        self.look()
+        self.print_changes()
 
     def _use(self, number: str) -> None:
         ids = list(self.launcher.members)
@@ -283,37 +283,36 @@ class Terminal:
         if which is not None and 0 < which <= len(ids):
             self._host = ids[which - 1]
             self._printed.clear()
-            self.look()
+            self.print_changes()
         else:
-            self.say("Type use and a number from the list that hosts prints.")
+            self.write_lines("Type use and a number from the list that hosts prints.")
 
     def _set(self, rest: str) -> None:
         member, (name, _, text) = self.member, rest.partition(" ")
         if member is None:
-            self.say(NO_HOST)
+            self.write_lines(NO_HOST)
             return
-        wanted = Choices.of(member).with_word(name.lower(), text.strip())
+        wanted = Choices.from_membership(member).with_word(name.lower(), text.strip())
         if wanted is None:
-            self.say(
+            self.write_lines(
                 "Type set, then folder, command, runner or limit (MB per second), then the value."
             )
             return
         wrong = choose(member, wanted, self.home)
-        self.say(
-            wrong or f"Start command: {show(member, self.launcher.relay_port)['settings']['shown']}"
-        )
+        shown = describe_host(member, self.launcher.relay_port)["settings"]["shown"]
+        self.write_lines(wrong or f"Start command: {shown}")
 
     def _hosts(self) -> None:
         for number, member in enumerate(self.launcher.members.values(), 1):
-            shown = show(member, self.launcher.relay_port)
-            self.say(f"{number}  {shown['name']}  {shown['address']}  {shown['username']}")
+            shown = describe_host(member, self.launcher.relay_port)
+            self.write_lines(f"{number}  {shown['name']}  {shown['address']}  {shown['username']}")
         if not self.launcher.members:
-            self.say(NO_HOST)
+            self.write_lines(NO_HOST)
 
     def _act(self, word: str, rest: str) -> None:
         member = self.member
         if member is None:
-            self.say(NO_HOST)
+            self.write_lines(NO_HOST)
             return
         acts: dict[str, Callable[[], str | None]] = {
             "agree": member.agree,
@@ -339,8 +338,8 @@ class Terminal:
         }
         sentence = acts[word]()
         if sentence:
-            self.say(sentence)
-        self.look()
+            self.write_lines(sentence)
+        self.print_changes()
 
     def _quote_host(self, member: Membership, what: str, nothing: str) -> str:
         """Print the host's texts on a topic; return "".
@@ -358,7 +357,7 @@ class Terminal:
         self._printed.pop((member.record.id, "name"), None)  # print the same result again, too
         member.try_name(name)
 
-    def look(self) -> None:
+    def print_changes(self) -> None:
         """Print those parts of the host's state that changed since the last call."""
         member = self.member
         if self._last_line and (member is None or member.host.stage not in BUSY):
@@ -366,21 +365,21 @@ class Terminal:
         for topic, text in (("notice", self.notice()), ("refusal", self.launcher.refusal)):
             if self._printed.get(("", topic), "") != text:
                 self._printed["", topic] = text
-                self.say(*filter(None, (text,)))
+                self.write_lines(*filter(None, (text,)))
         if member is None:
             return
         for topic, text in self._lines(member).items():
             if self._printed.get((member.record.id, topic), "") != text:
                 self._printed[member.record.id, topic] = text
                 if topic != "announced":
-                    self.say(text)
+                    self.write_lines(text)
                 elif text:
                     self.quote(f"{member.record.name} announces:", [text])
                 else:
-                    self.say(f"{member.record.name}: the announcement is over.")
+                    self.write_lines(f"{member.record.name}: the announcement is over.")
 
     def _shown(self, member: Membership) -> dict[str, Any]:
-        return show(member, self.launcher.relay_port)
+        return describe_host(member, self.launcher.relay_port)
 
     def _lines(self, member: Membership) -> dict[str, str]:
         """Return a description of the host's state, as a dict from topic to text."""

@@ -159,7 +159,7 @@ class Updates(MultiService):
     async def _offers(self, member: Membership) -> list[LauncherOffer]:
         """Return the validly signed launcher versions that the host offers for this PC."""
         try:
-            reply = await member.client.ask("GET", LIST)
+            reply = await member.client.fetch_reply("GET", LIST)
         except NoReply:
             return []
         entries = reply.fields.get("files") if reply.status == 200 else None
@@ -184,7 +184,7 @@ class Updates(MultiService):
         """Download and install a version; a failure changes nothing."""
         self._offer = None
         try:
-            reply = await member.client.ask(
+            reply = await member.client.fetch_reply(
                 "GET", f"{LIST}/{offer.name}", limit=offer.size, patience_s=DOWNLOAD_S
             )
             if reply.status != 200:

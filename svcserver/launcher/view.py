@@ -28,7 +28,7 @@ _ANSWERS = {words.NAME_FREE: True, words.NAME_UNTOLD: None, "": None}  # all oth
 
 def show_all(launcher: Launcher) -> dict[str, Any]:
     """Return all data that the page shows, about the launcher and about each host."""
-    hosts = [show(member, launcher.relay_port) for member in launcher.members.values()]
+    hosts = [describe_host(member, launcher.relay_port) for member in launcher.members.values()]
     return {
         "hosts": hosts,
         "keys": launcher.keys.where,
@@ -39,7 +39,7 @@ def show_all(launcher: Launcher) -> dict[str, Any]:
     }
 
 
-def show(member: Membership, relay_port: int) -> dict[str, Any]:
+def describe_host(member: Membership, relay_port: int) -> dict[str, Any]:
     """Return everything that the page and the terminal show about one host, ready for JSON."""
     record, host, news = member.record, member.host, member.news
     return {

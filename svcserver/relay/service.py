@@ -79,7 +79,7 @@ class Guarded(Service):
         return self.relay.stopService()
 
 
-def say(lines: LogLines, text: str) -> None:
+def write_log_line(lines: LogLines, text: str) -> None:
     """Write a request's log line without Twisted's logger, which is slow."""
     if not lines.shows(LogLevel.info):
         return
@@ -108,7 +108,7 @@ def makeService(options: Options, reactor: Any = None) -> TopService:
         options.target,
         port=settings.port,
         connect_timeout_s=settings.connect_timeout_s,
-        say=partial(say, lines),
+        say=partial(write_log_line, lines),
         counters=top.counters,
     )
     Guarded(relay).setServiceParent(top)

@@ -77,7 +77,7 @@ def target_of(settings: Settings, argument: str | None) -> Target:
             "SVC_RELAY_INVITE is not set; give it an invite string or the path of an invite file"
         )
     try:
-        parsed = invite.read(text)
+        parsed = invite.read_invite(text)
         if not parsed.public:
             raise BadInvite("private")
     except BadInvite as error:

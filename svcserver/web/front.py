@@ -117,7 +117,7 @@ class Mounted:
         self.run = self._first
 
     @classmethod
-    def of(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
+    def mount_row(cls, row: WebRow, make: Callable[[], Callable[..., Any]]) -> Mounted:
         """Return the mounted route; ``make`` creates its endpoint."""
         family = row.path.split("/")[1]
         lost_answer = "" if row.method == "GET" else f"web: an answer of /{family} is lost"
@@ -168,7 +168,7 @@ class FrontDoor:
         return self
 
     def _mount(self, row: WebRow, feature: Feature) -> None:
-        self._table.add(row, Mounted.of(row, partial(self._made, row, feature)))
+        self._table.add(row, Mounted.mount_row(row, partial(self._made, row, feature)))
         self.rows.append(row)
 
     def _made(self, row: WebRow, feature: Feature) -> Callable[..., Any]:

@@ -231,7 +231,7 @@ class JsonLines(LogLines):
     as_json: bool = True
     err: LogDestination = field(factory=lambda: sys.stderr)
 
-    def say(self, namespace: str, message: str, members: str) -> None:
+    def write_info_line(self, namespace: str, message: str, members: str) -> None:
         """Write an ``info`` line directly, because a logger event would take more time.
 
         ``message`` and ``namespace`` must not have characters that JSON escapes; ``members`` is

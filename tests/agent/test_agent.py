@@ -462,9 +462,9 @@ class LostHostTests(SynchronousTestCase):
 
     def test_game_servers_stop_when_the_host_is_away_for_30_s(self) -> None:
         self.clock.advance(LOST_S)
-        self.assertIsNone(self.watch.look())
+        self.assertIsNone(self.watch.stop_if_lost())
         self.clock.advance(1)
-        self.watch.look()
+        self.watch.stop_if_lost()
         stops = [("POST", f"/containers/{name}/stop") for name in ("abc", "def")]
         self.assertEqual(self.engine.calls[-2:], stops)
         self.assertGreater(10, STOP_S)
@@ -472,21 +472,21 @@ class LostHostTests(SynchronousTestCase):
     def test_a_game_server_that_hangs_delays_no_other(self) -> None:
         self.clock.advance(LOST_S + 1)
         self.engine.hangs = True
-        self.watch.look()
+        self.watch.stop_if_lost()
         self.assertEqual(self.engine.calls[-1], ("POST", "/containers/def/stop"))
 
     def test_game_servers_are_stopped_once_the_engine_answers_again(self) -> None:
         self.clock.advance(LOST_S + 1)
         self.engine.error = EngineError(0, "no answer")
-        self.watch.look()
+        self.watch.stop_if_lost()
         self.engine.error = None
-        self.watch.look()
+        self.watch.stop_if_lost()
         self.assertEqual(len(self.engine.calls), 3)
 
     def test_nothing_stops_once_the_host_answers_again(self) -> None:
         self.clock.advance(LOST_S + 1)
-        self.watch.look()
+        self.watch.stop_if_lost()
         self.link.contact_at = self.clock.seconds()
         self.engine.calls.clear()
-        self.assertIsNone(self.watch.look())
+        self.assertIsNone(self.watch.stop_if_lost())
         self.assertEqual(self.engine.calls, [])

@@ -17,7 +17,7 @@ from svcserver.deploy.console import (
     PIECE,
     EndedOutputs,
     OutputFile,
-    show,
+    render_coloured,
 )
 from svcserver.deploy.process import MAX_OUTPUT, Output
 
@@ -167,23 +167,23 @@ class ColourTests(SynchronousTestCase):
             ("a\tb\x1b", "a    b"),
             ("\x1b[<b onclick=x>m", " onclick=x>m"),
         ):
-            self.assertEqual(show(sent.encode()), shown)
+            self.assertEqual(render_coloured(sent.encode()), shown)
 
     def test_colours_hide_no_secret(self) -> None:
         for sent in (SECRET, SECRET[:9] + "\x1b[31m" + SECRET[9:], "x" * 5_000 + SECRET):
-            self.assertNotIn("abababab", show(sent.encode()).replace("\x1b[31m", ""))
+            self.assertNotIn("abababab", render_coloured(sent.encode()).replace("\x1b[31m", ""))
 
     def test_a_line_with_too_many_colours_has_none(self) -> None:
-        self.assertEqual(show(b"\x1b[31mx" * 50).count("\x1b"), 50)
-        self.assertEqual(show(b"\x1b[31mx" * 51), "x" * 51)
+        self.assertEqual(render_coloured(b"\x1b[31mx" * 50).count("\x1b"), 50)
+        self.assertEqual(render_coloured(b"\x1b[31mx" * 51), "x" * 51)
 
     @given(st.binary(max_size=300))
     def test_any_bytes_become_printable_text(self, data: bytes) -> None:
-        shown = show(data.replace(b"\n", b" "))
+        shown = render_coloured(data.replace(b"\n", b" "))
         self.assertTrue(all(char.isprintable() or char == "\x1b" for char in shown))
 
     def test_hostile_lines_take_linear_time(self) -> None:
         for line in (b"\x1b[" * 30_000, b"\x1b]" * 30_000, b"\x1b[" + b"1;" * 30_000):
             before = time.process_time()
-            show(line)
+            render_coloured(line)
             self.assertLess(time.process_time() - before, 0.2)

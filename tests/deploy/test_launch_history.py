@@ -129,17 +129,19 @@ class UsageMeterTests(SynchronousTestCase):
         clock = Clock()
         meter = UsageMeter(clock)
         self.assertTrue(meter.is_due())
-        meter.read({"a": [self.process(1, 500), self.process(2, 100)]})
+        meter.measure_servers({"a": [self.process(1, 500), self.process(2, 100)]})
         self.assertFalse(meter.is_due())
         use = meter.latest()["a"]
         self.assertEqual((use.memory_bytes, use.cpu_percent), (20 * PAGE, None))
         clock.advance(READ_S)
         self.assertTrue(meter.is_due())
         half = int(TICKS_PER_S * READ_S / 2)
-        meter.read({"a": [self.process(1, 500 + half), self.process(3, 900)], "b": []})
+        meter.measure_servers({"a": [self.process(1, 500 + half), self.process(3, 900)], "b": []})
         use = meter.latest()["a"]
         self.assertEqual((use.memory_bytes, use.cpu_percent), (20 * PAGE, 50.0))
         clock.advance(READ_S)
-        meter.read({"a": [self.process(1, 5, started=2)]})  # another process with the pid
+        meter.measure_servers(
+            {"a": [self.process(1, 5, started=2)]}
+        )  # another process with the pid
         self.assertEqual(meter.latest()["a"].cpu_percent, None)
         self.assertNotIn("b", meter.latest())

@@ -116,7 +116,7 @@ class FakeHost:
         """Make a request fail."""
         self.answers[method, path] = why
 
-    async def ask(self, method: str, path: str, **sent: Any) -> HostReply:
+    async def fetch_reply(self, method: str, path: str, **sent: Any) -> HostReply:
         self.requests.append((method, path, sent.get("json_body")))
         if sent.get("key") is not None:
             self.with_key.append(path)

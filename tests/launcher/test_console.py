@@ -33,7 +33,7 @@ class ConsoleTests(SynchronousTestCase):
 
         def ask(prompt: str) -> str:
             console.out.write(prompt)
-            console.say("downloading, 3 %.")
+            console.print_lines("downloading, 3 %.")
             line = next(answers, None)
             if line is None:
                 raise EOFError
@@ -48,11 +48,11 @@ class ConsoleTests(SynchronousTestCase):
 
     def test_typed_line_stays_below_what_is_printed(self) -> None:
         console = self.console(FakeReadline())
-        console.say("Type help.")
+        console.print_lines("Type help.")
         self.assertEqual([*console.lines(lambda _: [])], ["play"])
         above = "> \r\x1b[Kdownloading, 3 %.\n> name Bo"
         self.assertEqual(self.printed(console), "Type help.\n" + 2 * above)
-        console.say("bye\x1b[2J")
+        console.print_lines("bye\x1b[2J")
         self.assertTrue(self.printed(console).endswith("> name Bobye\\x1b[2J\n"))
 
     def test_prompt_is_printed_again_without_line_editing(self) -> None:

@@ -8,7 +8,7 @@ from svcserver.launcher.game_files import GameFiles
 from svcserver.launcher.game_folder import Stopped
 from svcserver.launcher.listing import read_listing
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.view import show
+from svcserver.launcher.view import describe_host
 from tests.launcher.around import LauncherCase, invite_text, manifest
 
 FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
@@ -35,7 +35,7 @@ class DownloadingTests(LauncherCase):
         self.remote.says("GET", "/content/v1/manifest", 200, listing)
         member = self.registered()
         program = member.folder / "Game" / "Hunt.exe"
-        self.assertIn(str(program), show(member, 61000)["settings"]["shown"])
+        self.assertIn(str(program), describe_host(member, 61000)["settings"]["shown"])
         member.inputs.fetch()
         [download] = self.remote.downloads
         download.answer(200, files["Game/Hunt.exe"])
@@ -50,7 +50,7 @@ class DownloadingTests(LauncherCase):
         self.remote.says("GET", "/content/v1/manifest", 200, manifest(files))
         restarted.inputs.stop()
         restarted.inputs.check(False)
-        self.assertIn("/game.exe", show(restarted, 61000)["settings"]["shown"])
+        self.assertIn("/game.exe", describe_host(restarted, 61000)["settings"]["shown"])
 
     def test_two_hosts_do_not_download_into_one_folder_at_a_time(self) -> None:
         """Each download used to delete the other's partial files as if they were outdated."""

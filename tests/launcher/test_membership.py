@@ -18,7 +18,7 @@ from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.membership import STATUS, CannotPlay, is_same_process
 from svcserver.launcher.program import CannotJoin, Launcher
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.view import show, show_all
+from svcserver.launcher.view import describe_host, show_all
 from svcserver.relay.relaying import PortBusy, RelayService
 from tests.launcher.around import KEY, FakeHost, FakeLauncher, LauncherCase, invite_text
 
@@ -30,7 +30,7 @@ class JoiningTests(LauncherCase):
     def test_invite_shows_the_host_and_sends_only_its_code(self) -> None:
         self.launcher.startService()
         member = self.joined()
-        shown = show(member, 61000)
+        shown = describe_host(member, 61000)
         self.assertEqual((shown["name"], shown["stage"]), ("Friday Hunts", "invited"))
         self.assertEqual(len(shown["words"].split()), 8)
         polled = "/svc/api/ServerStatus", "/svc-status", "/content/v1/news", "/content/v1/branding"
@@ -56,7 +56,7 @@ class JoiningTests(LauncherCase):
                 self.remote.says("POST", "/launcher/invite", status, reply)
                 member = self.joined()
                 self.successResultOf(member.refresh())
-                shown = show(member, 61000)
+                shown = describe_host(member, 61000)
                 self.assertEqual(shown["stage"], "invited")
                 self.assertEqual((shown["standing"], shown["needs_code"]), (sentence, needs_code))
 
@@ -214,7 +214,7 @@ class JoiningTests(LauncherCase):
             ):
                 self.remote.says(*ask(name), status, body)
                 member.try_name(name)
-                shown = show(member, 61000)
+                shown = describe_host(member, 61000)
                 self.assertEqual((shown["tried"], shown["saying"]), (name, sentence))
                 free = {words.NAME_FREE: True, words.NAME_UNTOLD: None}.get(sentence, False)
                 self.assertIs(shown["free"], free)
@@ -237,7 +237,7 @@ class JoiningTests(LauncherCase):
 
         answers = [answer(number) for number in range(4)]
         replies = iter(answers)
-        self.patch(FakeHost, "ask", lambda *_, **__: next(replies))
+        self.patch(FakeHost, "fetch_reply", lambda *_, **__: next(replies))
         for name in ("Bo_1", "Bo_12"):
             member.try_name(name)
         self.assertEqual(cancelled, [0])
@@ -362,7 +362,7 @@ class JoiningTests(LauncherCase):
 
     def test_an_invite_to_a_private_host_has_no_words(self) -> None:
         self.assertFalse(decode(PRIVATE).public)
-        self.assertEqual(show(self.launcher.join(PRIVATE), 61000)["words"], "")
+        self.assertEqual(describe_host(self.launcher.join(PRIVATE), 61000)["words"], "")
 
 
 class PlayingTests(LauncherCase):
@@ -424,7 +424,9 @@ class PlayingTests(LauncherCase):
             self.patch(FakeLauncher, "open_way", Launcher.open_way)
             self.patch(RelayService, "startService", lambda relay: setattr(relay, "port", 61000))
             self.member.change(**changes)
-            self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+            self.assertTrue(
+                describe_host(self.member, 61000)["settings"]["shown"].endswith(" ".join(way))
+            )
             self.member.inputs.play()
             self.assertEqual(self.processes[-1].arguments[1:], way)
             self.member.inputs.stop()
@@ -446,9 +448,11 @@ class PlayingTests(LauncherCase):
         self.member.inputs.play()
         way = ["127.0.0.2:61000", "ws://127.0.0.2:61000"]
         self.assertEqual(self.processes[-1].arguments[1:], way)
-        self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+        self.assertTrue(
+            describe_host(self.member, 61000)["settings"]["shown"].endswith(" ".join(way))
+        )
         self.member.inputs.stop()
-        self.assertIn("127.0.0.1:61000", show(self.member, 61000)["settings"]["shown"])
+        self.assertIn("127.0.0.1:61000", describe_host(self.member, 61000)["settings"]["shown"])
 
     def test_program_that_uses_the_port_is_named(self) -> None:
         self.ready()
@@ -485,7 +489,9 @@ class PlayingTests(LauncherCase):
     def test_game_uses_a_metagame_that_has_all_addresses(self) -> None:
         way = self.play_beside_a_metagame(uptimeSeconds=60)
         self.assertEqual(way, ["127.0.0.1:61000", "ws://127.0.0.1:61000"])
-        self.assertTrue(show(self.member, 61000)["settings"]["shown"].endswith(" ".join(way)))
+        self.assertTrue(
+            describe_host(self.member, 61000)["settings"]["shown"].endswith(" ".join(way))
+        )
         self.member.inputs.stop()
         self.assertIsNone(self.member.way)
 
@@ -570,7 +576,7 @@ class PlayingTests(LauncherCase):
         second.game.spawn = self.spawn
         self.assertIs(second.host.stage, Stage.READY)
         slow: Deferred[HostReply] = Deferred()
-        self.patch(FakeHost, "ask", lambda *_, **__: slow)
+        self.patch(FakeHost, "fetch_reply", lambda *_, **__: slow)
         second.inputs.play()
         self.assertIs(second.host.stage, Stage.STARTING)
         second.inputs.stop()

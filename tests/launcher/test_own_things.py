@@ -8,7 +8,7 @@ from svcserver.launcher.host_client import NoReply
 from svcserver.launcher.host_status import read_status
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.stages import Stage
-from svcserver.launcher.view import show
+from svcserver.launcher.view import describe_host
 from tests.launcher.around import KEY, LauncherCase, manifest
 
 NEW_KEY = ("POST", "/launcher/new-key")
@@ -30,7 +30,7 @@ class RenewalTests(LauncherCase):
         self.assertNotEqual(self.key(), KEY)
         self.assertEqual(self.key("play-example-org-443/new"), "")
         self.assertEqual(member.host.note, words.KEY_RENEWED)
-        self.assertNotIn(self.key(), str(show(member, 61000)))
+        self.assertNotIn(self.key(), str(describe_host(member, 61000)))
 
     def test_a_lost_answer_loses_no_account(self) -> None:
         """The host has possibly accepted the new key; both keys are kept until the host answers."""
@@ -112,7 +112,7 @@ class StandingTests(LauncherCase):
         self.remote.loses("GET", "/content/v1/manifest", wrong)
         self.launcher.startService()
         self.addCleanup(self.launcher.stopService)
-        shown = show(member, 61000)
+        shown = describe_host(member, 61000)
         self.assertEqual((shown["reachable"], shown["wrong_certificate"]), (False, True))
         self.assertEqual(
             (member.host.stage, member.host.trouble), (Stage.UNCHECKED, words.WRONG_CERTIFICATE)
@@ -125,14 +125,14 @@ class StandingTests(LauncherCase):
         self.remote.says("GET", "/content/v1/manifest", 200, manifest({}))
         self.clock.pump([1] * 30)
         self.assertEqual((member.host.stage, member.host.trouble), (Stage.READY, ""))
-        self.assertFalse(show(member, 61000)["wrong_certificate"])
+        self.assertFalse(describe_host(member, 61000)["wrong_certificate"])
 
     def test_an_announcement_is_shown_and_a_welcome_is_none(self) -> None:
         member = self.registered({})
         for text, shown in (("Welcome to Home!", ""), ("Restart in 5 min.", "Restart in 5 min.")):
             self.remote.says("GET", "/svc-status", 200, {"name": "Home", "en": text})
             self.successResultOf(member.refresh())
-            self.assertEqual(show(member, 61000)["announced"], shown)
+            self.assertEqual(describe_host(member, 61000)["announced"], shown)
 
     def test_older_host_is_recognised_by_its_banner(self) -> None:
         member = self.registered({})

@@ -184,7 +184,7 @@ class TerminalTests(LauncherCase):
         self.remote.says("POST", "/launcher/invite", 200, {"invite": "unknown"})
         self.launcher.startService()
         self.terminal.line(invite_text())
-        self.terminal.look()
+        self.terminal.print_changes()
         self.assertIn(words.INVITE_UNKNOWN, self.printed[-1])
         self.terminal.line("code no")
         self.assertIn(words.CODE_INVALID, self.printed)
@@ -217,7 +217,7 @@ class TerminalTests(LauncherCase):
     def test_unchanged_state_is_printed_once(self) -> None:
         self.terminal.line(invite_text())
         count = len(self.printed)
-        self.terminal.look()
+        self.terminal.print_changes()
         self.assertEqual(len(self.printed), count)
         for line in (
             "dance",
@@ -464,7 +464,7 @@ class AskingTests(SynchronousTestCase):
         self.client = HostClient(self.pool, self.clock, "h:443")  # type: ignore[arg-type]
 
     def ask(self, method: str = "GET", **sent: Any) -> Deferred[Any]:
-        return Deferred.fromCoroutine(self.client.ask(method, "/x", **sent))
+        return Deferred.fromCoroutine(self.client.fetch_reply(method, "/x", **sent))
 
     def test_an_answer_in_pieces_is_read_and_the_connection_kept(self) -> None:
         done = self.ask("POST", key=Secret("UUK_1"), json_body={"a": 1})

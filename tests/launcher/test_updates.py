@@ -159,14 +159,14 @@ class UpdateTests(LauncherCase):
 
     def test_fault_with_one_host_does_not_hide_the_others(self) -> None:
         self.offer()
-        ask, faults = FakeHost.ask, [ZeroDivisionError()]
+        ask, faults = FakeHost.fetch_reply, [ZeroDivisionError()]
 
         async def faulty(host: FakeHost, method: str, path: str, **sent: Any) -> Any:
             if path == LIST and faults:
                 raise faults.pop()
             return await ask(host, method, path, **sent)
 
-        self.patch(FakeHost, "ask", faulty)
+        self.patch(FakeHost, "fetch_reply", faulty)
         another = self.launcher.join(invite_text(host="zoo.example.org"))
         another.change(fingerprint=PAIR.fingerprint, username="Bo_2", updates=YES)
         self.begin()
@@ -286,7 +286,7 @@ class UpdateTests(LauncherCase):
         async def never(*_: Any, **__: Any) -> None:
             await waiting
 
-        self.patch(FakeHost, "ask", never)
+        self.patch(FakeHost, "fetch_reply", never)
         self.updates.ready, self.updates.text = False, ""
         self.clock.pump([LOOK_S])
         self.updates.stopService()

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.edge.invite import LONGEST, BadInvite, Invite, decode, encode, is_server_name, read
+from svcserver.edge.invite import (
+    LONGEST,
+    BadInvite,
+    Invite,
+    decode,
+    encode,
+    is_server_name,
+    read_invite,
+)
 from tests.support.proves import proves
 
 FP = "0a" * 32
@@ -176,13 +184,13 @@ class FileTests(SynchronousTestCase):
     def test_a_file_holds_the_string_or_json(self) -> None:
         path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "join.txt"
         path.write_text(encode(GOOD) + "\nmore\n")
-        self.assertEqual(read(str(path)), GOOD)
+        self.assertEqual(read_invite(str(path)), GOOD)
         values = {"host": GOOD.host, "port": 443, "fingerprint": FP, "name": GOOD.name}
         path.write_text(json.dumps({**values, "code": GOOD.code}))
-        self.assertEqual(read(str(path)), GOOD)
-        self.assertEqual(read(encode(GOOD)), GOOD)
+        self.assertEqual(read_invite(str(path)), GOOD)
+        self.assertEqual(read_invite(encode(GOOD)), GOOD)
         path.write_text(json.dumps({**values, "code": GOOD.code, "fingerprint2": "0b" * 32}))
-        self.assertEqual(read(str(path)), evolve(GOOD, next_fingerprint="0b" * 32))
+        self.assertEqual(read_invite(str(path)), evolve(GOOD, next_fingerprint="0b" * 32))
 
     @proves("relay: invite file")
     def test_bad_files_are_bad_invites(self) -> None:
@@ -190,6 +198,6 @@ class FileTests(SynchronousTestCase):
         for content in (b"", b"{", b"{}", b'{"host": 1}', b"\xff\xfe", b"[" * 9_999, b"{" * 9_999):
             path.write_bytes(content)
             with self.assertRaises(BadInvite):
-                read(str(path))
+                read_invite(str(path))
         with self.assertRaises(BadInvite):
-            read("/nowhere/at/all")
+            read_invite("/nowhere/at/all")

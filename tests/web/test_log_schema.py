@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.gateway.proxy_policy import Gateway
-from svcserver.relay.service import say
+from svcserver.relay.service import write_log_line
 from svcserver.web.logs import LogLines, json_lines, standard_lines
 from svcserver.web.serving import top_service
 
@@ -68,10 +68,10 @@ class SchemaTests(SynchronousTestCase):
 
     def test_lines_of_requests_that_are_no_events_have_the_same_members(self) -> None:
         gateway = json_lines("info")
-        gateway.say(Gateway.__module__, "request", '"ip":"a"')
+        gateway.write_info_line(Gateway.__module__, "request", '"ip":"a"')
         gateway.flush()
         relay = standard_lines(production=True, level="info")
-        say(relay, "GET / 200 1 ms")
+        write_log_line(relay, "GET / 200 1 ms")
         relay.flush()
         first, second = (orjson.loads(line) for line in self.out.getvalue().splitlines())
         self.assertEqual(tuple(first), (*SHARED, "ip"))
