@@ -37,7 +37,7 @@ from svcserver.board.engine import BoardEngine
 from svcserver.board.memory import MemoryBoard
 from svcserver.board.valkey import ValkeyBoard
 from svcserver.board.waiting import at_once
-from svcserver.ctl.doctor.machine import ask
+from svcserver.ctl.doctor.machine import fetch_engine_facts
 from svcserver.metagame.social.parties.store import LiveParties, near
 from tests.support.valkey import Instance
 
@@ -139,7 +139,10 @@ def accounts(table: FloorTable, _: Costs, __: Path, arguments: argparse.Namespac
                     theirs = cpu_s(pid)
                     runs = together(some[:driving], arguments.seconds)
                     rounds_of.setdefault(driving, []).append((runs, cpu_s(pid) - theirs))
-        used = int(ask(EngineAddress.parse(instance.url), 5.0).info["used_memory"]) / 2**20
+        used = (
+            int(fetch_engine_facts(EngineAddress.parse(instance.url), 5.0).info["used_memory"])
+            / 2**20
+        )
     finally:
         instance.end()
     for driving, rounds in rounds_of.items():

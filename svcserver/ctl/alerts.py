@@ -43,7 +43,7 @@ def alerts() -> None:
 
 
 @host_command(alerts, "list")
-def show(host: Host, out: Out) -> None:
+def list_channels(host: Host, out: Out) -> None:
     """List the channels with type, topics and quiet hours."""
     channels, wrong = read_channels(host.need_folder())
     rows = []

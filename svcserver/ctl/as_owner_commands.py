@@ -191,7 +191,7 @@ def merge_notes(reply: Reply, _: Arguments) -> str:
 
 @host_command(account, "show")
 @click.argument("name")
-def show(host: Host, out: Out, name: str) -> None:
+def show_account(host: Host, out: Out, name: str) -> None:
     """Show everything that staff can see about an account."""
     person = _person(owner_of(host), name)
     out.data(person)

@@ -45,7 +45,7 @@ class Begun:
         )
 
 
-def read(folder: Path) -> Begun | None:
+def read_marker(folder: Path) -> Begun | None:
     """Return the marker of an unfinished command, or None.
 
     If ``metagame.env`` exists, the command has finished. If the folder contains only the marker,

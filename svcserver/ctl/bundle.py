@@ -30,7 +30,7 @@ from svcserver.ctl.doctor.reading import SHAPES
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, fail
 from svcserver.ctl.stack_process import LOG
-from svcserver.ctl.status_command import look
+from svcserver.ctl.status_command import fetch_status
 from svcserver.kernel import json
 from svcserver.kernel.alert_channels import MOST
 from svcserver.kernel.alert_settings import PATTERN, Channel
@@ -85,7 +85,7 @@ def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
             yield f"settings/{name}.env", "\n".join(map(visible, shown(host, name))) + "\n"
     yield "settings/page.json", told(lambda: transact(host, lambda tx: SqlSettings(tx).all()))
     yield "log.txt", last_lines(log_files(host, folder), lines)
-    yield "status.json", told(lambda: look(host))
+    yield "status.json", told(lambda: fetch_status(host))
     yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))
     for name in (*SHAPES, "stack"):
         yield from figures(host, folder, name)

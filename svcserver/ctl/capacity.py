@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import asdict, evolve, frozen
 
-from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disks, show
+from svcserver.ctl.disk_growth import HORIZON_DAYS, WIDTH, Filled, as_data, disks, print_growth
 from svcserver.ctl.fleet import Docker, FleetMachine, machines
 from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
@@ -135,7 +135,7 @@ def capacity(host: Host, out: Out) -> None:
     folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged
     in_swarm = settings.engine == "swarm"
     if in_swarm:
-        cost, left, running = _of_fleet(machines(Docker.of(host)), settings)
+        cost, left, running = _of_fleet(machines(Docker.from_deploy_settings(host)), settings)
     else:
         cost, left, running = _measured(settings, folder)
     filled, days = disks(host, folder)
@@ -143,7 +143,7 @@ def capacity(host: Host, out: Out) -> None:
     left = evolve(left, disk_mb=(own.usable - own.gains(HORIZON_DAYS)) / (1 << 20))
     limits = sorted([*forecast(cost, left), *elsewhere(filled[1:])], key=lambda limit: limit.more)
     _show(out, cost, left, limits, running, as_data(filled, days), in_swarm=in_swarm)
-    show(out, filled, days)
+    print_growth(out, filled, days)
 
 
 def _of_fleet(fleet: Sequence[FleetMachine], settings: Settings) -> tuple[Cost, Left, int]:

@@ -106,7 +106,7 @@ def switch(host: Host, out: Out, reason: str) -> None:
 
 @host_command(cert, "fingerprint")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-def show(host: Host, out: Out, file: Path | None) -> None:
+def print_fingerprint(host: Host, out: Out, file: Path | None) -> None:
     """Print the certificate's SHA-256, as used in invites.
 
     FILE defaults to the host's GATEWAY_CERT.

@@ -35,7 +35,7 @@ class DashboardAddress:
     tunnel: str | None = None
 
     @classmethod
-    def of(cls, host: Host, environ: Mapping[str, str] | None = None) -> DashboardAddress:
+    def for_host(cls, host: Host, environ: Mapping[str, str] | None = None) -> DashboardAddress:
         """Return the dashboard's address; ``tunnel`` is set if ``environ`` shows an SSH session."""
         url = host.dashboard()
         machine = _ssh_address(os.environ if environ is None else environ)
@@ -90,7 +90,7 @@ def dashboard(host: Host, out: Out, account: str) -> None:
 
     The link is valid for ten minutes.
     """
-    address = DashboardAddress.of(host)
+    address = DashboardAddress.for_host(host)
     reply = owner_of(host).post(ROUTE, {"Account": account} if account else {})
     link, name = reply["Link"], reply["Username"]
     out.data({"account": name, "signIn": address.sign_in(link), "tunnel": address.tunnel})

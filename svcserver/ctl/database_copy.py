@@ -66,7 +66,7 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
         fail("SOURCE and TARGET are the same database; choose another target")
     _must_be_empty(target)
     with database.snapshot(database.existing(source)) as old:
-        before = _Known.of(old)
+        before = _Known.reflect_tables(old)
         if before.revision is None:
             fail(
                 "SOURCE is not the database of a host. For SOURCE, give the path of the host's"
@@ -74,7 +74,7 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
             )
         migrate(target)
         with database.transaction(make_engine(target)) as new:
-            after = _Known.of(new)
+            after = _Known.reflect_tables(new)
             if before.revision != after.revision:
                 fail(
                     "SOURCE is a database of another svcserver version."
@@ -88,7 +88,7 @@ def _must_be_empty(target: URL) -> None:
     if file is not None and not file.exists():
         return
     with database.snapshot(make_engine(target)) as tx:
-        for table in _Known.of(tx).tables:
+        for table in _Known.reflect_tables(tx).tables:
             if _count(tx, table):
                 fail(
                     f"TARGET is not empty: its table {table.name} already contains rows. "
@@ -104,7 +104,7 @@ class _Known:
     tables: list[sa.Table]  # tables that others reference come first
 
     @classmethod
-    def of(cls, tx: sa.Connection) -> _Known:
+    def reflect_tables(cls, tx: sa.Connection) -> _Known:
         metadata = sa.MetaData()
         metadata.reflect(tx)
         tables = [table for table in metadata.sorted_tables if table.name != REVISION]

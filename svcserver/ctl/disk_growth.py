@@ -201,7 +201,7 @@ def as_data(filled: Sequence[Filled], days: float) -> dict[str, object]:
     return {"disks": disks, "days_old": round(days, 1)}
 
 
-def show(out: Out, filled: Sequence[Filled], days: float) -> None:
+def print_growth(out: Out, filled: Sequence[Filled], days: float) -> None:
     """Print when each disk will be full, and a chart of its contents."""
     so_far = f"of {days:.0f} days" if days > 1 else "of one day, which is too short to be exact"
     for disk in filled:

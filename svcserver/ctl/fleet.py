@@ -112,7 +112,7 @@ class Docker:
     environ: Mapping[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, host: Host) -> Docker:
+    def from_deploy_settings(cls, host: Host) -> Docker:
         settings, program = host.settings("deploy", Settings), shutil.which("docker")
         if program is None:
             fail("docker is not installed. Install it, for example with apt install docker.io.")
@@ -139,7 +139,7 @@ class Docker:
             fail(f"docker {words[0]} {words[1]}: {_last_line(done.stderr)}")
         return done.stdout.decode(errors="replace")
 
-    def read(self, *words: str) -> Any:
+    def run_for_json(self, *words: str) -> Any:
         """Return the parsed JSON that a ``docker`` command prints."""
         try:
             return json.parse(self.run(*words).encode())
@@ -151,7 +151,7 @@ class Docker:
 
         Raises Failed if this machine is not a manager of a swarm.
         """
-        swarm: dict[str, Any] = self.read("info", "--format", "{{json .Swarm}}")
+        swarm: dict[str, Any] = self.run_for_json("info", "--format", "{{json .Swarm}}")
         if swarm.get("LocalNodeState") == "active" and not swarm.get("ControlAvailable"):
             fail("This machine is a worker of a swarm. Make it a manager with docker node promote.")
         if not swarm.get("ControlAvailable"):
@@ -181,10 +181,10 @@ def init(
     """
     home = host.need_folder("deploy.env")
     windows = _is_windows(program, binary)
-    docker = Docker.of(host)
+    docker = Docker.from_deploy_settings(host)
     _check_version(docker.run("version", "--format", "{{.Server.APIVersion}}").strip())
     with noted(host, "fleet init", reason=reason) as trace:
-        state = docker.read("info", "--format", "{{json .Swarm}}")
+        state = docker.run_for_json("info", "--format", "{{json .Swarm}}")
         if state.get("LocalNodeState") == "inactive":
             where = ["--advertise-addr", address] if address else []
             docker.run("swarm", "init", *where)
@@ -285,7 +285,7 @@ def invite(host: Host, out: Out, wait: bool, agent_image: str, reason: str) -> N
     svcctl then waits until the machine has joined, unless you give --no-wait. Machines that
     joined earlier get the host's allowlist settings and, with --agent-image, that image.
     """
-    docker = Docker.of(host)
+    docker = Docker.from_deploy_settings(host)
     swarm = docker.swarm()
     image = host.settings("deploy", Settings).image
     if not image:
@@ -707,7 +707,7 @@ def _agent_parts(docker: Docker, node: str) -> list[tuple[str, str]]:
 @host_command(fleet, "nodes")
 def nodes(host: Host, out: Out) -> None:
     """List the machines, with their memory and hunts."""
-    docker = Docker.of(host)
+    docker = Docker.from_deploy_settings(host)
     docker.swarm()
     listed = machines(docker)
     out.data([{**asdict(machine), "status": machine.status} for machine in listed])
@@ -751,7 +751,9 @@ def machines(docker: Docker) -> list[FleetMachine]:
     ids = docker.run("node", "ls", "--quiet").split()
     reserved = _reservations(docker)
     return [
-        _machine(docker, sent, reserved) for sent in docker.read("node", "inspect", *ids) if ids
+        _machine(docker, sent, reserved)
+        for sent in docker.run_for_json("node", "inspect", *ids)
+        if ids
     ]
 
 
@@ -760,7 +762,7 @@ def _services(docker: Docker) -> list[Any]:
     attempt = 1
     while names := docker.run("service", "ls", "--quiet").split():
         try:
-            return list(docker.read("service", "inspect", *names))
+            return list(docker.run_for_json("service", "inspect", *names))
         except Failed as error:
             if "no such service" not in str(error).lower() or attempt == ATTEMPTS:
                 raise
@@ -842,7 +844,7 @@ def drain(host: Host, out: Out, node: str, undo: bool, reason: str) -> None:
 
     When the machine's last hunt has ended, its city and dojo move to another machine.
     """
-    docker = Docker.of(host)
+    docker = Docker.from_deploy_settings(host)
     docker.swarm()
     machine = _named(machines(docker), node)
     if undo:
@@ -866,7 +868,7 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
 
     From now on, the metagame refuses the machine's certificate.
     """
-    folder, docker = _certificates(host), Docker.of(host)
+    folder, docker = _certificates(host), Docker.from_deploy_settings(host)
     swarm, listed = docker.swarm(), machines(docker)
     ids = [machine.id for machine in listed]
     has_left = node in _without_machine(folder, listed)  # after docker node rm

@@ -150,7 +150,7 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
 
     If an earlier command began to create the host, nothing is removed.
     """
-    note = begun.read(folder)
+    note = begun.read_marker(folder)
     if note is not None:
         if note.backup or note.data != str(data):
             fail(note.cure(folder))

@@ -61,7 +61,7 @@ def keys() -> None:
 @host_command(keys, "list")
 def list_keys(host: Host, out: Out) -> None:
     """Show the signing key and the old keys still accepted."""
-    _show(out, _PublicKeys.of(host))
+    _show(out, _PublicKeys.from_env_file(host))
 
 
 @host_command(keys, "rotate", reason=True)
@@ -72,7 +72,7 @@ def rotate(host: Host, out: Out, reason: str) -> None:
     "svcctl keys retire".
     """
     with noted(host, "rotate keys", reason=reason) as trace:
-        current = _PublicKeys.of(host)
+        current = _PublicKeys.from_env_file(host)
         if len(current.further) >= MAX_FURTHER:
             fail(
                 f"{FURTHER} already holds {MAX_FURTHER} old keys, which is the limit. To remove"
@@ -106,7 +106,7 @@ def retire(host: Host, out: Out, at_once: bool, reason: str) -> None:
     players must then log in again.
     """
     with noted(host, "retire keys", reason=reason) as trace:
-        current = _PublicKeys.of(host)
+        current = _PublicKeys.from_env_file(host)
         if not current.further:
             fail(f"There is no old key to retire: {FURTHER} is empty.")
         if not at_once:
@@ -127,7 +127,7 @@ class _PublicKeys:
     further: tuple[str, ...]
 
     @classmethod
-    def of(cls, host: Host) -> _PublicKeys:
+    def from_env_file(cls, host: Host) -> _PublicKeys:
         file = host.folder / "metagame.env" if host.folder is not None else host.env_file
         if file is None:
             fail(

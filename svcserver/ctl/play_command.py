@@ -166,7 +166,9 @@ async def live(
             raise PlayFailed("host", "unknown; give --config DIR, or the metagame's --url")
         if known is not None:
             code = make_invite(known, wishes.players)
-        chain = Chain.of(known) if known is not None and wishes.url is None else None
+        chain = (
+            Chain.from_host_settings(known) if known is not None and wishes.url is None else None
+        )
         plan = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
         evening = Evening(reactor, plan, story, known, chain, players, timings=timings)
         await evening.live()

@@ -21,9 +21,9 @@ NO_HEALTH = (401, 403, 404)  # 404: BACKEND_HEALTH is off; others: not an admin'
 @click.option("--key", help="An account key. Default: the owner's.")
 def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
     """Show players online, game servers and health."""
-    state_and_health = look(host, key)
+    state_and_health = fetch_status(host, key)
     if not watch:
-        show(out, *state_and_health)
+        print_status(out, *state_and_health)
         return
     pause = Event()
     with suppress(KeyboardInterrupt):
@@ -32,7 +32,9 @@ def status(host: Host, out: Out, watch: bool, key: str | None) -> None:
             draw_again(host, key, out)
 
 
-def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def fetch_status(
+    host: Host, key: str | None = None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Return the server status and the health.
 
     The health is None if BACKEND_HEALTH is off or if the key's role does not allow it. Without
@@ -48,7 +50,7 @@ def look(host: Host, key: str | None = None) -> tuple[dict[str, Any], dict[str, 
 def draw_again(host: Host, key: str | None, out: Out) -> None:
     """Redraw the live table, or show the error while the metagame restarts."""
     try:
-        draw(out, *look(host, key))
+        draw(out, *fetch_status(host, key))
     except Failed as why:
         click.clear()
         out.text(why.message)
@@ -57,10 +59,10 @@ def draw_again(host: Host, key: str | None, out: Out) -> None:
 def draw(out: Out, state: dict[str, Any], health: dict[str, Any] | None) -> None:
     """Print the status in place of the previous one."""
     click.clear()
-    show(out, state, health, live=True)
+    print_status(out, state, health, live=True)
 
 
-def show(
+def print_status(
     out: Out, state: dict[str, Any], health: dict[str, Any] | None, *, live: bool = False
 ) -> None:
     """Print the status as text; if ``live``, print the health in one line."""

@@ -29,7 +29,7 @@ from svcserver.ctl.launcher_file import supply
 from svcserver.ctl.output import Failed, Out, config_of, fail, program, prompt
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.stack_process import LOG, Stack
-from svcserver.ctl.status_command import look
+from svcserver.ctl.status_command import fetch_status
 from svcserver.edge import joining
 from svcserver.kernel.foreign_text import shown
 
@@ -84,8 +84,8 @@ def up(
     if runs(host):
         fail(f"the host in {folder} is already running. Its dashboard is {host.dashboard()}")
     check(host, out)
-    card = Card.of(host, new_invite(host, 1) if new or invited else None)
-    why = run(host, lambda components: card.show(out, components, link_or_none(host)))
+    card = Card.for_invite(host, new_invite(host, 1) if new or invited else None)
+    why = run(host, lambda components: card.print_summary(out, components, link_or_none(host)))
     if why is not None:
         fail(f"the host stopped: {why}; its log is {folder / LOG}")
 
@@ -182,7 +182,7 @@ def make(
 def runs(host: Host) -> bool:
     """Return whether the metagame of this host already replies."""
     try:
-        look(host)
+        fetch_status(host)
     except Failed:
         return False
     return True
@@ -209,12 +209,12 @@ class Card:
     join: str | None
 
     @classmethod
-    def of(cls, host: Host, invite: tuple[str, str | None] | None) -> Card:
+    def for_invite(cls, host: Host, invite: tuple[str, str | None] | None) -> Card:
         assert host.folder is not None  # noqa: S101 - a folder was given
         code, join = invite or (None, None)
-        return cls(host.folder, DashboardAddress.of(host), code, join)
+        return cls(host.folder, DashboardAddress.for_host(host), code, join)
 
-    def show(self, out: Out, components: str, link: str | None = None) -> None:
+    def print_summary(self, out: Out, components: str, link: str | None = None) -> None:
         """Print the summary, with the invite also as a QR code.
 
         ``link`` is the secret of a sign-in link for the dashboard.

@@ -107,7 +107,9 @@ class BundleTests(HostCase):
         (self.folder / "alert-phone.env").write_text("\n".join(lines))
         secrets = self.secrets() | {ways["URL"], ways["TOKEN"], ways["SIGNING_SECRET"]}
         (self.folder / "stack.log").write_text("".join(f"seen: {word}!\n" for word in secrets))
-        with mock.patch("svcserver.ctl.bundle.look", return_value={"said": sorted(secrets)}):
+        with mock.patch(
+            "svcserver.ctl.bundle.fetch_status", return_value={"said": sorted(secrets)}
+        ):
             parts = self.made()
         self.assertIn("FORM=json\n", parts["settings/alert-phone.env"])
         for name, text in parts.items():

@@ -118,7 +118,7 @@ class CommandTests(HostCase):
         ]
         with (
             mock.patch.object(capacity, "machines", lambda docker: fleet),
-            mock.patch.object(capacity.Docker, "of", lambda host: None),
+            mock.patch.object(capacity.Docker, "from_deploy_settings", lambda host: None),
         ):
             ran = self.ctl("capacity", "--json")
         self.assertEqual(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from svcserver.board.address import EngineAddress
-from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused, ask
+from svcserver.ctl.doctor.machine import EngineFacts, EngineRefused, fetch_engine_facts
 from tests.ctl.doctor_host import HEALTHY, DoctorCase, Quiet
 from tests.support.valkey import BlockingEngine, Instance, fresh_url
 
@@ -79,7 +79,7 @@ class EngineTests(DoctorCase):
 
 @pytest.mark.live
 def test_a_real_engine_reports_every_fact_that_is_checked() -> None:
-    facts = ask(EngineAddress.parse(fresh_url()), 5.0)
+    facts = fetch_engine_facts(EngineAddress.parse(fresh_url()), 5.0)
     assert {"redis_version", "maxmemory_policy", "aof_enabled", "rdb_last_bgsave_status"} <= set(
         facts.info
     )
@@ -96,11 +96,13 @@ def test_a_real_engine_without_a_password_is_reported_as_open() -> None:
     try:
         with BlockingEngine(engine.port) as owner:
             owner.command("CONFIG", "SET", "requirepass", "")
-        assert ask(EngineAddress("127.0.0.1", engine.port), 5.0).is_open
+        assert fetch_engine_facts(EngineAddress("127.0.0.1", engine.port), 5.0).is_open
         # an engine that admits everybody in addition to a user
         with BlockingEngine(engine.port) as owner:
             owner.command("ACL", "SETUSER", "svc", "on", ">hush", "~*", "&*", "+@all")
-        assert ask(EngineAddress("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0).is_open
+        assert fetch_engine_facts(
+            EngineAddress("127.0.0.1", engine.port, 0, "svc", "hush"), 5.0
+        ).is_open
     finally:
         engine.end()
 
@@ -118,5 +120,5 @@ def test_an_invalid_reply_or_a_refusal_raises_an_error(reply: bytes) -> None:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         with pytest.raises((EngineRefused, OSError)):
-            ask(EngineAddress("127.0.0.1", door.getsockname()[1]), 5.0)
+            fetch_engine_facts(EngineAddress("127.0.0.1", door.getsockname()[1]), 5.0)
         thread.join(5)

@@ -37,12 +37,12 @@ class WireTests(SynchronousTestCase):
         return wire
 
     def broken(self, status: int, body: bytes, path: str = "/character") -> PlayFailed:
-        pending = Deferred.fromCoroutine(self.wire(status, body).ask("GET", path))
+        pending = Deferred.fromCoroutine(self.wire(status, body).send_request("GET", path))
         return self.failureResultOf(pending, PlayFailed).value
 
     def test_a_reply_has_its_status_and_json(self) -> None:
         reply = self.successResultOf(
-            Deferred.fromCoroutine(self.wire(200, b'{"a":1}').ask("GET", "/x"))
+            Deferred.fromCoroutine(self.wire(200, b'{"a":1}').send_request("GET", "/x"))
         )
         self.assertEqual((reply.status, reply.json), (200, {"a": 1}))
 
@@ -66,7 +66,7 @@ class WireTests(SynchronousTestCase):
 
     def test_a_reply_that_is_not_json_raises_play_failed(self) -> None:
         reply = self.successResultOf(
-            Deferred.fromCoroutine(self.wire(200, b"<html>").ask("GET", "/x"))
+            Deferred.fromCoroutine(self.wire(200, b"<html>").send_request("GET", "/x"))
         )
         self.assertRaises(PlayFailed, lambda: reply.json)
 
@@ -76,7 +76,7 @@ class WireTests(SynchronousTestCase):
         clock = Clock()
         wire = HttpWire(clock, "http://svc.invalid")
         wire._http = StubTreq(app.resource())  # type: ignore[assignment]
-        pending = Deferred.fromCoroutine(wire.ask("GET", "/x"))
+        pending = Deferred.fromCoroutine(wire.send_request("GET", "/x"))
         clock.advance(ANSWER_S)
         self.assertEqual(self.failureResultOf(pending, PlayFailed).value.link, "metagame")
         self.assertEqual(clock.getDelayedCalls(), [])

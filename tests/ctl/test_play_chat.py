@@ -95,7 +95,7 @@ class TalkTests(SynchronousTestCase):
             server.join(member.client)
             member.here = True
         for player in players:
-            self.do(chat.say(player, players, "City-tag1"))
+            self.do(chat.send_to_players(player, players, "City-tag1"))
         self.do(chat.whisper(players[0], players[1]))
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LATE_S] * int(ANSWER_S / LATE_S + 10))
@@ -136,11 +136,11 @@ class TalkTests(SynchronousTestCase):
     def test_a_closed_connection_is_made_again_and_its_lines_counted(self) -> None:
         server, chat, players = self.town()
         server.deaf = True
-        self.do(chat.say(players[0], players, "City-tag1"))
+        self.do(chat.send_to_players(players[0], players, "City-tag1"))
         server.close(players[0].account)
         server.deaf = False
         self.assertFalse(chat.members[players[0].account].here)
-        saying = Deferred.fromCoroutine(chat.say(players[0], players, "City-tag1"))
+        saying = Deferred.fromCoroutine(chat.send_to_players(players[0], players, "City-tag1"))
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * 50)
         self.successResultOf(saying)
@@ -153,7 +153,7 @@ class TalkTests(SynchronousTestCase):
     def test_an_echoed_line_must_reach_all_who_stayed_connected(self) -> None:
         server, chat, players = self.town()
         server.only = players[0].account
-        self.do(chat.say(players[0], players, "City-tag1"))
+        self.do(chat.send_to_players(players[0], players, "City-tag1"))
         server.close(players[0].account)
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * int(ANSWER_S / LOOK_S + 50))
@@ -179,7 +179,7 @@ class TalkTests(SynchronousTestCase):
         self.clock.pump([LOOK_S] * 30)
         self.successResultOf(entered)
         self.assertEqual(chat.reconnections, 3)
-        self.do(chat.say(players[0], players, "City-tag1"))
+        self.do(chat.send_to_players(players[0], players, "City-tag1"))
         settled = Deferred.fromCoroutine(chat.settle())
         self.clock.pump([LOOK_S] * 10)
         self.assertEqual(self.successResultOf(settled), 3)

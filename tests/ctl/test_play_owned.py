@@ -135,7 +135,9 @@ class EarningTests(SynchronousTestCase):
 
     def test_a_repeated_transaction_that_counts_twice_is_seen_at_once(self) -> None:
         class Forgetful(HuntServer):
-            async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
+            async def request_for_player(
+                self, player: Player, method: str, path: str, sent: Any = None
+            ) -> Any:
                 return {"updatedStackedItems": []}
 
         server = Forgetful(self.wire(), GAME_SERVER_KEY)

@@ -201,7 +201,7 @@ class StatusTests(HostCase):
         """The health reply is older than bans, and always says that bans are unsupported."""
         health = {"eventLoop": {"p50Ms": 20.2}, "bans": {"supported": False, "count": None}}
         look = mock.Mock(return_value=(STATUS, health))
-        with mock.patch.object(status_command, "look", look):
+        with mock.patch.object(status_command, "fetch_status", look):
             out = self.ctl("status").out
             self.assertEqual(self.ctl("status", "--json").data["health"], health)
         self.assertIn("eventLoop.p50Ms: 20.2", out)
@@ -264,7 +264,7 @@ class StatusTests(HostCase):
 
     @proves("svcctl status --watch")
     def test_watching_outlives_a_restart_of_the_metagame(self) -> None:
-        with self.metagame(STATUS), mock.patch.object(status_command, "look") as look:
+        with self.metagame(STATUS), mock.patch.object(status_command, "fetch_status") as look:
             look.side_effect = [(STATUS, None), Failed("the metagame does not answer")]
             ran = self.watch(2, lambda: None)
         self.assertEqual(ran.status, 0, ran.err)

@@ -143,14 +143,14 @@ class Person:
         await self.player.beat("/Game/Maps/city")
 
     async def read(self) -> None:
-        result = (await self.player.wire.ask("GET", "/character")).json
+        result = (await self.player.wire.send_request("GET", "/character")).json
         if result[0]["updateVersion"] < self.player.version:
             raise PlayFailed("metagame", "an acknowledged save is gone")
 
     async def earn(self) -> None:
         added = [requests.stack(MATERIAL, 1)]
         call = requests.transact(self.player.character, str(uuid4()), "Hunt", addStackedItems=added)
-        await self.player.wire.ask(*call)
+        await self.player.wire.send_request(*call)
         self.earned += 1
 
     async def talks(self) -> None:
@@ -193,9 +193,9 @@ class Person:
         """Return whether a new login returns everything that the host has acknowledged."""
         player = self.player
         await self._log_in_again()
-        [character] = (await player.wire.ask("GET", "/character")).json
+        [character] = (await player.wire.send_request("GET", "/character")).json
         call = requests.inventory(player.account, player.character)
-        held = (await player.wire.ask(*call)).json["stackedItems"]
+        held = (await player.wire.send_request(*call)).json["stackedItems"]
         result = sum(entry["quantity"] for entry in held if entry["catalogId"] == MATERIAL)
         saved = character["data"], character["updateVersion"]
         return (*saved, result) == (player.data, player.version, self.earned)
@@ -311,7 +311,7 @@ def main(
     """Run the players in this process."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     raise_file_limit()
-    chain = Chain.of(find(str(folder), None))
+    chain = Chain.from_host_settings(find(str(folder), None))
 
     async def work(reactor: Any) -> None:
         town = Town(reactor, chain, pause_seconds, silence_seconds, strict, enough)

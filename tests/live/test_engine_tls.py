@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from svcserver.board.address import EngineAddress
-from svcserver.ctl.doctor.machine import ask
+from svcserver.ctl.doctor.machine import fetch_engine_facts
 from svcserver.kernel.refusals import Unavailable
 from tests.support.authority import Authority
 from tests.support.processes import eventually, metagame
@@ -78,10 +78,10 @@ def test_only_the_certificate_of_the_owners_authority_is_trusted(tmp_path: Path)
     ours, second = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
     with engine(ours) as url:
         mine = f"{url}?ca={ours.file}"
-        assert ask(EngineAddress.parse(mine), 5.0).info["redis_version"]
+        assert fetch_engine_facts(EngineAddress.parse(mine), 5.0).info["redis_version"]
         for wrong in (url, f"{url}?ca={second.file}"):
             with pytest.raises(ssl.SSLError):
-                ask(EngineAddress.parse(wrong), 5.0)
+                fetch_engine_facts(EngineAddress.parse(wrong), 5.0)
         assert registered(tmp_path / "a", mine) == 200
         assert registered(tmp_path / "b", f"{url}?ca={second.file}") == Unavailable.status
 

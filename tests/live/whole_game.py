@@ -27,12 +27,12 @@ async def play(clock: Any, server: str, chat: str, key: str) -> dict[str, Any]:
     wire = HttpWire(clock, f"http://{server}")
     player = Player(clock, wire, "", key=key)
     await player.log_in()
-    player.name = (await wire.ask("GET", "/accountinfo")).json["username"]
+    player.name = (await wire.send_request("GET", "/accountinfo")).json["username"]
     await player.load()
-    regions = (await wire.ask("GET", "/candidate/regions")).json
+    regions = (await wire.send_request("GET", "/candidate/regions")).json
     [url] = regions["payload"]["regionUrls"]
     ping = HttpWire(clock, url.removesuffix("/QoS"))
-    pong = (await ping.ask("GET", "/QoS")).status
+    pong = (await ping.send_request("GET", "/QoS")).status
     await player.join("CITY")
     place = await player.wait_for_server()
     reply = await datagram.answer_of(clock, place.host, place.port, "")

@@ -150,7 +150,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 def _claim(folder: Path, note: Begun) -> bool:
     """Write the marker for this restore; return False if an earlier command wrote the marker."""
-    before = begun.read(folder)
+    before = begun.read_marker(folder)
     if before is None:
         if there := begun.others(folder):
             line = f"it has {there[0]}; a restore overwrites no files: choose another folder"

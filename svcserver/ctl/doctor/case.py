@@ -47,7 +47,7 @@ class Finding:
         return f"{self.level.value:5}  {self.component}: {self.what}; {self.cure}"
 
     @classmethod
-    def of(cls, component: str, line: str, otherwise: str) -> Finding:
+    def from_message(cls, component: str, line: str, otherwise: str) -> Finding:
         """Split a message into a fault and a fix, at ``; `` or after the first sentence.
 
         ``otherwise`` is the fix if the message contains no fix.

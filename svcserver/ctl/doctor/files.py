@@ -39,10 +39,12 @@ def certificate(case: Case) -> Iterator[Finding]:
         warnings = check_pair(pair, datetime.fromtimestamp(case.machine.wall_clock(), UTC))
         server_context(pair)
     except BadCertificate as why:
-        yield Finding.of("gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY")
+        yield Finding.from_message(
+            "gateway", f"the {why.what} {why}", "correct GATEWAY_CERT and GATEWAY_KEY"
+        )
         return
     for line in warnings:
-        yield Finding.of(
+        yield Finding.from_message(
             "gateway",
             line,
             "prepare a new certificate with svcctl cert make, and later run svcctl cert switch",
@@ -114,7 +116,7 @@ def _executes(case: Case, program: str) -> Iterator[Finding]:
     if error is not None:
         name = "GAMESERVER_LAUNCHER" if case.deploy and case.deploy.launcher else "the game server"
         cure = "correct GAMESERVER_BINARY_PATH or GAMESERVER_LAUNCHER in deploy.env"
-        yield Finding.of("deploy", f"{name} {cause(path, error)}", cure)
+        yield Finding.from_message("deploy", f"{name} {cause(path, error)}", cure)
 
 
 def may_run(path: Path) -> bool:

@@ -52,15 +52,17 @@ class EngineFacts:
     is_open: bool = False  # the server replies without a password
 
 
-def ask(address: EngineAddress, patience_s: float) -> EngineFacts:
+def fetch_engine_facts(address: EngineAddress, patience_s: float) -> EngineFacts:
     """Return the facts about a Valkey or Redis server; raises OSError or EngineRefused."""
     with closing(_connected(address, patience_s)) as line:
         connection = _Asked(line)
         if address.password:
-            connection.of("AUTH", *((address.user,) if address.user else ()), address.password)
-        connection.of("SELECT", address.db)
-        text: bytes = connection.of("INFO")
-        seconds, micros = connection.of("TIME")
+            connection.run_command(
+                "AUTH", *((address.user,) if address.user else ()), address.password
+            )
+        connection.run_command("SELECT", address.db)
+        text: bytes = connection.run_command("INFO")
+        seconds, micros = connection.run_command("TIME")
         save, buffers = (
             _setting(connection, name) for name in ("save", "client-output-buffer-limit")
         )
@@ -74,7 +76,7 @@ def _answers_anybody(address: EngineAddress, patience_s: float) -> bool:
     """Return whether the server accepts commands without a password."""
     with closing(_connected(address, patience_s)) as line:
         try:
-            _Asked(line).of("GET", "svc:")
+            _Asked(line).run_command("GET", "svc:")
         except EngineRefused:
             return False
     return True
@@ -82,7 +84,7 @@ def _answers_anybody(address: EngineAddress, patience_s: float) -> bool:
 
 def _setting(connection: _Asked, name: str) -> str | None:
     try:
-        reply = connection.of("CONFIG", "GET", name)
+        reply = connection.run_command("CONFIG", "GET", name)
     except EngineRefused:  # a hosted engine may forbid CONFIG
         return None
     return reply[1].decode() if reply and len(reply) == 2 else None
@@ -107,7 +109,7 @@ class _Asked:
         self._line = line
         self._replies: Any = hiredis.Reader()
 
-    def of(self, *command: Argument) -> Any:
+    def run_command(self, *command: Argument) -> Any:
         """Send a command and wait for the reply; return the reply."""
         self._line.sendall(encoded(*command))
         size = 0
@@ -246,7 +248,7 @@ class Machine:
 
     def engine(self, address: EngineAddress) -> EngineFacts:
         """Return the facts about the Valkey or Redis server; raises OSError or EngineRefused."""
-        return ask(address, ANSWER_S)
+        return fetch_engine_facts(address, ANSWER_S)
 
     def presented(self, host: str, port: int) -> str:
         """Return the fingerprint of the certificate at the address; empty if there is no TLS."""

@@ -268,7 +268,7 @@ def firewall(case: Case) -> Iterator[Finding]:
     try:
         choose(helper.backend, helper.paths, helper.nft_set, Programs(None), dry_run=helper.dry_run)
     except NoFirewall as why:
-        yield Finding.of("allowlist", str(why), "install nftables")
+        yield Finding.from_message("allowlist", str(why), "install nftables")
         return
     if helper.dry_run:
         what = "ALLOWLIST_DRY_RUN is 1: no port is opened or closed"

@@ -55,7 +55,7 @@ def settings(case: Case) -> Iterator[Finding]:
         try:
             case.variables[name] = case.host.variables(name)
         except Failed as why:
-            yield Finding.of(name, why.message, "correct the file")
+            yield Finding.from_message(name, why.message, "correct the file")
             continue
         yield from _unknown(case, name)
     with chdir(case.folder):  # the working directory of the services
@@ -83,7 +83,7 @@ def _read(case: Case, name: str, shape: type[S]) -> Iterator[Finding]:
     try:
         loaded, warnings = load(shape, case.variables[name])
     except BadSetting as why:
-        yield Finding.of(name, str(why), correct)
+        yield Finding.from_message(name, str(why), correct)
         return
     setattr(case, place, loaded)
     for line in warnings:
@@ -98,15 +98,15 @@ def _metagame(case: Case) -> Iterator[Finding]:
         return
     try:
         for line in check_metagame(loaded):
-            yield Finding.of("metagame", line, correct)
+            yield Finding.from_message("metagame", line, correct)
     except BadSetting as why:
-        yield Finding.of("metagame", str(why), correct)
+        yield Finding.from_message("metagame", str(why), correct)
     if loaded.gateway_secret is None and not loaded.production:
         yield _development("metagame")
     try:
         config.load(loaded.progression_config_dir, loaded.active_hunt_pass)
     except BadData as why:
-        yield Finding.of("metagame", str(why), correct)
+        yield Finding.from_message("metagame", str(why), correct)
     yield from _chat(case)
 
 
@@ -154,7 +154,7 @@ def _content(case: Case) -> Iterator[Finding]:
     try:
         check_content(case.content)
     except BadSetting as why:
-        yield Finding.of("content", str(why), "correct it in content.env")
+        yield Finding.from_message("content", str(why), "correct it in content.env")
 
 
 def _edges(case: Case) -> Iterator[Finding]:
@@ -175,7 +175,7 @@ def _edges(case: Case) -> Iterator[Finding]:
     try:
         target_of(case.relay, None)
     except BadSetting as why:
-        yield Finding.of("relay", str(why), "correct it in relay.env")
+        yield Finding.from_message("relay", str(why), "correct it in relay.env")
 
 
 def _is_private(case: Case) -> bool:

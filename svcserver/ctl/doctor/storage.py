@@ -72,7 +72,7 @@ def _file(case: Case, file: Path) -> Iterator[Finding]:
             return
         faults = sqlite_faults(file)
     except Failed as why:
-        yield Finding.of("database", why.message, "correct DATABASE_URL in metagame.env")
+        yield Finding.from_message("database", why.message, "correct DATABASE_URL in metagame.env")
         return
     if faults:
         what = f"{file} is damaged ({faults[0]})"
@@ -94,7 +94,7 @@ def _inside(case: Case, url: URL) -> Iterator[Finding]:
         with transaction(engine) as tx:
             yield from list(_content(case, tx))
     except BadDatabase as why:
-        yield Finding.of("database", str(why), "correct DATABASE_URL in metagame.env")
+        yield Finding.from_message("database", str(why), "correct DATABASE_URL in metagame.env")
     except SQLAlchemyError as why:
         cure = cure_of(why) or "correct DATABASE_URL in metagame.env; is the server running?"
         yield Finding("database", f"the database cannot be used: {describe(why)}", cure)
@@ -168,7 +168,7 @@ def workers(case: Case) -> Iterator[Finding]:
         stack_workers.check(count, case.host.variables("metagame"))
         load(BackupSettings, _stack(case))
     except BadSetting as why:
-        yield Finding.of("stack", str(why), "correct stack.env")
+        yield Finding.from_message("stack", str(why), "correct stack.env")
 
 
 def told(case: Case) -> Iterator[Finding]:

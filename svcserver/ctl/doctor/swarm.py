@@ -23,7 +23,7 @@ def fleet(case: Case) -> Iterator[Finding]:
     if case.deploy is None or case.deploy.engine != "swarm":
         return
     try:
-        docker = Docker.of(case.host)
+        docker = Docker.from_deploy_settings(case.host)
         swarm = docker.swarm()
         own = str(swarm["NodeID"])
         machines = machines_of(docker)
@@ -31,7 +31,7 @@ def fleet(case: Case) -> Iterator[Finding]:
         changed = _unguarded(case, docker)
         missing = {machine.id: missing_images(docker, machine.id) for machine in machines}
     except Failed as error:
-        yield Finding.of("fleet", error.message, "run svcctl fleet init")
+        yield Finding.from_message("fleet", error.message, "run svcctl fleet init")
         return
     reports: dict[str, Report] = {}
     if len(machines) > 1:

@@ -59,7 +59,7 @@ class Chain:
     ports: frozenset[int]  # TCP, of the host's own components
 
     @classmethod
-    def of(cls, host: Host) -> Chain:
+    def from_host_settings(cls, host: Host) -> Chain:
         metagame, deploy = host.variables("metagame"), host.variables("deploy")
         gateway, allowlist = host.variables("gateway"), host.variables("allowlist")
         certificate = host.path(gateway.get("GATEWAY_CERT", ""))
@@ -92,7 +92,7 @@ class Chain:
             frozenset(ports.values()),
         )
 
-    async def look(self, reactor: Any) -> None:
+    async def check_components(self, reactor: Any) -> None:
         """Check each component; raises PlayFailed for the first one that fails."""
         for name, component, source in SHARED:
             if self.host.variables(component).get(name) != self.host.variables(source).get(name):
@@ -104,14 +104,14 @@ class Chain:
         content = HttpWire(reactor, self.content, link="content")
         allowlist = HttpWire(reactor, self.allowlist, link="allowlist")
         try:
-            await metagame.ask("GET", "/svc-status")
+            await metagame.send_request("GET", "/svc-status")
             await self._key(metagame)
             self._program()
-            await deploy.ask("GET", "/gameservers")
+            await deploy.send_request("GET", "/gameservers")
             await self._room(deploy)
-            await content.ask("GET", "/content/v1/manifest")
+            await content.send_request("GET", "/content/v1/manifest")
             secret = {"x-allowlist-secret": self.allowlist_secret}
-            await allowlist.ask("GET", "/status", headers=secret)
+            await allowlist.send_request("GET", "/status", headers=secret)
             await self._gateway(reactor)
         finally:
             for wire in (metagame, deploy, content, allowlist):
@@ -136,7 +136,9 @@ class Chain:
         deadline = reactor.seconds() + REPORT_S
         try:
             while True:
-                entries = (await wire.ask("GET", "/status", headers=secret)).json["entries"]
+                entries = (await wire.send_request("GET", "/status", headers=secret)).json[
+                    "entries"
+                ]
                 missing = set(addresses) - {entry["ip"] for entry in entries}
                 if not missing:
                     return True
@@ -149,7 +151,7 @@ class Chain:
 
     async def _key(self, metagame: HttpWire) -> None:
         """Check the game-server key with a request that gets 401 only if the key is unknown."""
-        reply = await metagame.ask(
+        reply = await metagame.send_request(
             "GET", "/character", headers={GAME_SERVER_KEY: self.game_server_key}, want=()
         )
         if reply.status == 401:
@@ -166,7 +168,7 @@ class Chain:
         """
         request = {"GameMode": "CITY", "GameArgs": "", "HuntId": "", "ExpectedPlayers": []}
         try:
-            reply = await deploy.ask("POST", MATCH, request, want=())
+            reply = await deploy.send_request("POST", MATCH, request, want=())
         except PlayFailed:
             return  # a slow reply is no refusal; the players' requests will show the fault
         if reply.status == 503:

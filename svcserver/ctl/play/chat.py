@@ -128,7 +128,7 @@ class Chat:
                 raise
             await self._back(member)
 
-    async def say(self, speaker: Player, players: Sequence[Player], room: str) -> None:
+    async def send_to_players(self, speaker: Player, players: Sequence[Player], room: str) -> None:
         """Send a line that every player, including the speaker, must receive exactly once."""
         member = self.members[speaker.account]
         client = await self._back(member)

@@ -110,7 +110,7 @@ async def online(reactor: Any, base: str, players: Sequence[Player], owner_key: 
     try:
         while True:
             headers = {"x-svc-user-api-key": owner_key}
-            status = (await wire.ask("GET", "/svc/api/ServerStatus", headers=headers)).json
+            status = (await wire.send_request("GET", "/svc/api/ServerStatus", headers=headers)).json
             names = {entry["name"] for entry in status["players"]}
             missing = [entry.name for entry in players if entry.name not in names]
             if not missing:
@@ -151,7 +151,9 @@ async def gone(reactor: Any, deploy: str, players: Sequence[Player]) -> list[str
 async def _servers(reactor: Any, deploy: str) -> list[dict[str, Any]]:
     wire = HttpWire(reactor, deploy, link="deploy")
     try:
-        servers: list[dict[str, Any]] = (await wire.ask("GET", "/gameservers")).json["servers"]
+        servers: list[dict[str, Any]] = (await wire.send_request("GET", "/gameservers")).json[
+            "servers"
+        ]
     finally:
         await wire.close()
     return servers

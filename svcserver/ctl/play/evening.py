@@ -77,12 +77,12 @@ class Evening:
             if self.chain is not None:
                 if self.wishes.whole:
                     self.chain.demand_all()
-                await self.chain.look(self.reactor)
+                await self.chain.check_components(self.reactor)
                 self.story.add("every component of the host answers")
             await self._play()
         except PlayFailed:
             if self.chain is not None and self.players:
-                await self.chain.look(self.reactor)  # may raise a more exact error
+                await self.chain.check_components(self.reactor)  # may raise a more exact error
             raise
         finally:
             await self._leave()
@@ -217,7 +217,7 @@ class Evening:
         """Send a chat line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
         await deferLater(self.reactor, some_of(self.wishes.hunt_s))
-        await self.chat.say(player, members, room)
+        await self.chat.send_to_players(player, members, room)
 
     async def _hunts(self) -> None:
         """Run the hunts of all parties concurrently."""

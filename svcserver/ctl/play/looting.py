@@ -34,10 +34,12 @@ class HuntServer:
     wire: HttpWire
     key: str = field(repr=False)
 
-    async def ask(self, player: Player, method: str, path: str, sent: Any = None) -> Any:
+    async def request_for_player(
+        self, player: Player, method: str, path: str, sent: Any = None
+    ) -> Any:
         """Send a request as a game server does for this player; return the reply's JSON."""
         headers = {KEY_HEADER: self.key, "Authorization": f"Bearer {player.token}"}
-        return (await self.wire.ask(method, path, sent, headers=headers)).json
+        return (await self.wire.send_request(method, path, sent, headers=headers)).json
 
     async def reward(self, player: Player, hunt: int) -> None:
         """Write the rewards of hunt number ``hunt`` (from 1), except the loot."""
@@ -60,7 +62,7 @@ class HuntServer:
             addStackedItems=[requests.stack(*entry) for entry in stacks.items()],
             addInstancedItems=[_sent(instance, item)],
         )
-        requests_sent = [self.ask(player, *call) for _ in range(1 + hunt % 2)]
+        requests_sent = [self.request_for_player(player, *call) for _ in range(1 + hunt % 2)]
         answers = await gather(requests_sent)
         player.earned.add(stacks, {instance: item})
         _totals(player, answers, list(stacks))
@@ -69,7 +71,7 @@ class HuntServer:
         """Send the same grant (experience and an objective) twice; both replies must be equal."""
         amount, count = GRANT + secrets.randbelow(50), hunt
         call = requests.grant(player.account, SEASON, amount, OBJECTIVE, count)
-        answers = await gather([self.ask(player, *call) for _ in range(2)])
+        answers = await gather([self.request_for_player(player, *call) for _ in range(2)])
         player.earned.tracks[SEASON] += amount
         player.earned.objectives[OBJECTIVE] = count
         for answer in answers:
@@ -88,19 +90,21 @@ class HuntServer:
             "objectives": [{"objective_id": OBJECTIVE, "progress": hunt}],
             "update_version": version,
         }
-        await self.ask(player, *requests.bounty(player.account, element))
+        await self.request_for_player(player, *requests.bounty(player.account, element))
         player.earned.bounties[name] = version
 
     async def choose_pass(self, player: Player) -> None:
         """Choose the hunt pass of the season."""
-        answer = await self.ask(player, *requests.choose_pass(player.account, SEASON))
+        answer = await self.request_for_player(
+            player, *requests.choose_pass(player.account, SEASON)
+        )
         player.earned.hunt_pass = str(answer["payload"])
 
     async def unlock(self, player: Player) -> None:
         """Unlock a loadout slot and activate it."""
-        answer = await self.ask(player, *_loadout(player, "unlock/1"))
+        answer = await self.request_for_player(player, *_loadout(player, "unlock/1"))
         player.earned.character_slots = int(answer["payload"]["num_character_slots"])
-        await self.ask(player, *_loadout(player, "active/1"))
+        await self.request_for_player(player, *_loadout(player, "active/1"))
         player.earned.active_slot = 1
 
 
@@ -115,7 +119,7 @@ async def repair(player: Player) -> None:
         removeStackedItems=[requests.stack(CURRENCY, SPENT)],
         saveInstancedItems=[_sent(instance, better)],
     )
-    answer = (await player.wire.ask(*call)).json
+    answer = (await player.wire.send_request(*call)).json
     player.earned.spend(CURRENCY, SPENT)
     player.earned.items[instance] = better
     _totals(player, [answer], [CURRENCY])
@@ -127,7 +131,7 @@ async def arm(player: Player, hunt: int) -> None:
     worn = {"banner": f"B{hunt}", "update_version": hunt}
     for name, document in (("0", slot), (PERSISTENT, worn)):
         request = {"data": json.dump(document).decode()}
-        await player.wire.ask(*_loadout(player, name, request))
+        await player.wire.send_request(*_loadout(player, name, request))
         player.earned.slots[name] = document
 
 

@@ -35,7 +35,9 @@ async def compare(fresh: Player, player: Player, features: frozenset[str]) -> No
 
 
 async def _inventory(fresh: Player, player: Player) -> None:
-    inventory = (await fresh.wire.ask(*requests.inventory(fresh.account, fresh.character))).json
+    inventory = (
+        await fresh.wire.send_request(*requests.inventory(fresh.account, fresh.character))
+    ).json
     stacks = {entry["catalogId"]: entry["quantity"] for entry in inventory["stackedItems"]}
     _same(player, "stacks", stacks, dict(player.earned.stacks))
     items = {
@@ -50,14 +52,14 @@ async def _inventory(fresh: Player, player: Player) -> None:
 
 
 async def _balance(fresh: Player, player: Player) -> None:
-    balance = (await fresh.wire.ask("GET", "/balance")).json
+    balance = (await fresh.wire.send_request("GET", "/balance")).json
     held = {name: balance.get(name) for name in (CURRENCY, f"id_{CURRENCY.lower()}")}
     _same(player, "balance", held, dict.fromkeys(held, player.earned.stacks[CURRENCY]))
 
 
 async def _loadout(fresh: Player, player: Player) -> None:
     earned, path = player.earned, f"/loadout/{fresh.account}/{fresh.character}/all"
-    loadouts = (await fresh.wire.ask("GET", path)).json["payload"]
+    loadouts = (await fresh.wire.send_request("GET", path)).json["payload"]
     slots = {str(slot["slot_index"]): slot for slot in loadouts["loadouts"]}
     slots["persistent"] = loadouts["persistent"]
     _same(player, "loadout", {name: slots.get(name) for name in earned.slots}, earned.slots)
@@ -67,29 +69,31 @@ async def _loadout(fresh: Player, player: Player) -> None:
 
 async def _progress(fresh: Player, player: Player) -> None:
     earned, who = player.earned, fresh.account
-    payload = (await fresh.wire.ask("GET", f"/progression/{who}")).json["payload"]
+    payload = (await fresh.wire.send_request("GET", f"/progression/{who}")).json["payload"]
     tracks = {entry["progression_id"]: entry["progress"] for entry in payload if entry["progress"]}
     _same(player, "experience", tracks, dict(earned.tracks))
-    payload = (await fresh.wire.ask("GET", f"/progression/objectives/{who}")).json["payload"]
+    payload = (await fresh.wire.send_request("GET", f"/progression/objectives/{who}")).json[
+        "payload"
+    ]
     objectives = {entry["objective_id"]: entry["progress"] for entry in payload}
     _same(player, "objectives", objectives, earned.objectives)
-    payload = (await fresh.wire.ask("GET", f"/huntpass/{who}")).json["payload"]
+    payload = (await fresh.wire.send_request("GET", f"/huntpass/{who}")).json["payload"]
     _same(player, "hunt pass", payload, earned.hunt_pass or SEASON)
 
 
 async def _bounties(fresh: Player, player: Player) -> None:
-    payload = (await fresh.wire.ask("GET", f"/bounty/{fresh.account}")).json["payload"]
+    payload = (await fresh.wire.send_request("GET", f"/bounty/{fresh.account}")).json["payload"]
     board = {bounty["bounty_id"]: bounty["update_version"] for bounty in payload["bounties"]}
     _same(player, "bounties", board, player.earned.bounties)
 
 
 async def _ties(fresh: Player, player: Player) -> None:
     relations = player.relations
-    reply = (await fresh.wire.ask("GET", f"{requests.FRIENDS}/{fresh.account}")).json
+    reply = (await fresh.wire.send_request("GET", f"{requests.FRIENDS}/{fresh.account}")).json
     friends = sorted(entry["accountId"] for entry in reply if entry["status"] == "ACCEPTED")
     _same(player, "friends", friends, sorted(relations.friends))
     if relations.guild is not None:
-        reply = (await fresh.wire.ask("GET", "/guild")).json
+        reply = (await fresh.wire.send_request("GET", "/guild")).json
         membership = reply["id"], sorted(entry["phx_account_id"] for entry in reply["members"])
         _same(
             player,
@@ -98,7 +102,7 @@ async def _ties(fresh: Player, player: Player) -> None:
             (relations.guild, sorted(relations.fellows)),
         )
     if relations.links:
-        reply = (await fresh.wire.ask("GET", "/slayerlink/links")).json["payload"]["links"]
+        reply = (await fresh.wire.send_request("GET", "/slayerlink/links")).json["payload"]["links"]
         _same(
             player,
             "slayer links",

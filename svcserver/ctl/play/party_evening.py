@@ -71,7 +71,7 @@ class PartyEvening:
         """Run one player's steps during a hunt, each at a random moment."""
         await self._some_time(0.2)
         if self.chat is not None:
-            await self.chat.say(player, self.members, room)
+            await self.chat.send_to_players(player, self.members, room)
         if self.server is not None:
             await self.server.loot(player, number)
             await self._some_time(0.2)

@@ -100,25 +100,25 @@ class Player:
     relations: Relations = field(factory=Relations, repr=False)
 
     async def register(self) -> None:
-        reply = await self.wire.ask(*requests.register(self.name, self.invite))
+        reply = await self.wire.send_request(*requests.register(self.name, self.invite))
         self.key = str(reply.json["UUK"])
 
     async def log_in(self) -> None:
         """Exchange the account key for a token, as the game does when it starts."""
-        reply = (await self.wire.ask(*requests.log_in(self.key))).json
+        reply = (await self.wire.send_request(*requests.log_in(self.key))).json
         self.token, self.account = str(reply["access_token"]), str(reply["account_id"])
         self.wire.headers["Authorization"] = f"Bearer {self.token}"
-        verified = (await self.wire.ask("GET", "/account/api/oauth/verify")).json
+        verified = (await self.wire.send_request("GET", "/account/api/oauth/verify")).json
         if verified.get("account_id") != self.account:
             raise PlayFailed("metagame", "does not accept its own token (AUTH_SIGNING_*_B64)")
         request = {"email": self.account, "env": "prod", "lang": "en"}
-        reply = (await self.wire.ask("POST", "/login", request)).json
+        reply = (await self.wire.send_request("POST", "/login", request)).json
         if reply.get("state") != "OPEN":
             raise PlayFailed("metagame", "the login queue did not open")
 
     async def load(self) -> None:
         """Read the character, which the host creates at the first read."""
-        characters = (await self.wire.ask("GET", "/character")).json
+        characters = (await self.wire.send_request("GET", "/character")).json
         if len(characters) != 1 or characters[0]["accountId"] != self.account:
             raise PlayFailed(
                 "metagame", f"{self.name} has {len(characters)} characters instead of one"
@@ -131,19 +131,19 @@ class Player:
         body = secrets.token_urlsafe(size * 3 // 4)[:size]
         data = '{"LoginTime":"2026.09.21-09.36.26","Words":"é ☃ \\u0041","Body":"' + body + '"}'
         call = requests.save(self.character, self.version + 1, data)
-        reply = (await self.wire.ask(*call)).json
+        reply = (await self.wire.send_request(*call)).json
         if reply.get("data") != data or reply.get("updateVersion") != self.version + 1:
             raise PlayFailed("metagame", f"{self.name}'s save came back changed")
         self.version, self.data, self.saves = self.version + 1, data, self.saves + 1
 
     async def beat(self, where: str, state: str = "") -> None:
         """Send a heartbeat with the player's map and state."""
-        await self.wire.ask(*requests.heartbeat(where, state))
+        await self.wire.send_request(*requests.heartbeat(where, state))
 
     async def join(self, mode: str, hunt: str = "", arguments: str = "") -> str:
         """Request a match; return its ``candidateId``, with which the party's members join it."""
         self.asked_at = self.reactor.seconds()
-        reply = await self.wire.ask(*requests.join(mode, hunt, arguments), want=(200, 400))
+        reply = await self.wire.send_request(*requests.join(mode, hunt, arguments), want=(200, 400))
         if reply.status == 400:
             raise PlayFailed("metagame", "matchmaking refused the join (MATCHMAKING_MODE)")
         return str(reply.json["candidateId"])
@@ -152,7 +152,7 @@ class Player:
         """Poll until the game server's address arrives; raises PlayFailed("deploy", ...)."""
         began = self.reactor.seconds()
         while self.reactor.seconds() - began < MATCH_S:
-            status = (await self.wire.ask("GET", "/candidate/status")).json
+            status = (await self.wire.send_request("GET", "/candidate/status")).json
             if status["status"] == "IN_PROGRESS":
                 server = status["serverInfo"]
                 self.place = ServerAddress(str(server["host"]), int(server["port"]))
@@ -169,4 +169,4 @@ class Player:
 async def follow(player: Player, candidate: str) -> None:
     """Join the hunt that the leader of the party requested."""
     player.asked_at = player.reactor.seconds()
-    await player.wire.ask(*requests.follow(candidate))
+    await player.wire.send_request(*requests.follow(candidate))

@@ -75,7 +75,7 @@ class HttpWire:
         closed: Deferred[None] = self._pool.closeCachedConnections()
         return closed
 
-    async def ask(
+    async def send_request(
         self,
         method: str,
         path: str,
