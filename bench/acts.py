@@ -76,7 +76,7 @@ class Crowd:
 
         await _side_by_side(some)
 
-    async def act(self, seconds: float) -> Stretch:
+    async def send_requests(self, seconds: float) -> Stretch:
         """Send requests for random accounts for ``seconds``, ``AT_ONCE`` of them concurrently."""
         done, cpu, began = 0, time.process_time(), time.perf_counter()
 
@@ -187,7 +187,7 @@ def main() -> None:
         await crowd.come()
         say("there")
         while line := await deferToThread(sys.stdin.readline):
-            say(orjson.dumps(asdict(await crowd.act(float(line)))).decode())
+            say(orjson.dumps(asdict(await crowd.send_requests(float(line)))).decode())
         engine.stopService()
 
     on_the_reactor(work)

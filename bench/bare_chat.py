@@ -54,7 +54,7 @@ class BareChat(WebSocketServerProtocol):
         """Accept an upgrade."""
         return "xmpp"
 
-    def say(self, text: str) -> None:
+    def send_stanza(self, text: str) -> None:
         """Send a stanza."""
         self.sendMessage(text.encode())
 
@@ -62,8 +62,8 @@ class BareChat(WebSocketServerProtocol):
         """Answer a stanza."""
         kind = payload[1:3]
         if kind == b"op":
-            self.say(OPEN)
-            self.say(FEATURES.format(BIND if self.account else MECHANISMS))
+            self.send_stanza(OPEN)
+            self.send_stanza(FEATURES.format(BIND if self.account else MECHANISMS))
         elif kind == b"au":
             self.log_in(payload)
         elif kind == b"iq":
@@ -83,14 +83,16 @@ class BareChat(WebSocketServerProtocol):
         claims = jwt.decode(token, self.factory.key, algorithms=["RS256"])
         assert claims["sub"] == account
         self.account = account
-        self.say(SUCCESS)
+        self.send_stanza(SUCCESS)
 
     def answer(self, text: str) -> None:
         """Bind the resource, or answer a ping."""
         number = _ID.search(text)
         assert number is not None
         self.jid, bind = self.jid or f"{self.account}@localhost/r", "<bind" in text
-        self.say(RESULT.format(id=number[1], bind=BOUND.format(jid=self.jid) if bind else ""))
+        self.send_stanza(
+            RESULT.format(id=number[1], bind=BOUND.format(jid=self.jid) if bind else "")
+        )
 
     def join(self, payload: bytes) -> None:
         """Exchange presences with the room's occupants."""
@@ -101,13 +103,13 @@ class BareChat(WebSocketServerProtocol):
         occupants = self.factory.rooms.setdefault(self.here, {})
         for occupant in occupants:
             presence = PRESENCE.format(seat=occupant.seat, to=self.jid, jid=occupant.jid, own="")
-            self.say(presence)
+            self.send_stanza(presence)
         for occupant in occupants:
             presence = PRESENCE.format(seat=self.seat, to=occupant.jid, jid=self.jid, own="")
-            occupant.say(presence)
+            occupant.send_stanza(presence)
         occupants[self] = None
         own = '<status code="110"/>'
-        self.say(PRESENCE.format(seat=self.seat, to=self.jid, jid=self.jid, own=own))
+        self.send_stanza(PRESENCE.format(seat=self.seat, to=self.jid, jid=self.jid, own=own))
 
     def talk(self, text: str) -> None:
         """Send a line to the room; autobahn builds the frame only once for all occupants."""

@@ -171,7 +171,7 @@ def main() -> None:
     compare(table, results)
     abuse(table, cut, wild)
     everyone(results)
-    table.show()
+    table.print_table()
     raise SystemExit(finish(arguments.json, table.rows))
 
 

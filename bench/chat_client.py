@@ -138,7 +138,7 @@ class Chatter(asyncio.Protocol):
             wait.cancel()
         assert over.is_set() or self.gone, number
 
-    def say(self, room: str, body: str) -> None:
+    def send_room_line(self, room: str, body: str) -> None:
         """Send a line to the room."""
         self.send(self.line(room, body))
 

@@ -143,7 +143,7 @@ class Talk:
     def speak(self) -> None:
         """Let the next client send a line."""
         line = f"B|{time.perf_counter_ns()}|{PAD}"
-        self.clients[self.lines % len(self.clients)].say(ROOM, line)
+        self.clients[self.lines % len(self.clients)].send_room_line(ROOM, line)
         self.lines += 1
 
     def more(self) -> None:
@@ -250,7 +250,7 @@ async def _shout(
     end = time.monotonic() + seconds
     while time.monotonic() < end and not enough.is_set():
         for talker in talkers:
-            talker.say(ROOM, LONGEST)
+            talker.send_room_line(ROOM, LONGEST)
         look()
         await _within(SHOUT_S, enough.wait())
 

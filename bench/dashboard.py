@@ -80,7 +80,7 @@ class Figure:
     percent: float  # of a core
 
 
-def ask(connection: HTTPConnection, call: requests.Call, token: str = "") -> Any:
+def fetch_json(connection: HTTPConnection, call: requests.Call, token: str = "") -> Any:
     """Send one request; return the JSON of the reply, or exit if the reply is an error."""
     method, path, sent = call
     body, fields = body_of(sent)
@@ -113,10 +113,10 @@ def arrive(connection: HTTPConnection, count: int) -> list[Player]:
     """Register players and log them in."""
     players = []
     for number in range(count):
-        key = ask(connection, requests.register(f"Online_{number}"))["UUK"]
-        reply = ask(connection, requests.log_in(key))
+        key = fetch_json(connection, requests.register(f"Online_{number}"))["UUK"]
+        reply = fetch_json(connection, requests.log_in(key))
         players.append(Player(reply["account_id"], reply["access_token"]))
-        ask(connection, requests.heartbeat(CITY, "island"), players[-1].token)
+        fetch_json(connection, requests.heartbeat(CITY, "island"), players[-1].token)
     return players
 
 
@@ -138,11 +138,11 @@ def hunt(connection: HTTPConnection, players: Sequence[Player]) -> list[int]:
     """Let the players hunt in groups of four; return the UDP ports of the game servers."""
     ports = set()
     for player, where in zip(players, cycle(requests.HUNTS)):
-        ask(connection, requests.join("ISLAND", where), player.token)
+        fetch_json(connection, requests.join("ISLAND", where), player.token)
     for player in players:
         deadline = time.monotonic() + READY_S
         while True:
-            status = ask(connection, ("GET", "/candidate/status", None), player.token)
+            status = fetch_json(connection, ("GET", "/candidate/status", None), player.token)
             if status["status"] == "IN_PROGRESS":
                 ports.add(int(status["serverInfo"]["port"]))
                 break
@@ -165,7 +165,7 @@ def playing(port: int, players: Sequence[Player], servers: Sequence[int]) -> Ite
             for number, player in enumerate(cycle(players)):
                 if ended.wait(EVERY_S / len(players)):
                     return
-                ask(connection, requests.heartbeat(CITY, "island"), player.token)
+                fetch_json(connection, requests.heartbeat(CITY, "island"), player.token)
                 server = servers[number % len(servers)]
                 udp.sendto(f"svc hello {number % len(servers)}".encode(), ("127.0.0.1", server))
 
@@ -273,7 +273,7 @@ def main() -> None:
                 players = arrive(connection, arguments.online)
                 servers = hunt(connection, players[: GROUP * arguments.hunts])
                 for player in players:
-                    ask(connection, requests.heartbeat(CITY, "island"), player.token)
+                    fetch_json(connection, requests.heartbeat(CITY, "island"), player.token)
                 key = (folder / OWNER_KEY).read_text().strip()
                 server = check(connection, key, arguments.online, arguments.hunts)
             print(f"first content in ms; the medians may be at most {MOST_MS}")

@@ -225,7 +225,7 @@ def main() -> None:
                 relays(table, folder, behind, arguments, ours)
             if "content" in parts:
                 contents(table, folder, behind, arguments)
-    table.show()
+    table.print_table()
     raise SystemExit(finish(arguments.json, table.rows))
 
 

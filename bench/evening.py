@@ -84,12 +84,12 @@ def main() -> None:
         began = time.monotonic()
         status = subprocess.run(command, check=False).returncode
         slow = turns.longest(Path(name) / "turns", count=SHOWN)
-    turns.show(slow, began)
+    turns.print_turns(slow, began)
     table = FloorTable()
     table.below("longest turn of the event loop", slow[0].own_ms if slow else 0.0, "ms", MOST_MS)
     if status:
         table.add("exit status of the session", status, less=True, good=False)
-    table.show()
+    table.print_table()
     raise SystemExit(finish(arguments.json, table.rows))
 
 

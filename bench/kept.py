@@ -126,7 +126,7 @@ def write(path: Path, results: Part | KeptRun) -> None:
     path.write_bytes(text.replace(b'},{"name"', b'},\n{"name"'))
 
 
-def read(path: Path, kind: type[Results]) -> Results:
+def load_results(path: Path, kind: type[Results]) -> Results:
     """Return the results in a file; exit with one line if the file cannot be read."""
     try:
         return CONVERTER.structure(orjson.loads(path.read_bytes()), kind)
@@ -139,7 +139,9 @@ def read(path: Path, kind: type[Results]) -> Results:
 
 def latest(folder: Path = FOLDER, count: int = 2) -> list[KeptRun]:
     """Return the latest stored runs, the newest first; file names begin with the time."""
-    return [read(path, KeptRun) for path in sorted(folder.glob("*.json"))[: -count - 1 : -1]]
+    return [
+        load_results(path, KeptRun) for path in sorted(folder.glob("*.json"))[: -count - 1 : -1]
+    ]
 
 
 def change(current: Measurement, previous: Measurement | None) -> float | None:

@@ -89,10 +89,10 @@ def child(plant: Plant, seeds: Sequence[int], *, sound: bool) -> None:
 @cache
 def sound(plant: Plant, seed: int) -> bool:
     """Return whether the simulation with this seed finds no violation in the unchanged code."""
-    return bool(look(plant, seed, mode="--sound")["seed"] is None)
+    return bool(run_plant(plant, seed, mode="--sound")["seed"] is None)
 
 
-def look(plant: Plant, *seeds: int, mode: str = "--child") -> dict[str, Any]:
+def run_plant(plant: Plant, *seeds: int, mode: str = "--child") -> dict[str, Any]:
     """Run the given seeds, or the default seeds, in a separate process; return the findings."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.planted", mode, plant.name, *map(str, seeds)],
@@ -129,7 +129,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for plant in PLANTS:
         if not words or any(word in plant.name for word in words):
-            print(row(plant, look(plant)), flush=True)
+            print(row(plant, run_plant(plant)), flush=True)
 
 
 if __name__ == "__main__":

@@ -134,5 +134,5 @@ def report(few: Runs, many: Runs, beside: Engine) -> list[Measurement]:
         wrong = sum(run.errors + run.missing for run in [*on_postgres, *few.of[name]])
         if wrong:
             table.add(f"{name}: failed or lost", wrong, less=True, good=False)
-    table.show()
+    table.print_table()
     return table.rows

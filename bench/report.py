@@ -20,7 +20,7 @@ from pathlib import Path
 from attrs import evolve
 
 from bench.charts import page
-from bench.kept import FOLDER, KeptRun, Part, latest, read, rounded, write
+from bench.kept import FOLDER, KeptRun, Part, latest, load_results, rounded, write
 from bench.servers import CORES
 
 PAGE = Path("docs/_build/benchmarks.html")
@@ -48,7 +48,7 @@ def ran(name: str, rounds: int, seconds: float) -> tuple[Part | None, bool]:
         file = Path(folder) / "results.json"
         command = [sys.executable, "-m", *words, "--json", str(file)]
         status = subprocess.run(command, check=False).returncode
-        return read(file, Part) if file.exists() else None, not status
+        return load_results(file, Part) if file.exists() else None, not status
 
 
 def machine() -> str:

@@ -28,7 +28,15 @@ from bench.chat_servers import ours, register_players
 from bench.kept import finish, json_option
 from bench.meters import cpu_s
 from bench.players import PERIODS_S, SESSION_S, START_OF_SESSION
-from bench.scale_runs import CALM_RATE, RoomRun, gateway_us, mixed, of, talk_in_a_room, workers
+from bench.scale_runs import (
+    CALM_RATE,
+    RoomRun,
+    first_servers,
+    gateway_us,
+    mixed,
+    talk_in_a_room,
+    workers,
+)
 from bench.servers import CORES, LOAD_CORE, all_cores, on_the_generators_core
 from bench.table import FloorTable
 from svcserver.board.address import EngineAddress
@@ -115,7 +123,7 @@ def in_memory(table: FloorTable, seconds: float) -> None:
     """Measure the heartbeats and polls of all accounts on the board of a single process."""
     crowd = Crowd(MemoryBoard(time.time))
     at_once(Deferred.fromCoroutine(crowd.come()))
-    run = at_once(Deferred.fromCoroutine(crowd.act(seconds)))
+    run = at_once(Deferred.fromCoroutine(crowd.send_requests(seconds)))
     name = f"{ACCOUNTS:,} accounts in memory"
     table.above(name, run.per_second, "actions/s", ACTS_A_SECOND, cpu_us=run.us)
 
@@ -216,7 +224,7 @@ def chat(table: FloorTable, costs: Costs, folder: Path, arguments: argparse.Name
     alone, four, calm_alone, calm_four = (list[RoomRun]() for _ in range(4))
     with ours(folder, count=ROOM) as server, workers(folder, 4) as some:
         known, pid = register_players(some.ports[0], ROOM), some.engine_pid
-        kinds = (([server], alone, calm_alone), (of(some, known, 4), four, calm_four))
+        kinds = (([server], alone, calm_alone), (first_servers(some, known, 4), four, calm_four))
         for _ in range(arguments.rounds):
             for servers, full, calm in kinds:
                 for runs, rate in ((full, 0.0), (calm, CALM_RATE)):
@@ -244,7 +252,7 @@ def hall(table: FloorTable, _: Costs, folder: Path, arguments: argparse.Namespac
         known, pid = register_players(some.ports[0], HALL), some.engine_pid
         for _ in range(arguments.rounds):
             for runs, count in ((alone, 1), (four, 4)):
-                servers = of(some, known, count)
+                servers = first_servers(some, known, count)
                 talk = talk_in_a_room(servers, HALL, arguments.seconds, engine=pid)
                 runs.append(uvloop.run(talk))
     compared(table, alone, four, HALL, AT_1000)
@@ -306,7 +314,7 @@ def main() -> None:
         if name in parts:
             with tempfile.TemporaryDirectory() as folder:
                 part(table, costs, Path(folder), arguments)
-    table.show()
+    table.print_table()
     raise SystemExit(finish(arguments.json, table.rows))
 
 

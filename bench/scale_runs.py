@@ -131,7 +131,7 @@ class RoomRun:
     lines: int
 
 
-def of(some: Workers, known: list[Login], count: int) -> list[Server]:
+def first_servers(some: Workers, known: list[Login], count: int) -> list[Server]:
     """Return the first ``count`` workers as chat servers."""
     return [
         Server("ours", some.pids[n], Place(some.chats[n], "//", "svc.local"), known, some.ports[n])

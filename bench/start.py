@@ -197,7 +197,7 @@ def report(parts: Iterable[Start], rounds: int) -> list[Measurement]:
         good, yardstick = figure <= part.at_most or ratio <= most, part.yardstick_name
         more = {"less": True, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
         table.add(part.name, figure, part.unit, **more)
-    table.show()
+    table.print_table()
     return table.rows
 
 

@@ -71,7 +71,7 @@ def report(runs: Runs) -> list[Measurement]:
     if storms := runs.of.get(STORM):
         slowest = statistics.median(run.latency_ms[-1] for run in storms)
         table.below(f"{STORM}: slowest heartbeat", slowest, "ms", BEAT_IN_STORM_MS)
-    table.show()
+    table.print_table()
     return table.rows
 
 
@@ -89,7 +89,7 @@ def report_beside(ours: Runs, theirs: Runs) -> list[Measurement]:
         table.against(name, rate, "/CPU s", ratio, "the other checkout", LEAST_BESIDE, **times)
         if harm := _harm(name, ours) + _harm(name, theirs):
             table.add(f"{name}: failed or lost", harm, less=True, good=False)
-    table.show()
+    table.print_table()
     return table.rows
 
 
@@ -142,7 +142,7 @@ class FloorTable:
         more |= {"less": less, "ratio": ratio, "yardstick": yardstick, "limit": limit, "good": good}
         self.add(name, value, unit, **more)
 
-    def show(self) -> None:
+    def print_table(self) -> None:
         """Print the table."""
         print(f"| {' | '.join(HEADS)} |\n|---|{'---:|' * (len(HEADS) - 1)}")
         for row in self.rows:

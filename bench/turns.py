@@ -217,7 +217,7 @@ def longest(file: Path, since: float = 0.0, count: int = 15) -> list[Turn]:
     return sorted(turns, key=lambda turn: turn.own_ms, reverse=True)[:count]
 
 
-def show(turns: list[Turn], began: float) -> None:
+def print_turns(turns: list[Turn], began: float) -> None:
     """Print the turns as a table, with their times after ``began``."""
     print("| at, s | turn, ms | CPU | without a core | threads without | collector | running |")
     print("|---:|---:|---:|---:|---:|---:|---|")

@@ -103,7 +103,7 @@ def start_and_backup(
         finally:
             copy.unlink(missing_ok=True)
     longest = turns.longest(slow, began)
-    turns.show(longest, began)
+    turns.print_turns(longest, began)
     most = longest[0].own_ms if longest else 0.0
     table.below("backup: longest turn of the event loop", most, "ms", TURN_MS)
     if failed:
@@ -132,7 +132,7 @@ def main() -> None:
         if arguments.rounds:
             requests(table, folder, used, arguments)
         start_and_backup(table, folder, used, arguments)
-    table.show()
+    table.print_table()
     raise SystemExit(finish(arguments.json, table.rows))
 
 

@@ -152,7 +152,9 @@ def read_steps(file: Path) -> list[Step]:
     """Return the steps in a file, one per line; lines that begin with ``#`` are comments."""
     try:
         lines = file.read_text().splitlines()
-        return [Step.read(line) for line in lines if line.strip() and not line.startswith("#")]
+        return [
+            Step.parse_line(line) for line in lines if line.strip() and not line.startswith("#")
+        ]
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{file} is not a list of steps: {error}") from error
 

@@ -73,7 +73,7 @@ class Audit:
                 self._wrong("versions agree", f"{character} has {version}, its save {saved}")
             if version:
                 least = self.history.saves.acked.get(character, 0)
-                self.history.saves.read(character, version, json.loads(data), least)
+                self.history.saves.compare_save(character, version, json.loads(data), least)
         for character in self.history.saves.acked:
             if character not in stored:
                 self._wrong("acknowledged means present", f"the character {character} is gone")
@@ -116,12 +116,12 @@ class Audit:
             boards[f"{account}/{bounty}"] = version, sent
         for what, least in self.history.boards.acked.items():
             version, data = boards.get(what, (0, ""))
-            self.history.boards.read(what, version, data, least)
+            self.history.boards.compare_save(what, version, data, least)
         passes = self.host.disk.rows("SELECT account_id, progression_id FROM hunt_passes")
         stored = {f"/huntpass/{account}": chosen for account, chosen in passes}
         for what in self.history.chosen.of:
             if what.startswith("/huntpass/"):
-                self.history.chosen.read(what, stored.get(what), self.host.world.now)
+                self.history.chosen.check_value(what, stored.get(what), self.host.world.now)
         for character, slots, version, saved in self.host.disk.rows(
             "SELECT l.character_id, l.character_slots, l.version, s.version FROM loadouts l "
             "LEFT JOIN loadout_saves s ON s.id = l.save_id"

@@ -23,7 +23,7 @@ Ask = Callable[[str, str, Any], Awaitable[Reply]]
 async def load(me: SimPlayer, dice: random.Random) -> None:
     """Read the character, as the client does after its login."""
     at_least = me.history.saves.acked.get(me.character, 0)
-    reply = await me.ask("GET", "/character", patient=True)
+    reply = await me.make_request("GET", "/character", patient=True)
     if reply.status != 200 or not reply.json:
         return
     character = reply.json[0]
@@ -31,7 +31,7 @@ async def load(me: SimPlayer, dice: random.Random) -> None:
     version, data = int(character["updateVersion"]), str(character["data"])
     me.version = max(me.version, version)
     if version:
-        me.history.saves.read(me.character, version, data, at_least)
+        me.history.saves.compare_save(me.character, version, data, at_least)
 
 
 async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> None:
@@ -49,7 +49,7 @@ async def save(me: SimPlayer, dice: random.Random, *, lose: bool = False) -> Non
     def may(status: int) -> bool:
         return status == 409 and me.history.saves.rivalled(character, version, data)
 
-    reply = await me.ask(*requests.save(character, version, data), lose=lose, may=may)
+    reply = await me.make_request(*requests.save(character, version, data), lose=lose, may=may)
     if reply.status == 200:
         me.history.saves.answered(character, version, data)
         if reply.json.get("data") != data or reply.json.get("updateVersion") != version:
@@ -77,7 +77,7 @@ class Deal:
     amount: int
 
     @classmethod
-    def of(cls, me: SimPlayer, amount: int) -> Deal:
+    def next_for_player(cls, me: SimPlayer, amount: int) -> Deal:
         """Return the player's next transaction; a negative amount spends currency."""
         me.transactions += 1
         return cls(f"t{me.number}-{me.transactions}", f"MARK_{me.transactions}", amount)
@@ -108,8 +108,8 @@ async def transact(
 ) -> str:
     """Send the transaction, in ``times`` concurrent copies, and return its outcome.
 
-    If ``ask`` is given, it sends the request instead of ``me.ask``. ``overtaken`` returns whether
-    the host may already have newer data; in that case, a reply of 409 is correct.
+    If ``ask`` is given, it sends the request instead of ``me.make_request``. ``overtaken`` returns
+    whether the host may already have newer data; in that case, a reply of 409 is correct.
     """
     call, character, states = deal.call(me, lists), me.character, me.history.stacks
     states.sent(character, deal.id, deal.amount, deal.marker)
@@ -123,7 +123,7 @@ async def transact(
             if ask is not None:
                 reply = await ask(*call[:2], {**call[2], "accountId": me.account})
             else:
-                reply = await me.ask(*call, patient=True, lose=lose, may=may)
+                reply = await me.make_request(*call, patient=True, lose=lose, may=may)
             states.answered(character, deal.id, outcome(reply.status))
         finally:
             me.under_way -= 1
@@ -137,7 +137,7 @@ async def earn(me: SimPlayer, dice: random.Random, *, times: int = 1, lose: bool
     if not me.character:
         await load(me, dice)
     if me.character:
-        await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, lose=lose)
+        await transact(me, Deal.next_for_player(me, dice.randrange(1, 200)), times=times, lose=lose)
 
 
 async def earn_twice(me: SimPlayer, dice: random.Random) -> None:
@@ -150,12 +150,12 @@ async def earn_and_hang_up(me: SimPlayer, dice: random.Random) -> None:
     await earn(me, dice, lose=True)
 
 
-async def look(me: SimPlayer, dice: random.Random) -> None:
+async def check_balance(me: SimPlayer, dice: random.Random) -> None:
     """Read the inventory, and compare the player's balance with the currency in it."""
     stacks = await inventory(me)
     if stacks is None or CURRENCY not in stacks:
         return
-    reply = await me.ask("GET", "/balance")
+    reply = await me.make_request("GET", "/balance")
     if reply.status == 200 and reply.json.get(CURRENCY) != stacks[CURRENCY]:
         # each transaction leaves a marker, so equal stacks mean no change in between
         again = await inventory(me)
@@ -169,7 +169,7 @@ async def inventory(me: SimPlayer) -> dict[str, int] | None:
     if not me.character or me.under_way:
         return None
     before, character = me.transactions, me.character
-    reply = await me.ask(*requests.inventory(me.account, character))
+    reply = await me.make_request(*requests.inventory(me.account, character))
     if reply.status != 200 or me.under_way or me.transactions != before:
         return None
     stacks = {stack["catalogId"]: stack["quantity"] for stack in reply.json["stackedItems"]}

@@ -84,7 +84,7 @@ class Client:
     _all: list[_Wire] = field(factory=list, init=False)
     _making: list[Deferred[_Wire]] = field(factory=list, init=False)
 
-    async def ask(
+    async def request_once(
         self,
         method: str,
         path: str,

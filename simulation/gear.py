@@ -24,7 +24,7 @@ async def craft(me: SimPlayer, dice: random.Random) -> None:
         await load(me, dice)
     if not me.character or len(me.items) >= MOST_ITEMS:
         return
-    deal = Deal.of(me, dice.randrange(1, 20))
+    deal = Deal.next_for_player(me, dice.randrange(1, 20))
     item, data = f"item-{deal.id}", json.dumps({"Power": dice.randrange(100)})
     made = me.history.things.sent(me.character, item, ItemChange(1, data, deal.marker))
     lists = {"addInstancedItems": [thing(WEAPON, item, 1, data)]}
@@ -42,7 +42,7 @@ async def repair(me: SimPlayer, dice: random.Random) -> None:
     price = dice.randrange(1, 30)
     if me.history.stacks.sure[me.character] < price:
         return
-    deal = Deal.of(me, -price)
+    deal = Deal.next_for_player(me, -price)
     made = me.history.things.sent(me.character, item, ItemChange(version, data, deal.marker))
     lists = {"saveInstancedItems": [thing(WEAPON, item, version, data)]}
 
@@ -73,7 +73,7 @@ async def _hone(me: SimPlayer, dice: random.Random) -> None:
     me.transactions += 1
     me.under_way += 1
     try:
-        reply = await me.ask("POST", "/inventory/instanceditem", body, may=may)
+        reply = await me.make_request("POST", "/inventory/instanceditem", body, may=may)
         made.state = outcome(reply.status)
     finally:
         me.under_way -= 1
@@ -86,7 +86,7 @@ async def salvage(me: SimPlayer, dice: random.Random) -> None:
         return
     item = dice.choice(settled)
     del me.items[item]
-    deal = Deal.of(me, dice.randrange(1, 20))
+    deal = Deal.next_for_player(me, dice.randrange(1, 20))
     me.history.things.sent(me.character, item, ItemChange(None, marker=deal.marker))
     await transact(me, deal, {"removeInstancedItems": [{"instanceId": item}]})
 
@@ -119,7 +119,7 @@ async def arm(me: SimPlayer, dice: random.Random) -> None:
         return status == 400 and slot != PERSISTENT and int(slot) > unlocked
 
     call = loadout(me.account, me.character, slot, {"data": json.dumps(document)})
-    reply = await me.ask(*call, lose=lose, may=may)
+    reply = await me.make_request(*call, lose=lose, may=may)
     chosen.answered(write, outcome(reply.status), me.now)
     if reply.status == 200 and _slots(reply.json["payload"]).get(slot) != write.value:
         me.history.wrong.add("an answer says what was done", f"{me.name}: slot {slot}")
@@ -130,14 +130,14 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
     if not me.character:
         return
     began, unlocks, path = me.now, me.unlocks, f"/loadout/{me.account}/{me.character}"
-    reply = await me.ask("GET", f"{path}/all")
+    reply = await me.make_request("GET", f"{path}/all")
     if reply.status != 200:
         return
     payload = reply.json["payload"]
     slots, chosen = _slots(payload), me.history.chosen
     for slot in (*map(str, range(6)), PERSISTENT):
         if f"{path}/{slot}" in chosen.of:  # an unsaved slot may have the game's default
-            chosen.read(f"{path}/{slot}", slots.get(slot), began)
+            chosen.check_value(f"{path}/{slot}", slots.get(slot), began)
     if not me.unlocking and me.unlocks == unlocks:
         me.history.slots.seen(me.character, payload["num_character_slots"])
 
@@ -156,7 +156,7 @@ async def window(me: SimPlayer, dice: random.Random) -> None:
     """Read all offers of the store, and choose a few for the player's later purchases."""
     available: list[str] = []
     for tag in TAGS:
-        reply = await me.ask("GET", f"/product/skus/public?requiredTags={tag}")
+        reply = await me.make_request("GET", f"/product/skus/public?requiredTags={tag}")
         if reply.status != 200:
             return
         available += [offer["id"] for offer in reply.json if offer["remaining"]]
@@ -166,7 +166,7 @@ async def window(me: SimPlayer, dice: random.Random) -> None:
 async def _purchase_tokens(me: SimPlayer, dice: random.Random, offer: str) -> list[str]:
     tokens: list[str] = []
     for _ in range(1 + (dice.random() < 0.3)):  # some press the button twice
-        reply = await me.ask("GET", f"/token/platinum/{offer}")
+        reply = await me.make_request("GET", f"/token/platinum/{offer}")
         if reply.status == 200:
             tokens.append(reply.json["purchaseToken"])
     return tokens
@@ -182,7 +182,7 @@ async def shop(me: SimPlayer, dice: random.Random) -> None:
     if not me.offers or not me.character:
         return
     character, account = me.character, me.account
-    reply = await me.ask("GET", f"/product/sku/{dice.choice(me.offers)}")
+    reply = await me.make_request("GET", f"/product/sku/{dice.choice(me.offers)}")
     if reply.status != 200 or not reply.json["remaining"]:
         return
     offer = reply.json
@@ -196,7 +196,7 @@ async def shop(me: SimPlayer, dice: random.Random) -> None:
         me.under_way += 1
         state = UNKNOWN
         try:
-            state = outcome((await me.ask(*buy(token), lose=lose)).status)
+            state = outcome((await me.make_request(*buy(token), lose=lose)).status)
         finally:
             me.under_way -= 1
             states.append(state)

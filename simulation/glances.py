@@ -11,13 +11,13 @@ from svcserver.players.requests import FRIENDS
 async def taken_in(me: SimPlayer) -> None:
     """Finish a login: check the token's owner, and that the queue admits the player."""
     token, issued = me.token, me.issued
-    reply = await me.ask("GET", "/account/api/oauth/verify", patient=True)
+    reply = await me.make_request("GET", "/account/api/oauth/verify", patient=True)
     same = me.token == token and not me.is_over(issued)
     if reply.status == 200 and same and reply.json.get("account_id") != me.account:
         text = f"{me.name}'s token is that of {reply.json.get('account_id')}"
         me.history.wrong.add("one account a name", text)
     body = {"email": me.account, "env": "prod", "lang": "en"}
-    reply = await me.ask("POST", "/login", body, patient=True)
+    reply = await me.make_request("POST", "/login", body, patient=True)
     if reply.status == 200 and reply.json.get("state") != "OPEN":
         me.history.wrong.add("refused for nothing", f"{me.name} is not let in: {reply.json}")
 
@@ -32,7 +32,7 @@ async def friends(me: SimPlayer) -> None:
     began, issued = me.now, me.issued
     for _ in range(2):  # somebody may end a friendship, and begin it again, while the list comes
         before = _sure(me)
-        reply = await me.ask("GET", f"{FRIENDS}/{me.account}?includePending=true")
+        reply = await me.make_request("GET", f"{FRIENDS}/{me.account}?includePending=true")
         if reply.status != 200 or me.is_over(issued):  # to strangers the list is empty
             return
         listed = {friend["accountId"] for friend in reply.json if friend["status"] == "ACCEPTED"}
@@ -56,7 +56,7 @@ def _sure(me: SimPlayer) -> list[str]:
 async def progress(me: SimPlayer) -> None:
     """Check that the shown experience is at least the amount acknowledged before the request."""
     account, least = me.account, me.history.grants.least[me.account]
-    reply = await me.ask("GET", f"/progression/{account}")
+    reply = await me.make_request("GET", f"/progression/{account}")
     if reply.status != 200:
         return
     tracks = {track["progression_id"]: track["progress"] for track in reply.json["payload"]}
@@ -67,16 +67,16 @@ async def progress(me: SimPlayer) -> None:
 
 async def slayers(me: SimPlayer) -> None:
     """Read and check the slayer links and the invites to slayer links."""
-    reply = await me.ask("GET", "/slayerlink/links")
+    reply = await me.make_request("GET", "/slayerlink/links")
     if reply.status == 200:
         links.check_shown(me, reply.json["payload"]["links"])
-    reply = await me.ask("GET", "/slayerlink/invites")
+    reply = await me.make_request("GET", "/slayerlink/invites")
     if reply.status == 200:
         links.invited(me, reply.json["payload"]["invites"])
 
 
 async def status(me: SimPlayer) -> None:
     """Read the host's status as a registered player."""
-    reply = await me.ask("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
+    reply = await me.make_request("GET", "/svc/api/ServerStatus", headers={ACCOUNT_KEY: me.key})
     if reply.status == 200 and (reply.json["limited"] or not reply.json["online"]):
         me.history.wrong.add("refused for nothing", f"{me.name} gets the status that strangers get")

@@ -12,7 +12,7 @@ from svcserver.players import requests
 async def guild(me: SimPlayer, dice: random.Random) -> None:
     """Read the player's guild and act in it as the player's rank permits, or join a guild."""
     began, account = me.now, me.account
-    reply = await me.ask("GET", "/guild")
+    reply = await me.make_request("GET", "/guild")
     if reply.status not in (200, 204):
         return
     shown = reply.json if reply.status == 200 else None
@@ -25,7 +25,7 @@ async def guild(me: SimPlayer, dice: random.Random) -> None:
         await _lead(me, dice, roll)
     elif dice.random() < 0.15:
         writes = me.history.guilds.leaving(account, me.now)
-        reply = await me.ask("DELETE", "/guild/player")
+        reply = await me.make_request("DELETE", "/guild/player")
         me.history.guilds.answered(writes, outcome(reply.status), me.now)
     else:
         await _invite(me, dice)
@@ -40,9 +40,9 @@ async def _invite(me: SimPlayer, dice: random.Random) -> None:
     invited = me.other(dice)
     if invited is None:
         return
-    reply = await me.ask(*requests.invite_to_guild(invited.account))
+    reply = await me.make_request(*requests.invite_to_guild(invited.account))
     if reply.status == 200 and dice.random() < 0.5 and invited.token and not invited.busy:
-        await invited.act("guild", dice)
+        await invited.run_action("guild", dice)
 
 
 async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
@@ -51,19 +51,19 @@ async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
     others = sorted(account for account, _ in roll.ranks if account != me.account)
     if draw < 0.04:
         known.disbanding(roll.name, me.now)
-        reply = await me.ask("DELETE", f"/guild/{me.guild}")
+        reply = await me.make_request("DELETE", f"/guild/{me.guild}")
         if outcome(reply.status) == ACKED:
             known.disbanded(roll.name, me.now)
     elif draw < 0.4 and others:
         member = dice.choice(others)
         rank = dice.choice((OFFICER, OFFICER, MEMBER, LEADER))
         writes = known.ranking(roll.name, me.account, member, rank, me.now)
-        reply = await me.ask("PUT", f"/guild/rank/{member}/{rank}")
+        reply = await me.make_request("PUT", f"/guild/rank/{member}/{rank}")
         known.answered(writes, outcome(reply.status), me.now)
     elif draw < 0.45 and others:
         member = dice.choice(others)
         writes = known.leaving(member, me.now)
-        reply = await me.ask("DELETE", f"/guild/player/{member}")
+        reply = await me.make_request("DELETE", f"/guild/player/{member}")
         known.answered(writes, outcome(reply.status), me.now)
     else:
         await _invite(me, dice)
@@ -71,7 +71,7 @@ async def _lead(me: SimPlayer, dice: random.Random, roll: Roll) -> None:
 
 async def join_guild(me: SimPlayer, dice: random.Random) -> None:
     """Accept an invite into a guild; if there is no invite, sometimes found a guild."""
-    reply = await me.ask("GET", "/guild/invite/player")
+    reply = await me.make_request("GET", "/guild/invite/player")
     invites = (reply.json or {}).get("invites", []) if reply.status == 200 else []
     if not invites:
         if dice.random() < 0.4:
@@ -79,7 +79,7 @@ async def join_guild(me: SimPlayer, dice: random.Random) -> None:
         return
     invite, account = invites[0], me.account
     writes = me.history.guilds.joining(account, invite["guild_name"], MEMBER, me.now)
-    reply = await me.ask(*requests.accept_guild(invite["id"]))
+    reply = await me.make_request(*requests.accept_guild(invite["id"]))
     me.history.guilds.answered(writes, outcome(reply.status), me.now)
 
 
@@ -94,7 +94,7 @@ async def found_guild(me: SimPlayer, dice: random.Random) -> None:
             name in known.founded_names or known.may_have_joined(account, began)
         )
 
-    reply = await me.ask(*requests.check_guild(name), may=may)
+    reply = await me.make_request(*requests.check_guild(name), may=may)
     if server is None or reply.status != 200:
         return
     state = UNKNOWN

@@ -78,7 +78,7 @@ class Saves:
                     f"{character}: save {version} is missing in the history",
                 )
 
-    def read(self, character: str, version: int, data: str, at_least: int) -> None:
+    def compare_save(self, character: str, version: int, data: str, at_least: int) -> None:
         """Check a save that a player read after version ``at_least`` was acknowledged."""
         if version < at_least:
             self.wrong.add(
@@ -266,7 +266,7 @@ class Waiting:
         """Record that the reply has arrived or the caller has left."""
         self._open.pop(number, None)
 
-    def look(self, now: float) -> None:
+    def report_overdue(self, now: float) -> None:
         """Report the requests that have waited too long."""
         for number, (what, until) in list(self._open.items()):
             if now > until:

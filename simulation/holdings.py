@@ -163,7 +163,7 @@ class Register:
         """Record the outcome and time of a write."""
         write.state, write.ended = state, now
 
-    def read(self, what: str, value: str | None, began: float) -> None:
+    def check_value(self, what: str, value: str | None, began: float) -> None:
         """Check a value that was requested at ``began``; None means that nothing was stored."""
         writes = self.of.get(what, ())
         sure = [write for write in writes if write.state == ACKED and write.ended < began]

@@ -86,7 +86,7 @@ async def loot(me: SimPlayer, dice: random.Random) -> None:
         return await served(me, method, path, body) or Reply(410, b"")
 
     times = 1 + (dice.random() < 0.5)
-    await transact(me, Deal.of(me, dice.randrange(1, 200)), times=times, ask=ask)
+    await transact(me, Deal.next_for_player(me, dice.randrange(1, 200)), times=times, ask=ask)
 
 
 async def bounty(me: SimPlayer, dice: random.Random) -> None:
@@ -147,19 +147,19 @@ async def earned(me: SimPlayer, dice: random.Random) -> None:
     account, boards = me.account, me.history.boards
     names = {f"Bounty_{slot}": f"{account}/Bounty_{slot}" for slot in range(BOARD)}
     least = {name: boards.acked.get(what, 0) for name, what in names.items()}
-    reply = await me.ask("GET", f"/bounty/{account}")
+    reply = await me.make_request("GET", f"/bounty/{account}")
     if reply.status == 200:
         there = {bounty["bounty_id"]: bounty for bounty in reply.json["payload"]["bounties"]}
         for name, what in names.items():
             bounty = there.get(name)
             version = 0 if bounty is None else bounty["update_version"]
-            boards.read(what, version, json.dumps(bounty, sort_keys=True), least[name])
+            boards.compare_save(what, version, json.dumps(bounty, sort_keys=True), least[name])
     began, path = me.now, f"/progression/objectives/{account}"
-    reply = await me.ask("GET", path)
+    reply = await me.make_request("GET", path)
     if reply.status == 200:
         done = [entry for entry in reply.json["payload"] if entry["objective_id"] == OBJECTIVE]
-        me.history.chosen.read(path, f"{done[0]['progress']}" if done else None, began)
+        me.history.chosen.check_value(path, f"{done[0]['progress']}" if done else None, began)
     began, path = me.now, f"/huntpass/{account}"
-    reply = await me.ask("GET", path)
+    reply = await me.make_request("GET", path)
     if reply.status == 200:
-        me.history.chosen.read(path, reply.json["payload"], began)
+        me.history.chosen.check_value(path, reply.json["payload"], began)

@@ -11,7 +11,7 @@ from svcserver.players import requests
 
 async def link(me: SimPlayer, dice: random.Random) -> None:
     """Answer invites, end a link, or invite a friend, who sometimes accepts immediately."""
-    reply = await me.ask("GET", "/slayerlink/status_good")
+    reply = await me.make_request("GET", "/slayerlink/status_good")
     if reply.status != 200:
         return
     shown = reply.json["payload"]
@@ -46,14 +46,14 @@ async def answer(me: SimPlayer, dice: random.Random, invite: dict[str, Any]) -> 
     """Accept an invite, sometimes twice concurrently, or reject it."""
     who, link_id = invite["account_id"], invite["link_id"]
     if dice.random() < 0.2:
-        await me.ask(*requests.answer_link(who, "reject", link_id=link_id))
+        await me.make_request(*requests.answer_link(who, "reject", link_id=link_id))
         return
     known = me.history.links.accepting(link_id, me.account, who, me.now)
     slot = 1 + dice.randrange(SLOTS)
     call = requests.answer_link(who, "accept", link_id=link_id, slot=slot)
 
     async def once() -> None:
-        reply = await me.ask(*call)
+        reply = await me.make_request(*call)
         if outcome(reply.status) == ACKED:
             known.made = ACKED
 
@@ -64,7 +64,7 @@ async def end(me: SimPlayer, shown: dict[str, Any]) -> None:
     """End a link; once this is acknowledged, neither player may be shown the link again."""
     ends = me.history.links.ending(me.account, shown["linked_account_id"])
     body = {"account_id": shown["linked_account_id"], "slot": shown["slot"]}
-    reply = await me.ask("DELETE", "/slayerlink/links", body)
+    reply = await me.make_request("DELETE", "/slayerlink/links", body)
     if outcome(reply.status) == ACKED:
         for known in ends:
             known.ended = ACKED
@@ -81,11 +81,11 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
         return
     friend = dice.choice(friends)
     call = requests.invite_to_link(friend.account, 1 + dice.randrange(SLOTS))
-    reply = await me.ask(*call)
+    reply = await me.make_request(*call)
     if reply.status == 200:
         me.history.links.invited(reply.json["payload"]["link_id"], me.account, friend.account)
         if dice.random() < 0.7 and friend.token and not friend.busy:
-            await friend.act("link", dice)
+            await friend.run_action("link", dice)
 
 
 def _pair(me: SimPlayer, second: SimPlayer) -> tuple[str, str]:

@@ -98,7 +98,7 @@ class Memberships:
 
         ``roll`` is None if the player was shown no guild.
         """
-        self.of.read(account, NONE if roll is None else roll.name, began)
+        self.of.check_value(account, NONE if roll is None else roll.name, began)
         if roll is None:
             return
         if account not in dict(roll.ranks):
@@ -118,7 +118,7 @@ class Memberships:
                 "what was ended is ended", f"the disbanded guild {roll.name} still exists"
             )
         for account, rank in roll.ranks:
-            self.ranks.read(f"{roll.name}/{account}", rank, began)
+            self.ranks.check_value(f"{roll.name}/{account}", rank, began)
 
     def settled(self, rolls: list[Roll], now: float) -> None:
         """Compare all stored guilds with the requests and replies, at the end of the run."""
@@ -135,7 +135,7 @@ class Memberships:
             name = seats.get(account, NONE)
             if name and not self._may_be_in(account, name):
                 self.wrong.add("nothing from nowhere", f"{account} never joined {name}")
-            self.of.read(account, name, now)
+            self.of.check_value(account, name, now)
 
     def _may_be_in(self, account: str, name: str) -> bool:
         known = self.of.of.get(account, ())

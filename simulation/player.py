@@ -82,7 +82,7 @@ class SimPlayer:
 
     # -- asking ------------------------------------------------------------------
 
-    async def ask(
+    async def make_request(
         self,
         method: str,
         path: str,
@@ -105,7 +105,7 @@ class SimPlayer:
             began, sitting, issued = self.now, self.sitting, self.issued
             bears = "Authorization" in {**self.web.headers, **more.get("headers", {})}
             try:
-                reply = await self.web.ask(method, path, sent, **more)
+                reply = await self.web.request_once(method, path, sent, **more)
             except NoAnswer:
                 if not (more.get("lose") or self.process.dead or sitting != self.sitting):
                     self.history.answers.unanswered(self.name, f"{method} {path}", began)
@@ -151,7 +151,7 @@ class SimPlayer:
         began, issued, who = self.now, self.issued, f"a game server for {self.name}"
         headers = {KEY_HEADER: server.line.key, **self.bearer()}
         try:
-            reply = await self.direct.ask(method, path, sent, headers=headers)
+            reply = await self.direct.request_once(method, path, sent, headers=headers)
         except NoAnswer:
             self.history.answers.unanswered(who, f"{method} {path}", began)
             raise
@@ -177,18 +177,18 @@ class SimPlayer:
     def begin(self, what: str, dice: random.Random) -> None:
         """Start an action, unless three actions of the player are already pending."""
         if self.busy < 3:
-            Deferred.fromCoroutine(self.act(what, dice))
+            Deferred.fromCoroutine(self.run_action(what, dice))
 
     def begin_all(self, acts: Sequence[str], dice: random.Random) -> None:
         """Run the actions one after another, even if other actions are pending."""
 
         async def each() -> None:
             for what in acts:
-                await self.act(what, dice)
+                await self.run_action(what, dice)
 
         Deferred.fromCoroutine(each())
 
-    async def act(self, what: str, dice: random.Random) -> None:
+    async def run_action(self, what: str, dice: random.Random) -> None:
         """Run an action; an exception in the action is logged, which counts as a violation.
 
         An action that gets no reply, or that ends because the player logs off, is no violation.
@@ -215,14 +215,14 @@ class SimPlayer:
         self.moves += 1
         self.moving += 1
         try:
-            return await self.ask(method, path, sent, **more)
+            return await self.make_request(method, path, sent, **more)
         except NoAnswer:
             self.astray_at = self.now
             raise
         finally:
             self.moving -= 1
 
-    def say(self, *, goodbye: bool = False) -> bool:
+    def ping_game_server(self, *, goodbye: bool = False) -> bool:
         """Send a datagram to the player's game server; return whether it was answered."""
         if self.place is None:
             return False

@@ -4,11 +4,11 @@ import random
 
 from simulation.answers import SETTLES_S
 from simulation.belongings import (
+    check_balance,
     earn,
     earn_and_hang_up,
     earn_twice,
     load,
-    look,
     save,
     save_and_hang_up,
     save_twice,
@@ -46,7 +46,7 @@ async def register(me: SimPlayer) -> bool:
     me.registering, name = True, me.name
     me.history.unsure_names.add(name)
     try:
-        reply = await me.ask(*requests.register(name, me.invite))
+        reply = await me.make_request(*requests.register(name, me.invite))
         if reply.status == 200:
             me.key = str(reply.json["UUK"])
             return True
@@ -70,7 +70,7 @@ async def log_in(me: SimPlayer, dice: random.Random) -> None:
     if not me.key and not await register(me):
         return
     began = me.now
-    reply = await me.ask(*requests.log_in(me.key), patient=True)
+    reply = await me.make_request(*requests.log_in(me.key), patient=True)
     if reply.status != 200:
         return
     me.sitting += 1
@@ -101,8 +101,8 @@ async def logged_off(me: SimPlayer, dice: random.Random) -> None:
     def may(status: int) -> bool:
         return status == 401  # also if the player has a new token by now
 
-    reply = await me.ask("GET", "/party/invites", headers=headers, may=may)
-    known = await me.ask("GET", "/character", headers=headers, may=may)
+    reply = await me.make_request("GET", "/party/invites", headers=headers, may=may)
+    known = await me.make_request("GET", "/character", headers=headers, may=may)
     well = me.history.answers.untroubled(me.shut_out_at, me.name)
     if known.status == 200 and reply.status == 200 and well:
         me.history.wrong.add(
@@ -121,8 +121,8 @@ async def quit(me: SimPlayer, dice: random.Random) -> None:
 async def heartbeat(me: SimPlayer, dice: random.Random) -> None:
     """Send a heartbeat with the player's current place."""
     at = me.city if me.where == "city" else f"/Game/Maps/islands/{me.where}"
-    await me.ask(*requests.heartbeat(at))
-    me.say()
+    await me.make_request(*requests.heartbeat(at))
+    me.ping_game_server()
 
 
 async def hunt(me: SimPlayer, dice: random.Random) -> None:
@@ -134,11 +134,11 @@ async def hunt(me: SimPlayer, dice: random.Random) -> None:
     else:
         hunt_id = dice.choice(HUNTS)
         call = requests.join("ISLAND", hunt_id)
-    reply = await me.ask(*call, may=unless_leading(me, party))
+    reply = await me.make_request(*call, may=unless_leading(me, party))
     if reply.status != 200:
         return
     if dice.random() < 0.1:
-        await me.ask("DELETE", "/candidate")
+        await me.make_request("DELETE", "/candidate")
         return
     if await matched(me, hunt_id):
         await play(me, dice)
@@ -151,7 +151,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
     try:
         while True:
             issued = me.issued
-            reply = await me.ask("GET", "/candidate/status")
+            reply = await me.make_request("GET", "/candidate/status")
             candidate = reply.json if reply.status == 200 else {}
             if candidate.get("status") == "IN_PROGRESS":
                 if sitting != me.sitting:  # the game was restarted meanwhile
@@ -175,7 +175,7 @@ async def matched(me: SimPlayer, hunt_id: str) -> bool:
 async def play(me: SimPlayer, dice: random.Random) -> None:
     """Send datagrams to the game server, earn rewards, and leave, or crash in the middle."""
     for _ in range(6):
-        if me.place is None or me.say():
+        if me.place is None or me.ping_game_server():
             break
         await heartbeat(me, dice)
         await me.pause(4.0)
@@ -185,9 +185,9 @@ async def play(me: SimPlayer, dice: random.Random) -> None:
         await dice.choice((loot, loot, bounty, choose_pass, unlock, earn))(me, dice)
         await heartbeat(me, dice)
     if me.place is not None and dice.random() < 0.9:
-        me.say(goodbye=True)
+        me.ping_game_server(goodbye=True)
     me.place, me.where = None, "city"
-    reply = await me.ask(*requests.join("CITY"), may=lambda status: status == 400)
+    reply = await me.make_request(*requests.join("CITY"), may=lambda status: status == 400)
     if reply.status == 200 and await matched(me, "city"):
         me.place, me.where = None, "city"
 
@@ -204,7 +204,7 @@ _ACTS: dict[str, Act] = {
     "earn": earn,
     "earn_twice": earn_twice,
     "earn_and_hang_up": earn_and_hang_up,
-    "look": look,
+    "look": check_balance,
     "granted": granted,
     "poll_party": poll_party,
     "invite": invite,

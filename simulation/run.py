@@ -288,9 +288,9 @@ class Run:
 
     def _advance(self, until: float) -> None:
         self.world.run_until(until)
-        self.history.waiting.look(self.world.now)
-        self.history.chat.look(self.world.now, self.history.answers.untroubled)
-        self.history.chat.look_at_whispers(self.world.now, self.history.answers.untroubled)
+        self.history.waiting.report_overdue(self.world.now)
+        self.history.chat.report_lost_lines(self.world.now, self.history.answers.untroubled)
+        self.history.chat.report_lost_whispers(self.world.now, self.history.answers.untroubled)
         events, self._events[:] = tuple(self._events), []
         where = tuple(player.where for player in self.players)
         self.moments.append(Moment(self.world.now - START, where, events))
@@ -324,7 +324,7 @@ class Run:
         self.history.chat.settle(self.world.now)
         self._compare()
         for player in self.players:
-            Deferred.fromCoroutine(player.act("quit", random.Random(0)))  # noqa: S311
+            Deferred.fromCoroutine(player.run_action("quit", random.Random(0)))  # noqa: S311
         self._advance(self.world.now + 1.0)  # so that the timeline shows the players as away
         self._advance(self.world.now + AWAY_S)
         self._advance(self.world.now + 1.0)

@@ -40,7 +40,7 @@ class Step:
         return f"{self.at:.3f} {self.who} {self.what} {self.dice}"
 
     @classmethod
-    def read(cls, text: str) -> Step:
+    def parse_line(cls, text: str) -> Step:
         """Parse a line of a ``.steps`` file; raises ValueError."""
         at, who, what, dice = text.split()
         return cls(float(at), int(who), what, int(dice))

@@ -26,7 +26,7 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
     before the request. It is -1 if this number is unknown.
     """
     moves = -1 if _astray(me) else me.moves
-    reply = await me.ask("POST", "/party", {})
+    reply = await me.make_request("POST", "/party", {})
     if reply.status != 200 or "partyId" not in (reply.json or {}):
         return None
     party: dict[str, Any] = reply.json
@@ -55,7 +55,7 @@ async def _invite(me: SimPlayer, invited: SimPlayer, shown: dict[str, Any] | Non
     """Invite another player into the party; return whether the invite was acknowledged."""
     party, still = me.party, _stays(me, invited)
     call = requests.invite(invited.account, party)
-    reply = await me.ask(*call, may=unless_leading(me, shown))
+    reply = await me.make_request(*call, may=unless_leading(me, shown))
     if reply.status < 300 and still() and shown is not None and shown["moves"] == me.moves:
         invitation = Invite(party, me.name, invited.name, me.now, still)
         me.history.invites.sent(invited.account, invitation)
@@ -87,7 +87,7 @@ async def invite(me: SimPlayer, dice: random.Random) -> None:
     if invited is not None:
         await _invite(me, invited, await party_of(me))
         if dice.random() < 0.6 and invited.token and not invited.busy:
-            await invited.act("accept", dice)
+            await invited.run_action("accept", dice)
 
 
 async def gather(me: SimPlayer, dice: random.Random) -> None:
@@ -125,7 +125,7 @@ async def join(me: SimPlayer, party: str, times: int = 1) -> None:
 async def accept(me: SimPlayer, dice: random.Random) -> None:
     """Accept or decline the first invite."""
     began, issued = me.now, me.issued
-    reply = await me.ask("GET", "/party/invites")
+    reply = await me.make_request("GET", "/party/invites")
     invites = reply.json.get("invitations", []) if reply.status == 200 else []
     if reply.status == 200 and not me.is_over(issued):  # to strangers the list is empty
         shown = [invite["partyId"] for invite in invites]
@@ -142,7 +142,7 @@ async def accept(me: SimPlayer, dice: random.Random) -> None:
         body = {"sendingPlayerId": invite["sendingPlayerId"], "partyId": invite["partyId"]}
         me.history.invites.declining(me.account)
         try:
-            await me.ask("DELETE", "/party/invite", body)
+            await me.make_request("DELETE", "/party/invite", body)
         finally:
             me.history.invites.declining(me.account)  # new invites may have the same sender
         await poll_party(me, dice)
@@ -178,11 +178,11 @@ async def befriend(me: SimPlayer, dice: random.Random) -> None:
     act = requests.unfriend if end else requests.befriend
     if not end:
         me.history.befriending[me.account, friend.account] = None
-    reply = await me.ask(*act(me.account, friend.account))
+    reply = await me.make_request(*act(me.account, friend.account))
     if reply.status == 204 and end:
         me.history.friends[pair] = "none"
     elif reply.status == 204 and friend.token:
         me.history.befriending[friend.account, me.account] = None
-        back = await friend.ask(*requests.befriend(friend.account, me.account))
+        back = await friend.make_request(*requests.befriend(friend.account, me.account))
         if back.status == 204:
             me.history.friends[pair] = "friends"

@@ -84,7 +84,7 @@ class ChatHistory:
             for listener in listeners.get(who, ())[-1:]
         )
 
-    def look_at_whispers(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
+    def report_lost_whispers(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Report whispers that were late or lost although there was no fault."""
         for line, (to, who) in list(self.whispered_to.items()):
             sent_at = self.sent_times[line]
@@ -93,7 +93,7 @@ class ChatHistory:
                 if untroubled(sent_at, to) and untroubled(sent_at, who):
                     self.wrong.add("a whisper is heard", f"{to} never received {line!r} from {who}")
 
-    def look(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
+    def report_lost_lines(self, now: float, untroubled: Callable[[float, str], bool]) -> None:
         """Report lines whose echo was late or lost although there was no fault.
 
         During a fault, the host can delay or reject a line, but it must not lose the line silently.
@@ -153,7 +153,7 @@ class ChatHistory:
         which the line was sent, until ``margin_s`` seconds after the line first reached any
         session.
         """
-        self.look(now + LATE_S, lambda _, __: False)
+        self.report_lost_lines(now + LATE_S, lambda _, __: False)
         self._compare(self.sent_times.keys(), now, margin_s)
         self.rooms = {
             room: present

@@ -24,11 +24,11 @@ class HistoryTests(SynchronousTestCase):
         saves.sent("c", 1, "a")
         saves.answered("c", 1, "a")
         saves.sent("c", 2, "b")  # without a reply, the save may be stored or not
-        saves.read("c", 1, "a", 1)
-        saves.read("c", 2, "b", 1)
+        saves.compare_save("c", 1, "a", 1)
+        saves.compare_save("c", 2, "b", 1)
         self.assertEqual(self.rules(), [])
-        saves.read("c", 0, "", 1)
-        saves.read("c", 2, "mixture", 1)
+        saves.compare_save("c", 0, "", 1)
+        saves.compare_save("c", 2, "mixture", 1)
         self.assertEqual(self.rules(), ["acknowledged means present", "whole or not at all"])
 
     def test_a_transaction_counts_once_and_whole(self) -> None:
@@ -158,12 +158,12 @@ class HistoryTests(SynchronousTestCase):
             talk.spoke("room", who, line)
         talk.heard("room", "ada", "one", own=True, now=5.1)
         talk.left("room", "bo", 6.0)
-        talk.look(5.0 + ECHO_S, lambda since, who: True)
+        talk.report_lost_lines(5.0 + ECHO_S, lambda since, who: True)
         self.assertEqual(self.rules(), [])
-        talk.look(6.0 + ECHO_S, lambda since, who: True)
+        talk.report_lost_lines(6.0 + ECHO_S, lambda since, who: True)
         self.assertEqual(self.rules(), ["a line comes back"])
         talk.spoke("room", "ada", "two")
-        talk.look(6.0 + ECHO_S, lambda since, who: since > 5.0)
+        talk.report_lost_lines(6.0 + ECHO_S, lambda since, who: since > 5.0)
         self.assertEqual(len(self.rules()), 1)
 
     def test_during_a_fault_a_line_may_be_late_but_not_lost(self) -> None:
@@ -172,7 +172,7 @@ class HistoryTests(SynchronousTestCase):
             talk.sent_times[line] = 5.0
             talk.spoke("room", "ada", line)
         talk.refuses("refused")
-        talk.look(4.0 + LATE_S, lambda since, who: False)
+        talk.report_lost_lines(4.0 + LATE_S, lambda since, who: False)
         talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
         self.assertEqual(self.rules(), [])
         talk.settle(5.0 + LATE_S)
@@ -287,14 +287,14 @@ class HistoryTests(SynchronousTestCase):
             talk.owes(line, "ada", "cy" if line == "troubled" else "bo")
         talk.whispered("heard", "ada")
         talk.refuses("refused")
-        talk.look_at_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
+        talk.report_lost_whispers(10.0 + ECHO_S, lambda since, who: who != "cy")
         self.assertEqual(self.rules(), [])
-        talk.look_at_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
+        talk.report_lost_whispers(11.0 + ECHO_S, lambda since, who: who != "cy")
         self.assertEqual([violation.what for violation in self.history.wrong.listed], [LOST])
         talk.owes("late", "ada", "bo")
         talk.sent_times["late"] = 20.0
         talk.left("room", "ada", 21.0)
-        talk.look_at_whispers(99.0, lambda since, who: True)
+        talk.report_lost_whispers(99.0, lambda since, who: True)
         self.assertEqual(self.rules(), ["a whisper is heard"])
 
     def test_parties_need_seats_and_one_leader(self) -> None:
@@ -314,20 +314,20 @@ class HistoryTests(SynchronousTestCase):
         waiting = self.history.waiting
         waiting.ended(waiting.began("answered", 0.0))
         waiting.began("forgotten", 0.0)
-        waiting.look(30.0)
+        waiting.report_overdue(30.0)
         self.assertEqual(self.rules(), [])
-        waiting.look(61.0)
+        waiting.report_overdue(61.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
 
     def test_a_legitimate_delay_restarts_the_patience(self) -> None:
         waiting = self.history.waiting
         number = waiting.began("behind a hunt that stands still", 0.0, 200.0)
         waiting.restart(number, 150.0, 200.0)
-        waiting.look(349.0)
+        waiting.report_overdue(349.0)
         self.assertEqual(self.rules(), [])
-        waiting.look(351.0)
+        waiting.report_overdue(351.0)
         self.assertEqual(self.rules(), ["nobody waits for ever"])
         # the violation was reported, and is not reported again
         waiting.restart(number, 352.0, 200.0)
-        waiting.look(600.0)
+        waiting.report_overdue(600.0)
         self.assertEqual(len(self.rules()), 1)

@@ -75,18 +75,18 @@ class HoldingsTests(SynchronousTestCase):
     def test_a_read_gives_the_last_value_or_one_that_raced_it(self) -> None:
         chosen = self.history.chosen
         first = chosen.sent("slot", "one", 1.0)
-        chosen.read("slot", "the game's own", 1.5)
-        chosen.read("slot", "one", 1.5)
+        chosen.check_value("slot", "the game's own", 1.5)
+        chosen.check_value("slot", "one", 1.5)
         chosen.answered(first, ACKED, 2.0)
         late, second = chosen.sent("slot", "lost", 3.0), chosen.sent("slot", "two", 3.0)
         chosen.answered(second, ACKED, 4.0)
         for value in ("two", "lost"):  # the write without a reply may have been applied late
-            chosen.read("slot", value, 5.0)
+            chosen.check_value("slot", value, 5.0)
         self.assertEqual(self.rules(), [])
         for value in ("one", None, "nobody's"):
-            chosen.read("slot", value, 5.0)
+            chosen.check_value("slot", value, 5.0)
         chosen.answered(late, REFUSED, 6.0)
-        chosen.read("slot", "lost", 7.0)
+        chosen.check_value("slot", "lost", 7.0)
         self.assertEqual(self.rules(), ["acknowledged means present"] * 4)
 
     def test_each_unlocking_counts_once(self) -> None:

@@ -38,7 +38,7 @@ class Web:
     status: int
     headers: dict[str, str] = field(factory=dict)
 
-    async def ask(self, *_: Any, **__: Any) -> Reply:
+    async def request_once(self, *_: Any, **__: Any) -> Reply:
         return Reply(self.status, b"{}")
 
 
@@ -65,7 +65,7 @@ class PlayerCase(SynchronousTestCase):
 
 class StatusTests(PlayerCase):
     def ask(self, method: str, path: str) -> None:
-        self.successResultOf(Deferred.fromCoroutine(self.player.ask(method, path)))
+        self.successResultOf(Deferred.fromCoroutine(self.player.make_request(method, path)))
 
     def test_a_signed_out_player_may_be_refused(self) -> None:
         self.answers(401, signed_in=False)
@@ -98,7 +98,7 @@ class WaitingTests(PlayerCase):
         until = self.world.now + seconds
         while self.world.now < until:
             self.world.run_until(self.world.now + POLL_S)
-            self.history.waiting.look(self.world.now)
+            self.history.waiting.report_overdue(self.world.now)
 
     def frozen(self) -> GameServer:
         """Return a frozen hunt whose player has not left it."""

@@ -89,7 +89,7 @@ class RunTests(SynchronousTestCase):
 class StepTests(SynchronousTestCase):
     def test_a_step_is_read_as_it_was_written(self) -> None:
         steps = script(3, 4, 600.0, faults=True)
-        self.assertEqual([Step.read(step.line()) for step in steps], steps)
+        self.assertEqual([Step.parse_line(step.line()) for step in steps], steps)
 
     def test_the_script_follows_from_the_seed(self) -> None:
         self.assertEqual(script(3, 4, 600.0), script(3, 4, 600.0))

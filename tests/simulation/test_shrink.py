@@ -55,7 +55,7 @@ class FailureTests(SynchronousTestCase):
         lines = text.splitlines()
         at = lines.index("steps:")
         again, alone = (step.partition(": ")[2] for step in lines[-2:])
-        steps = [Step.read(step) for step in lines[at + 1 : -2]]
+        steps = [Step.parse_line(step) for step in lines[at + 1 : -2]]
         self.assertLess(len(steps), result.steps / 2)
 
         whole = self.replayed(again)
