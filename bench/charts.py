@@ -52,7 +52,13 @@ PAGE = """<!doctype html>
 body {{ font: 1rem/1.5 sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }}
 table {{ border-collapse: collapse; font-size: 0.875rem; }}
 th, td {{ border-bottom: 1px solid #8888; padding: 0.2rem 0.6rem; text-align: left; }}
-.table-wrapper {{ overflow-x: auto; }}
+@media (max-width: 46em) {{  /* on a phone, each row is a card */
+  table, tbody, tr, td {{ display: block; }}
+  thead {{ display: none; }}
+  tr {{ border-bottom: 1px solid #8888; padding: 0.3rem 0; }}
+  td {{ border: 0; overflow-wrap: anywhere; }}
+  td::before {{ content: attr(data-column) ": "; opacity: 0.8; }}
+}}
 {style}</style></head><body><main><h1>Benchmarks of svcserver</h1>
 {body}
 </main></body></html>
@@ -150,9 +156,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = list(rows)
     columns = [n for n in range(len(heads)) if any(row[n] for row in cells)]
     head = "".join(f'<th scope="col">{escape(heads[n])}</th>' for n in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(row[n])}</td>' for n in columns)}</tr>\n" for row in cells
-    )
+    body = ""
+    for row in cells:
+        named = (f'<td data-column="{escape(heads[n])}">{escape(row[n])}</td>' for n in columns)
+        body += f"<tr>{''.join(named)}</tr>\n"
     return (
         '<div class="table-wrapper"><table class="docutils">'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
