@@ -57,7 +57,7 @@ th, td {{ border-bottom: 1px solid #8888; padding: 0.2rem 0.6rem; text-align: le
   thead {{ display: none; }}
   tr {{ border-bottom: 1px solid #8888; padding: 0.3rem 0; }}
   td {{ border: 0; overflow-wrap: anywhere; }}
-  td::before {{ content: attr(data-column) ": "; opacity: 0.8; }}
+  td:not(:first-child)::before {{ content: attr(data-column) ": "; opacity: 0.8; }}
 }}
 {style}</style></head><body><main><h1>Benchmarks of svcserver</h1>
 {body}
