@@ -279,8 +279,8 @@ def _game_server(owner: Owner, wanted: str) -> Reply:
     """Return the game server that ``_called`` finds; raises Failed if there is not exactly one."""
     servers = _called(wanted, owner.get(SERVERS)["servers"])
     if len(servers) != 1:
-        many = "several game servers are" if servers else "no game server is"
-        fail(f"{many} called {wanted}; see svcctl gameserver list")
+        many = "several running game servers match" if servers else "no running game server matches"
+        fail(f"{many} {wanted}. Give an id from svcctl gameserver list")
     return servers[0]
 
 
@@ -324,7 +324,10 @@ def console(host: Host, out: Out, server: str) -> None:
         launches = _called(server, owner.get(LAUNCHES)["launches"])
         ended = [launch for launch in launches if launch["hasOutput"]]
         if launches and not ended:
-            fail(f"no output of {server} is stored; see svcctl gameserver list --ended")
+            fail(
+                f"no output of the ended game server {server} is stored. To list the ended game "
+                "servers, run svcctl gameserver list --ended"
+            )
     target = ended[0] if ended else _game_server(owner, server)
     reply = owner.get(CONSOLE, Id=target["id"])
     out.data(reply)

@@ -63,7 +63,7 @@ def place(words: str, name: str) -> URL:
 def copy_all(source: URL, target: URL) -> dict[str, int]:
     """Copy all rows in one transaction on ``target``; return the number of rows per table."""
     if source == target:
-        fail("SOURCE and TARGET are the same database; choose another target")
+        fail("SOURCE and TARGET are the same database. Give another database as TARGET.")
     _must_be_empty(target)
     with database.snapshot(database.existing(source)) as old:
         before = _Known.reflect_tables(old)
@@ -78,7 +78,7 @@ def copy_all(source: URL, target: URL) -> dict[str, int]:
             if before.revision != after.revision:
                 fail(
                     "SOURCE is a database of another svcserver version."
-                    " Upgrade it with svcctl db upgrade."
+                    " Upgrade SOURCE with svcctl db upgrade."
                 )
             return _fill(old, before, new, after)
 
@@ -91,7 +91,7 @@ def _must_be_empty(target: URL) -> None:
         for table in _Known.reflect_tables(tx).tables:
             if _count(tx, table):
                 fail(
-                    f"TARGET is not empty: its table {table.name} already contains rows. "
+                    f"TARGET is not empty: the table {table.name} already contains rows. "
                     "Give a new or empty database as TARGET."
                 )
 
@@ -118,8 +118,9 @@ def _fill(old: sa.Connection, before: _Known, new: sa.Connection, after: _Known)
     unknown = [table.name for table in before.tables if table.name not in targets]
     if unknown:
         fail(
-            f"SOURCE has a table that this version does not know: {unknown[0]}. Nothing was copied."
-            " Drop the table from SOURCE if you do not need it, and run the command again."
+            "Nothing was copied, because this svcserver version does not know the table"
+            f" {unknown[0]} in SOURCE. If you do not need the table, drop the table from SOURCE."
+            " Then run the command again."
         )
     sources = {table.name: table for table in before.tables}
     counts = {}
@@ -138,8 +139,8 @@ def _rows(old: sa.Connection, source: sa.Table, new: sa.Connection, target: sa.T
     expected, count = _count(old, source), _count(new, target)
     if expected != count:
         fail(
-            f"the copy of {target.name} has {count} rows instead of {expected}, so the copy was"
-            " undone. Stop the host and run the command again."
+            f"the copy was undone, because the table {target.name} has {count} rows in TARGET and"
+            f" {expected} rows in SOURCE. Stop the host, then run the command again."
         )
     return count
 

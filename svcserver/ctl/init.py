@@ -145,12 +145,12 @@ def place_of(
     """Return the public address from the options of ``init`` and ``up``; raises Failed."""
     ports = Ports() if base_port is None else Ports.from_base(base_port)
     if public_host is not None and private_host is not None:
-        fail("Give --public-host or --private-host, not both.")
+        fail("Give only one option: --public-host or --private-host.")
     if private_host is not None and not is_private(private_host):
         fail(
-            f"--private-host {private_host} must be in 100.64.0.0/10 or a loopback address: "
-            "on other addresses, the metagame is open to everybody. For other addresses, use "
-            "--public-host instead of --private-host."
+            f"--private-host {private_host} must be an IPv4 address in 100.64.0.0/10 or "
+            "127.0.0.0/8. On any other address, the metagame would be open to everybody. For any "
+            "other address, use --public-host instead of --private-host."
         )
     if public_host is None:
         address = private_host or own_address() or LOOPBACK
@@ -159,15 +159,15 @@ def place_of(
     number = whole_in(port, LONGEST_PORT) if colon else ports.gateway
     if not is_host(name.lower()) or number is None or not 0 < number < FIRST_NO_PORT:
         fail(
-            f"--public-host {public_host} must be NAME or NAME:PORT, where NAME is a DNS name "
-            "such as play.example.org or an IPv4 address, and PORT is from 1 to 65535"
+            f"--public-host {public_host} must be NAME or NAME:PORT. NAME is an IPv4 address or a "
+            "DNS name, such as play.example.org. PORT is a number from 1 to 65535."
         )
     if not colon:
         return PublicAddress(name, private=False, ports=ports)
     if number in astuple(evolve(ports, gateway=0)):
         fail(
-            f"--public-host {public_host}: port {number} is used by another component. "
-            "Choose another port."
+            f"--public-host {public_host} has the port {number}, which another component of the "
+            "host uses. Choose another port."
         )
     ports = evolve(ports, gateway=number)
     return PublicAddress(name, private=False, ports=ports, port_given=True)
@@ -227,26 +227,26 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     """
     if workers > 1 and private:
         fail(
-            "A private host cannot have several workers, because it has no gateway. "
+            "A private host cannot have several workers, because a private host has no gateway. "
             "Make a public host with --public-host, or leave out --workers."
         )
     try:
         if database:
             database_url(database)
     except ValueError as why:
-        fail(f"the database URL in --database or {DATABASE_VARIABLE} is not valid: {why}")
+        fail(f"the database URL in --database or {DATABASE_VARIABLE} {why}")
     try:
         if live:
             live_url(live)
     except ValueError as why:
-        fail(f"the live-state URL in --live or {LIVE_VARIABLE} is not valid: {why}")
+        fail(f"the live-state URL in --live or {LIVE_VARIABLE} {why}")
     try:
         check(workers, {"DATABASE_URL": database, "LIVE_URL": live})
     except BadSetting as why:
         fail(
             f"{why} For a new host, give DATABASE_URL with the option --database or in the "
-            f"environment variable {DATABASE_VARIABLE}. Give LIVE_URL in the same way: --live or "
-            f"{LIVE_VARIABLE}."
+            f"environment variable {DATABASE_VARIABLE}. Give LIVE_URL with the option --live or in "
+            f"the environment variable {LIVE_VARIABLE}."
         )
     warn_of_passwords(Scale(workers, database, live))
     parts = urlsplit(live.strip())
@@ -269,8 +269,9 @@ def warn_of_passwords(scale: Scale) -> None:
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
                 f"the URL in --{name} contains a password. Every user of this machine can see the"
-                " command line, and the shell's history keeps it. Change the password. Next time,"
-                f" leave out --{name} and set the environment variable {variable} to the URL."
+                " command line. The shell's history also keeps the command line. Change the"
+                f" password. Next time, leave out --{name} and set the environment variable"
+                f" {variable} to the URL."
             )
 
 

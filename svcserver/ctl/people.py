@@ -165,7 +165,10 @@ def delete(host: Host, out: Out, name: str, file: Path, reason: str, yes: bool) 
         gone = recorded(host, entry, act)
     except BaseException:
         if copy.is_there:  # the commit may have succeeded, so this may be the only copy
-            warn(f"it is unclear whether {name} was deleted. The export is in {file}")
+            warn(
+                f"svcctl does not know whether {name} was deleted. To find out, run svcctl account "
+                f"list. The exported data is in {file}"
+            )
         raise
     name, left = gone.account.username, gone.export["leftOut"]
     out.data({"username": name, "file": str(file), "leftOut": left})

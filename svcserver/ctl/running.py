@@ -90,13 +90,13 @@ def refuse_running(host: Host, url: URL) -> None:
         fail(f"the host is running: {user}. {_stop_line(user.unit)}")
     if not user.what.startswith((STACK, METAGAME)):
         fail(
-            f"the host may be running: {user} uses its database. Stop the host or this program, "
-            "then run this command again"
+            f"the host may be running: {user} uses the host's database. Stop the host or the "
+            "program that uses the database. Then run this command again"
         )
     if not user.pid:
         fail(
-            f"the host is running: {user} uses its database. Stop the host, then run this command "
-            "again"
+            f"the host is running: {user} uses the host's database. Stop the host, then run this "
+            "command again"
         )
     fail(f"the host is running: {user}. Stop the host, or add --stop to this command")
 
@@ -107,14 +107,14 @@ def stop(host: Host, url: URL) -> list[DatabaseUser]:
     while (user := _user(host, url)) is not None:
         if not user.pid:
             fail(
-                f"{user} uses the database. --stop cannot end {user}: PostgreSQL shows a "
-                "connection, but not which process has opened it. Stop the process yourself, and "
-                "try again"
+                f"--stop cannot end {user}, which uses the database. PostgreSQL shows the "
+                "connection, but does not show the process of the connection. Stop the program "
+                "yourself, then run this command again"
             )
         if user.what not in (STACK, METAGAME) or len(stopped) >= MOST:
             fail(
-                f"{user} uses the database and is not a service of this host. Stop this program "
-                "and try again"
+                f"{user} uses the database and is not a service of this host. Stop the program "
+                "that uses the database, then run this command again"
             )
         _end(user)
         stopped.append(user)
@@ -132,12 +132,15 @@ def _end(user: DatabaseUser) -> None:
             return
         except PermissionError:
             fail(
-                f"{user} runs as another system user, so svcctl may not stop this process. Stop "
-                f"the process with: sudo kill {user.pid}"
+                f"svcctl cannot stop {user}, because the process runs as another system user. "
+                f"Stop the process with: sudo kill {user.pid}"
             )
     while started is not None and started_at(user.pid) == started:
         if time.monotonic() > deadline:
-            fail(f"{user} is still running {STOP_S:.0f} s after SIGTERM; see its log")
+            fail(
+                f"{user} is still running {STOP_S:.0f} s after the signal SIGTERM. Look for the "
+                "cause in the log of the process"
+            )
         time.sleep(LOOK_S)
 
 
@@ -182,7 +185,10 @@ def _holder(file: Path) -> DatabaseUser | None:
     if not file.exists():
         return None
     if not READS_LOCKS:
-        warn(f"svcctl cannot see on this system whether a program uses {file}: stop the host first")
+        warn(
+            f"on this system, svcctl cannot check whether a program is using {file}. Run this "
+            "command only while the host is stopped"
+        )
         return None
     import fcntl
 

@@ -14,7 +14,7 @@ if os.name == "posix":
     import fcntl
 
 _KEY = 0x7376_6372  # of PostgreSQL's advisory lock
-BUSY = "svcctl is restoring it; try again when the restore has ended"
+BUSY = "svcctl is restoring the database; try again when the restore has ended"
 
 
 @contextmanager

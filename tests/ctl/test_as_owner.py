@@ -156,7 +156,9 @@ class SecondFactorTests(RunningHostCase):
         self.servers.on_request = answer
         for wanted, shown in (("city", "city"), ("hunt", "2abc"), ("3a", "3abc")):
             self.assertEqual(self.done("gameserver", "console", wanted)["lines"], [f"I am {shown}"])
-        self.assertIn("no output of 1a is stored", self.ctl("gameserver", "console", "1a").line)
+        self.assertIn(
+            "ended game server 1a is stored", self.ctl("gameserver", "console", "1a").line
+        )
         listed = self.ctl("gameserver", "list", "--ended").out
         for text in ("1abc", "exit code 1", "2026-11-28T02:00:00Z"):
             self.assertIn(text, listed)

@@ -182,7 +182,8 @@ class CopyTests(SynchronousTestCase):
         with mock.patch.object(database_copy, "_count", short):
             ran = svcctl("db", "copy", self.filled(), target)
         self.assertEqual(ran.status, 1)
-        self.assertIn(f"the copy of accounts has {ROWS} rows instead of {ROWS + 1}", ran.line)
+        counts = f"{ROWS} rows in TARGET and {ROWS + 1} rows in SOURCE"
+        self.assertIn(f"the table accounts has {counts}", ran.line)
         self.assertEqual(set(map(len, read(target).values())), {0})
 
     def test_an_unknown_table_stops_the_copy_and_is_named(self) -> None:

@@ -248,7 +248,9 @@ class RestoreTests(HostCase):
         self.addCleanup(engine.dispose)
         with restoring(url):
             self.assertRaises(BadDatabase, refuse_restored, engine)
-            self.assertIn("svcctl is restoring it", self.ctl("db", "restore", self.copy).line)
+            self.assertIn(
+                "svcctl is restoring the database", self.ctl("db", "restore", self.copy).line
+            )
         refuse_restored(engine)
 
     @proves("svcctl db")

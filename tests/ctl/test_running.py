@@ -30,4 +30,4 @@ class RunningTests(HostCase):
         self.patch(running, "READS_LOCKS", False)
         ran = self.ctl("db", "restore", copy)
         self.assertEqual(ran.status, 0, ran.err)
-        self.assertIn("cannot see on this system", ran.err)
+        self.assertIn("on this system, svcctl cannot check", ran.err)

@@ -45,7 +45,7 @@ class NewDatabaseTests(SynchronousTestCase):
         url = make_url(f"sqlite:///{self.folder.resolve() / 'svc.db'}")
         with restoring(url):
             why = self.assertRaises(SystemExit, self.start)
-            self.assertIn("svcctl is restoring it", str(why))
+            self.assertIn("svcctl is restoring the database", str(why))
             with self.assertRaises(BadDatabase), restoring(url):
                 pass
         self.start()
