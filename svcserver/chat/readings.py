@@ -43,8 +43,8 @@ class Readings:
     def _late(self, _: object, seconds: float) -> Failure:
         if self._throttle.due("late", self.clock.seconds()):
             log.warn(
-                "the account data could not be read within {seconds} s: chat log-ins fail, and"
-                " rights are checked with older data",
+                "the account data could not be read within {seconds} s. Chat log-ins fail, and"
+                " the chat checks rights with older data",
                 seconds=round(seconds),
             )
         return Failure(Unavailable("the game does not answer"))

@@ -78,8 +78,8 @@ class Acting:
             and self._throttle.due((subject, forwarded), self.wall_clock())
         ):
             log.warn(
-                "a game server sent data for player {named!r}, but with the token of player"
-                " {forwarded}; the data is stored for {named!r}",
+                "a game server sent data for player {named!r} with the token of player"
+                " {forwarded}. The data is stored for player {named!r}",
                 named=subject,
                 forwarded=forwarded,
             )

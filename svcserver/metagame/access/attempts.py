@@ -50,8 +50,8 @@ class WrongAdminKeys:
             return TooMany(retry_after_s=max(1, round(wait)))
         if full:
             log.warn(
-                "the address {address} sent {count} wrong admin keys within a minute; further "
-                "wrong keys get status 429",
+                "the address {address} sent {count} wrong admin keys within a minute. Further "
+                "wrong keys get the HTTP status 429",
                 count=TRIES,
                 address=address,
                 account=account,

@@ -57,7 +57,8 @@ class Keys:
         for number, text in enumerate(further, start=1):
             if number > MAX_FURTHER:
                 log.error(
-                    "AUTH_VERIFY_KEYS_B64 has more than {most} keys; further keys are not used",
+                    "AUTH_VERIFY_KEYS_B64 has more than {most} keys. Only the first {most} keys "
+                    "are used",
                     most=MAX_FURTHER,
                 )
                 break
@@ -65,8 +66,8 @@ class Keys:
                 key = load_public(text)
             except BadKey:
                 log.error(
-                    "AUTH_VERIFY_KEYS_B64: key {number} must be an RSA key in PEM form, encoded as "
-                    "base64; tokens signed with this key are refused",
+                    "key {number} in AUTH_VERIFY_KEYS_B64 must be an RSA key in PEM form, encoded "
+                    "as base64. Tokens that were signed with key {number} are refused",
                     number=number,
                 )
             else:

@@ -398,7 +398,7 @@ class LaunchKeys:
         if len(self._turns.waiting) >= MAX_WAITING:
             log.warn(
                 "a game-server key was refused without a check, because {limit} other keys are "
-                "waiting for the deploy server to check them",
+                "already waiting for a check",
                 limit=MAX_WAITING,
             )
             return succeed(None)

@@ -99,8 +99,8 @@ class GamePorts:
                 self._begin(network, now)
             else:
                 log.error(
-                    "the game ports stay open for {network}. The metagame already has {limit} "
-                    "unfinished requests to close ports, and it allows no more.",
+                    "the game ports stay open for {network}, because the metagame already has "
+                    "{limit} unfinished requests to close ports",
                     network=network,
                     limit=MAX_UNDER_WAY,
                 )

@@ -32,12 +32,12 @@ def load() -> Currencies:
 def _currencies(data: dict[str, Any]) -> Currencies:
     keys, notes, fixed = data.get("keys"), data.get("notes"), data.get("without_stack")
     if not isinstance(keys, list) or not all(isinstance(name, str) for name in keys):
-        raise ValueError("keys must be a list of texts")
+        raise ValueError('"keys" must be a list of strings')
     names = {name.removeprefix(UPPER) for name in keys if re.fullmatch(f"{UPPER}[A-Z0-9_]+", name)}
     twins = {UPPER + name for name in names} | {LOWER + name.lower() for name in names}
     if len(keys) != KEYS or set(keys) != twins:
         raise ValueError(
-            f"keys must have two entries for each of the {KEYS // 2} currencies: {UPPER}NAME and "
+            f'"keys" must have two entries for each of the {KEYS // 2} currencies: {UPPER}NAME and '
             f"{LOWER}name"
         )
     if (
@@ -50,7 +50,7 @@ def _currencies(data: dict[str, Any]) -> Currencies:
             'the value of "notes" and every key in "without_stack" must be the name of a currency'
         )
     if any(type(name) is not int or name < 0 for name in fixed.values()):
-        raise ValueError("without_stack must hold whole numbers")
+        raise ValueError('each value in "without_stack" must be a whole number, 0 or higher')
     spellings = {UPPER + name: (UPPER + name, LOWER + name.lower()) for name in names}
     values = {key: fixed[name] for name in fixed for key in spellings[UPPER + name]}
     return Currencies(

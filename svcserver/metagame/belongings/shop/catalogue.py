@@ -105,7 +105,7 @@ def parse_catalogue(data: dict[str, Any], *, repeatable: bool) -> Catalogue:
     endless = set(_texts(data, "repeatable"))
     rows = data.get("offers")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("offers must be a list of objects")
+        raise ValueError('"offers" must be a list of objects')
     offers: dict[str, Offer] = {}
     by_tag: dict[str, list[Offer]] = {tag: [] for tag in _texts(data, "empty_tags")}
     for index, row in enumerate(rows, 1):
@@ -125,12 +125,17 @@ def _offer(
 ) -> Offer:
     sku, name = row.get("id"), row.get("name")
     if not isinstance(sku, str) or SKU.match(sku) is None:
-        raise ValueError("every offer needs an id of a-z, 0-9 and _")
+        raise ValueError(
+            "every offer needs an id of 1 to 128 characters. An id may contain only a-z, 0-9 and _"
+        )
     if not isinstance(name, str) or not name:
         raise ValueError(f"offer {sku} needs a name")
     priority, price = row.get("priority", priority), row.get("price", 0)
     if type(priority) is not int or type(price) is not int or price < 0:
-        raise ValueError(f"priority and price of offer {sku} must be whole numbers")
+        raise ValueError(
+            f"the priority and the price of offer {sku} must be whole numbers. The price must be "
+            "0 or higher"
+        )
     tags = _texts(row, "tags")
     if not tags:
         raise ValueError(f"offer {sku} needs a tag")
@@ -144,12 +149,15 @@ def _offer(
 def _item(sku: str, text: str) -> tuple[str, int]:
     match = ITEM.match(text)
     if match is None:
-        raise ValueError(f"offer {sku} has the invalid item {text!r}")
+        raise ValueError(
+            f"offer {sku} has the invalid item {text!r}. An item must be ID or ID*COUNT, such as "
+            "ITEM_A*5"
+        )
     return match[1], int(match[2] or 1)
 
 
 def _texts(data: dict[str, Any], name: str) -> list[str]:
     value = data.get(name, [])
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-        raise ValueError(f"{name} must be a list of texts")
+        raise ValueError(f'"{name}" must be a list of non-empty strings')
     return value

@@ -89,7 +89,8 @@ class Launching:
         except Busy:
             await on_match(match_id, lambda rules, match: rules.refused(match))
         except DeployFailed as why:
-            log.warn("no game server for {hunt}: {why}", hunt=request.hunt_id, why=str(why))
+            text = "the launch of a game server for the hunt {hunt} failed: {why}"
+            log.warn(text, hunt=request.hunt_id, why=str(why))
             await on_match(match_id, lambda rules, match: rules.failed(match))
         except Exception:
             # a bug must not leave the players waiting

@@ -94,7 +94,7 @@ class NodeOrders:
                 await done.addTimeout(DONE_S, self.clock)
                 self._note_opened(node, address)
         except TimeoutError:
-            log.warn("node {node} did not open its game ports within {s} s", node=node, s=DONE_S)
+            log.warn("node {node} did not open the game ports within {s} s", node=node, s=DONE_S)
         except Unavailable:
             text = "node {node} got no order to open its game ports: live state cannot be reached"
             log.warn(text, node=node)
