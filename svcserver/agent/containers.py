@@ -42,7 +42,7 @@ class Containers:
         await DeferredList([Deferred.fromCoroutine(self._stop(name)) for name in ids])
 
     async def _stop(self, container: str) -> None:
-        log.warn("stopping the game server {name}", name=container[:12])
+        log.warn("the agent is stopping the game server in container {name}", name=container[:12])
         try:
             await self.api.call("POST", f"/containers/{container}/stop", t=str(STOP_S))
         except EngineError as error:
@@ -69,4 +69,4 @@ class Containers:
 
     def _warn(self, error: EngineError) -> None:
         if self._warnings.due("", self.clock.seconds()):
-            log.warn("the container engine does not answer: {why}", why=error)
+            log.warn("a request to the container engine failed: {why}", why=error)

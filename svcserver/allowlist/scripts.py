@@ -34,7 +34,7 @@ class PortRange:
         match = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", text, re.ASCII)
         low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= low <= high <= 65535:
-            raise ValueError("must be one port or low-high, as in 8770-8777")
+            raise ValueError("must be one port or a range of ports, such as 8770-8777")
         return cls(low, high)
 
     def __str__(self) -> str:
@@ -79,7 +79,9 @@ class NftSet:
         words = text.split()
         good = len(words) == 3 and words[0] in _NFT_FAMILIES
         if not good or not all(_NFT_NAME.match(word) for word in words[1:]):
-            raise ValueError("must be <family> <table> <set>, for example: inet filter players")
+            raise ValueError(
+                "must name a family, a table and a set, for example: inet filter players"
+            )
         return cls(*words)
 
     def __str__(self) -> str:

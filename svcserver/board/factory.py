@@ -51,9 +51,9 @@ class BoardSnapshot(Service):
             return
         except (OSError, Unusable) as error:
             log.warn(
-                "starting without the saved live state: {path}: {why}",
+                "the saved live state was not loaded, because {path} {why}",
                 path=str(self.path),
-                why=_reason(error),
+                why=_reason(error, "cannot be read"),
             )
             return
         finally:
@@ -63,7 +63,7 @@ class BoardSnapshot(Service):
             age, kinds = _read(data, self.wall_clock())
         except Unusable as error:
             log.info(
-                "starting without the saved live state: {path} {why}",
+                "the saved live state was not loaded, because {path} {why}",
                 path=str(self.path),
                 why=str(error),
             )
@@ -85,12 +85,17 @@ class BoardSnapshot(Service):
             fresh.replace(self.path)
         except (OSError, Unusable) as error:
             log.warn(
-                "live state is not saved: {path} {why}", path=str(self.path), why=_reason(error)
+                "the live state was not saved, because {path} {why}",
+                path=str(self.path),
+                why=_reason(error, "cannot be written"),
             )
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def _reason(error: Exception, failure: str) -> str:
+    """Return the end of a sentence about the file; ``failure`` comes before a system error."""
+    if isinstance(error, OSError):
+        return f"{failure}: {error.strerror or error}"
+    return str(error)
 
 
 def _content(path: Path) -> bytes:

@@ -55,7 +55,8 @@ def game_path(text: str) -> str:
     path = text.strip()
     if not is_clean(path):
         raise ValueError(
-            "must be a path inside the game folder, written with /, such as Game/Binaries/Game.exe"
+            "must be a path inside the game folder, such as Game/Binaries/Game.exe. "
+            "Separate the parts of the path with /"
         )
     return path
 
@@ -69,7 +70,7 @@ def base_url(text: str) -> str:
     except ValueError:
         good = False
     if not good or parts.query or parts.fragment or parts.username is not None or " " in url:
-        raise ValueError("must be an http:// or https:// URL such as http://127.0.0.1:61000")
+        raise ValueError("must be an http:// or https:// URL, such as http://127.0.0.1:61000")
     return url
 
 

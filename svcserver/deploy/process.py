@@ -113,7 +113,7 @@ class Output:
         if not self._is_warned:
             self._is_warned = True
             log.warn(
-                "output is lost, because {path} cannot be written: {why}",
+                "the output of a game server is lost, because {path} cannot be written: {why}",
                 path=str(self._path),
                 why=error.strerror,
             )

@@ -286,7 +286,7 @@ def free_mb() -> float:
     """Return the system's MemAvailable in MB, or infinity if it cannot be read."""
     available = sizes().get("MemAvailable")
     if available is None:
-        log.warn("free memory cannot be read; the memory guard allows every launch")
+        log.warn("the free memory cannot be read. The memory guard allows every launch")
         return float("inf")
     return available / 1024
 

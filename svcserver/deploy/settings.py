@@ -56,7 +56,7 @@ def engine_address(text: str) -> str:
         if address.startswith("/") or (target.scheme == "tcp" and target.hostname and target.port):
             return address
     raise ValueError(
-        "must be a unix socket such as unix:///var/run/docker.sock, or tcp://host:port"
+        "must be tcp://host:port or a unix socket, such as unix:///var/run/docker.sock"
     )
 
 

@@ -25,7 +25,10 @@ class Address:
 
 def local_url(text: str) -> Address:
     """Read an ``http://`` URL that has a loopback address or localhost, a port, and no path."""
-    wrong = ValueError("must be http:// with a loopback address and a port, and no path")
+    wrong = ValueError(
+        "must be an http:// URL with a loopback address and a port, such as "
+        "http://127.0.0.1:61000. The URL must have no path"
+    )
     try:
         parts = urlsplit(text.strip())
         host, number = parts.hostname or "", parts.port

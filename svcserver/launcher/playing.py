@@ -206,8 +206,8 @@ class Game:
         self._checks.stopService()
         if status is None:
             log.warn(
-                "the launcher could not kill the game, and now treats the game as ended; "
-                "end the game's processes yourself"
+                "the launcher could not kill the game, and now treats the game as ended. "
+                "End the game's processes yourself"
             )
         else:
             log.info("the game has ended with {status}", status=status)

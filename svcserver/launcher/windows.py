@@ -167,7 +167,7 @@ class WindowsJob:
         try:
             is_inside = bool(self._kernel.AssignProcessToJobObject(self._handle, handle))
             if status := _library("ntdll").NtResumeProcess(handle):
-                raise OSError(f"the process cannot be resumed ({status & 0xFFFFFFFF:#x})")
+                raise OSError(f"Windows cannot resume the process: status {status & 0xFFFFFFFF:#x}")
         finally:
             self._kernel.CloseHandle(handle)
         return is_inside

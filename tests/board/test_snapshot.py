@@ -127,7 +127,7 @@ class SnapshotTests(SynchronousTestCase):
             self.path.unlink(missing_ok=True)
             make()
             board, lines = self.started()
-            self.assertIn("starting without the saved live state", lines[0], make.__name__)
+            self.assertIn("the saved live state was not loaded", lines[0], make.__name__)
             self.assertEqual(board.held(TABLES), 0)
             self.assertFalse(self.path.is_symlink() or self.path.exists())
 
