@@ -41,7 +41,7 @@ class Begun:
         what = f"the restore of {self.backup}" if self.backup else "the creation of a host"
         return (
             f"{what} in {folder} was interrupted: run svcctl {do} with the same options to "
-            "finish it, or empty that folder to abandon it"
+            f"continue, or empty {folder} to start again"
         )
 
 
@@ -115,7 +115,9 @@ def clear(folder: Path, *, note: bool = True) -> None:
             left.unlink(missing_ok=True)
     except OSError as why:
         by_hand = f"rm -r {shlex.quote(str(left))}"
-        warn(f"{left} cannot be removed: {why.strerror}; remove it yourself: {by_hand}")
+        warn(
+            f"{left} cannot be removed: {why.strerror}; to remove the path yourself, run: {by_hand}"
+        )
 
 
 @contextmanager
@@ -135,7 +137,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fail(f"another command is making a host in {folder}. Wait until it finishes.")
+            fail(f"another command is making a host in {folder}. Wait until that command ends.")
         yield
     finally:
         os.close(handle)

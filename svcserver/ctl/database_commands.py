@@ -23,9 +23,10 @@ from svcserver.metagame.access.staff_sessions import end_all_sessions
 
 LOCKED_S = 30  # how long a copy waits for another program's lock on one of the files
 MOST_FAULTS = 100  # faults that are listed for a damaged file
-NO_SQLITE = "it does not begin like an SQLite database"
+NO_SQLITE = "the file does not begin like an SQLite database"
 FOREIGN_CODE = (
-    "its database has a view, a virtual table or a trigger that no version of svcserver makes"
+    "the database in the backup has a view, a virtual table or a trigger that no version of "
+    "svcserver makes"
 )
 _AUDIT_TRIGGER = re.compile(  # created by migration 0009
     r"CREATE TRIGGER audit_log_no_[a-z]+ BEFORE [A-Z]+ ON audit_log "
@@ -75,23 +76,27 @@ def bring_up(url: URL, previous: Path | None) -> None:
     so_far = "the backup's data is in place, but not upgraded to this version"
     if previous is not None:
         so_far += (
-            f". The previous database is in {previous}; svcctl db restore {previous} restores it"
+            f". The previous database is in {previous}. To restore the previous database, run "
+            f"svcctl db restore {previous}"
         )
     try:
         migrate_restored(url)
     except Failed as why:
-        line = f"{so_far}. To continue, fix this and run svcctl db upgrade: {why.message}"
+        line = f"{so_far}. To continue, fix the error and run svcctl db upgrade: {why.message}"
         raise HalfDone(line, _NOT_UPGRADED) from None
     except STOPPED:
         raise HalfDone(
-            f"stopped; {so_far}. Run svcctl db upgrade to continue", _NOT_UPGRADED
+            f"the restore was stopped; {so_far}. To continue, run svcctl db upgrade", _NOT_UPGRADED
         ) from None
 
 
 def _way_back(previous: Path | None) -> str:
     if previous is None:
         return ""
-    return f". The previous database is in {previous}; svcctl db restore {previous} restores it"
+    return (
+        f". The previous database is in {previous}. To restore the previous database, run "
+        f"svcctl db restore {previous}"
+    )
 
 
 def migrate_restored(url: URL) -> None:
@@ -149,9 +154,12 @@ def cure_of_damage(faults: list[str]) -> str:
     """Return how to fix the damage that ``sqlite_faults`` found."""
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
-        return f"correct DATABASE_URL; if it is correct, {restore}"
+        return f"correct DATABASE_URL; if DATABASE_URL is correct already, {restore}"
     if all(fault.endswith(DANGLING) for fault in faults):
-        return f"somebody changed the database by hand: undo that change; if you cannot, {restore}"
+        return (
+            "somebody changed the database by hand: undo the change; if the change cannot be "
+            f"undone, {restore}"
+        )
     return restore
 
 
@@ -200,7 +208,7 @@ def copy_database(host: Host, out: Out, target: Path, reason: str) -> None:
                 make_one_file(fresh)
                 if faults := sqlite_faults(fresh):
                     fail(
-                        f"the backup just made is damaged: {faults[0]};"
+                        f"the new backup is damaged: {faults[0]};"
                         " check the database with svcctl db check"
                     )
             fresh.rename(target)
@@ -226,16 +234,19 @@ def restore(host: Host, out: Out, source: Path, reason: str, stop: bool) -> None
         url = database.url_of(host)
         file = database.file_of(url)
         if not source.is_file():
-            fail(f"there is no backup {source}")
+            fail(f"there is no backup file {source}")
         if not stop:
             running.refuse_running(host, url)
         if file is not None:
             if faults := sqlite_faults(source):
-                fail(f"{source} is not a valid backup ({faults[0]}); the database was not changed")
+                fail(f"{source} is not a valid backup: {faults[0]}; the database was not changed")
             if not _has_accounts(source):
                 fail(f"{source} is not a backup of a host; the database was not changed")
             if has_foreign_code(source):
-                fail(f"{source}: {FOREIGN_CODE}; the database was not changed")
+                fail(
+                    f"{source} cannot be restored: {FOREIGN_CODE}; the host's database was not "
+                    "changed"
+                )
         with running.stopped(host, url, out, stop_it=stop):
             if file is None:
                 previous = postgres_restore.put_back(source, url, host.path(""), out.text)
@@ -265,8 +276,9 @@ def put_back(source: Path, file: Path) -> Path | None:
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         if previous.exists():
             fail(
-                f"nothing was restored: {previous} already exists. The previous database needs a "
-                "new file name, which contains the time: run this command again."
+                f"nothing was restored: the file {previous} already exists. The name of the file "
+                "for the previous database contains the time. Run the command again to get a new "
+                "name."
             )
         os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy_sqlite(file, previous)
@@ -276,8 +288,8 @@ def put_back(source: Path, file: Path) -> Path | None:
     try:
         copy_sqlite(source, file)
     except STOPPED:  # the copy is atomic, but it may be complete already
-        line = f"stopped; {file} may already have the backup's data: "
-        line += "run svcctl db upgrade to finish the restore"
+        line = f"the restore was stopped; {file} may already have the backup's data. "
+        line += "To finish the restore, run svcctl db upgrade"
         raise HalfDone(line + _way_back(previous), "stopped: it may have been done") from None
     return previous
 
@@ -311,4 +323,4 @@ def make_one_file(copy: Path) -> None:
         with closing(sqlite3.connect(copy, timeout=30)) as connection:
             connection.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error as why:
-        fail(f"{copy} cannot be finished: {why}")
+        fail(f"the database copy {copy} cannot be finished: {why}")

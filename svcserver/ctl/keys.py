@@ -81,7 +81,7 @@ def rotate(host: Host, out: Out, reason: str) -> None:
         try:
             before = key_id(load_public(current.public))
         except BadKey as why:
-            fail(f"{PUBLIC} is {why}: no token is valid now, so there is nothing to rotate")
+            fail(f"{PUBLIC} is {why}: no token is valid now, so there is no key to rotate")
         made = new_signing_keys()
         current = _PublicKeys(current.file, made.public, (current.public, *current.further))
         current.write({PRIVATE: made.private, PUBLIC: made.public})
@@ -162,13 +162,15 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
         fail(f"{PUBLIC} is {why}: nobody can log in. To remove the old keys anyway, use --now.")
     if until is None:
         fail(
-            "the metagame was not restarted, so it still signs with the old key. Restart the "
-            "metagame, and retire the old key a day later; to retire that key at once, use --now"
+            "the metagame still signs with the old key, because the metagame was not restarted. "
+            "Restart the metagame, and retire the old key a day later. To retire the old key at "
+            "once, use --now"
         )
     if datetime.now(UTC) < until:
         fail(
-            f"tokens signed with the old key are valid until {until:%Y-%m-%d %H:%M} UTC; "
-            "wait, or use --now to log out the players who hold them"
+            f"tokens signed with the old key are valid until {until:%Y-%m-%d %H:%M} UTC. "
+            "Wait until then, or use --now. The option --now logs out all players whose tokens "
+            "were signed with the old key"
         )
 
 

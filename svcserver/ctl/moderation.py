@@ -165,7 +165,7 @@ def _ago(name: str, text: str) -> float | None:
     """
     span = seconds_of(text) if text else None
     if text and span is None:
-        fail(f"{name} {text}: give a duration like 12h or 7d")
+        fail(f"{name} {text} is not a duration. Give a duration like 12h or 7d.")
     return None if span is None else time.time() - span
 
 

@@ -34,7 +34,7 @@ _OURS = ("--no-owner", "--no-privileges")
 _DEADLOCK = re.compile(r":  40P01: ")
 _BUSY = re.compile(r":  (?:40P01|55P03): ")
 _AS_IT_WAS = "the database was not changed"
-_UNSURE = "the database may have been restored: check it with svcctl db check"
+_UNSURE = "the database may have been restored: check the database with svcctl db check"
 _MAYBE = "failed: it may have been done"
 _BEGIN = "\\o /dev/null\nBEGIN;\n"  # drops psql's output, except ``_FED``
 _FED = b"fed\n"
@@ -122,7 +122,7 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     except Failed as why:
         fail(f"{why.message}; the database was not changed")
     except STOPPED:
-        fail("stopped; the database was not changed")
+        fail("the restore was stopped; the database was not changed")
     try:
         with _wanted(listed) as wanted:
             _tried(source, url, wanted, say)
@@ -152,8 +152,8 @@ def _of_a_host(source: Path) -> str:
         fail(f"{source} is not a backup of a host")
     if _LARGE_OBJECTS.search(listed):  # pg_restore would commit before the end
         fail(
-            f"{source} is not a backup of a host: it contains PostgreSQL large objects, and"
-            " a host's backup has none"
+            f"{source} is not a backup of a host, because the file contains PostgreSQL large "
+            "objects"
         )
     return listed
 
@@ -210,7 +210,7 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
             except subprocess.TimeoutExpired:
                 _end(f"the restore took more than {DUMP_S} s", so_far)
             except STOPPED:
-                _end("stopped", so_far)
+                _end("the restore was stopped", so_far)
         if done:
             _failed("psql", errors, done, so_far if done == _LOST else _AS_IT_WAS)
         if status:
@@ -276,7 +276,11 @@ def _failed(program: str, errors: IO[bytes], status: int, so_far: str) -> NoRetu
     errors.seek(0)
     text = errors.read().decode(errors="replace")
     line = f"{program}: {fault(text, status)}"
-    cure = " (if the metagame is running, stop it and try again)" if _BUSY.search(text) else ""
+    cure = (
+        "; if the metagame is running, stop the metagame and try again"
+        if _BUSY.search(text)
+        else ""
+    )
     if _DEADLOCK.search(text):
         raise _Deadlock(f"{line}{cure}; {so_far}")
     _end(line + cure, so_far)

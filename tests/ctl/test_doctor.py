@@ -66,7 +66,7 @@ class CommandTests(DoctorCase):
         self.plant("deploy", "GAMESERVER_BINARY_PATH", "/nowhere/server")
         ran = self.doctor()
         self.assertEqual(ran.status, 1)
-        self.assertEqual(ran.line, "svcctl: 1 fault found. Apply the fixes above.")
+        self.assertEqual(ran.line, "svcctl: the host has 1 fault. Apply the fixes above.")
         first = ran.out.splitlines()[0]
         self.assertRegex(first, r"^wrong  deploy: .*/nowhere/server is missing; put the path")
 

@@ -139,7 +139,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(child(partial(killed_at_put, begun.LAST), *own), KILLED)
         ran = svcctl(*own, "--data", nowhere(self))
         self.assertEqual(ran.status, 1)
-        self.assertIn(f"run svcctl init {self.folder} with the same options to finish it", ran.line)
+        self.assertIn(f"run svcctl init {self.folder} with the same options to continue", ran.line)
         self.assertEqual(svcctl(*own).status, 0)
 
     # slow: a host is made and finished again and again
@@ -206,7 +206,7 @@ class StoppedTests(SynchronousTestCase):
         with begun.locked(self.folder):
             ran = svcctl(*self.words())
         self.assertEqual((ran.status, list(self.folder.iterdir())), (1, []))
-        self.assertIn("Wait until it finishes", ran.line)
+        self.assertIn("Wait until that command ends", ran.line)
 
     def test_a_host_is_made_on_a_system_without_file_locks(self) -> None:
         """Windows has no fcntl: neither the import nor the command may need it."""

@@ -60,7 +60,7 @@ class NotingTests(HostCase):
         signing = self.ctl("keys", "list", "--json").data["signing"]
         self.assertEqual(row["after"], {"signing": signing})
         self.assertIn(
-            "to retire that key at once, use --now", self.tried("retire keys", "keys", "retire")
+            "To retire the old key at once, use --now", self.tried("retire keys", "keys", "retire")
         )
         self.assertEqual(self.did("retire keys", "keys", "retire", "--now")["after"]["further"], 0)
         self.assertIn("no old key", self.tried("retire keys", "keys", "retire"))
@@ -169,7 +169,10 @@ class NotingTests(HostCase):
         for what, source in (("db", copy), ("backup", file)):
             for why, message in (
                 (BadDatabase("the disk is full"), r"svcctl db upgrade: the disk is full$"),
-                (EndedBySignal(143), "^svcctl: stopped; .* Run svcctl db upgrade to continue$"),
+                (
+                    EndedBySignal(143),
+                    "^svcctl: the restore was stopped; .* To continue, run svcctl db upgrade$",
+                ),
             ):
                 self.ctl("account", "create", "Alpha")
                 with (
@@ -180,7 +183,7 @@ class NotingTests(HostCase):
                 self.assertEqual(ran.status, 1)
                 self.assertRegex(ran.line, message)
                 [previous] = self.folder.glob(f"svc.db.before-restore-{what}-{type(why)}")
-                self.assertIn(f"svcctl db restore {previous} restores it", ran.line)
+                self.assertIn(f"run svcctl db restore {previous}", ran.line)
                 self.assertNotIn("Alpha", self.accounts())
                 newest = self.rows()[0]
                 self.assertEqual((newest["action"], newest["refused"]), ("restore", None))

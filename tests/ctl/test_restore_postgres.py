@@ -61,12 +61,14 @@ class StopTests(SynchronousTestCase):
             with (
                 stopping.stoppable(),
                 tempfile.TemporaryFile() as errors,
-                self.assertRaisesRegex(Failed, "^stopped; the database was not changed$"),
+                self.assertRaisesRegex(
+                    Failed, "^the restore was stopped; the database was not changed$"
+                ),
                 postgres_restore._psql(words, dict(os.environ), errors) as psql,
             ):
                 assert psql.stdout is not None
                 self.assertEqual(psql.stdout.readline(), b"begun\n")
-                fail("stopped; the database was not changed")
+                fail("the restore was stopped; the database was not changed")
             self.assertEqual(psql.returncode, -signal.SIGKILL, name)
 
 
@@ -238,7 +240,7 @@ class RestoreTests(HostCase):
             reader.execute(text("SELECT count(*) FROM accounts"))
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, "lock timeout .*stop it .*; the database was not changed$")
+        self.assertRegex(ran.line, "lock timeout; .* try again; the database was not changed$")
         self.assertEqual(self.names(), {"alpha", "later"})
 
     def test_no_metagame_starts_while_a_restore_holds_the_database(self) -> None:
@@ -366,7 +368,10 @@ class RestoreTests(HostCase):
         with mock.patch.object(time, "strftime", return_value="then"):
             ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
-        self.assertRegex(ran.line, "metagame is running, stop it .*; the database was not changed$")
+        self.assertRegex(
+            ran.line,
+            "metagame is running, stop .*; the database was not changed$",
+        )
         self.assertEqual(self.names(), {"alpha", "later"})
         self.assertEqual(self.last_row()["refused"], ran.line.removeprefix("svcctl: "))
         with self.administered() as tx:
@@ -397,8 +402,10 @@ class RestoreTests(HostCase):
             # nothing waits any more, although the other connection still reads
             eventually(lambda: admin.exec_driver_sql(waiting).scalar_one() == 0, 20)
         self.assertEqual(command.returncode, 1)
-        self.assertEqual(errors, "svcctl: stopped; the database was not changed\n")
-        self.assertEqual(self.last_row()["refused"], "stopped; the database was not changed")
+        self.assertEqual(errors, "svcctl: the restore was stopped; the database was not changed\n")
+        self.assertEqual(
+            self.last_row()["refused"], "the restore was stopped; the database was not changed"
+        )
         self.assertEqual(self.names(), {"alpha", "later"})
 
     @proves("svcctl db")

@@ -49,7 +49,7 @@ def doctor(host: Host, out: Out) -> None:
     for finding in findings:
         out.text(str(finding))
     if wrong:
-        fail(f"{counted(len(wrong), 'fault')} found. Apply the fixes above.")
+        fail(f"the host has {counted(len(wrong), 'fault')}. Apply the fixes above.")
     out.text("No faults found.")
 
 

@@ -123,7 +123,7 @@ class _Asked:
             data = self._line.recv(65_536)
             size += len(data)
             if not data or size > MOST_BYTES:
-                raise OSError("the server closed the connection before it answered")
+                raise OSError("the server did not send a complete answer")
             self._replies.feed(data)
         if isinstance(reply, hiredis.ReplyError):
             raise EngineRefused(str(reply))

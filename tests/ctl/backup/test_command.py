@@ -276,7 +276,10 @@ class BackupTests(BackupCase):
             ran = self.ctl("backup", "restore", made, "--into", target)
         work = target / begun.WORK
         by_hand, why = ran.err.splitlines()
-        warning = f"svcctl: {work} cannot be removed: Read-only; remove it yourself: rm -r {work}"
+        warning = (
+            f"svcctl: {work} cannot be removed: Read-only; to remove the path yourself, run: "
+            f"rm -r {work}"
+        )
         self.assertEqual(by_hand, warning)
         self.assertIn("No space left", why)
         self.assertEqual(self.ctl("backup", "restore", made, "--into", target).err, "")
