@@ -180,7 +180,7 @@ class Helper:
         there = await self.firewall.holds(Rule(ips, self.ports))
         if not there:
             self.audit.write("rule_lost", ips=len(ips))
-            log.warn("another program removed the firewall rule; the rule is applied again")
+            log.warn("another program removed the firewall rule; applying the rule again")
         return there
 
     def _on_applied(self, last: Applied) -> None:
@@ -188,7 +188,7 @@ class Helper:
             self.audit.write("rule_applied", enabled=bool(last.ips), ips=len(last.ips))
             return
         self.audit.write("rule_failed", ips=len(last.ips), error=last.error)
-        log.error("the firewall rule could not be applied, trying again: {why}", why=last.error)
+        log.error("the firewall rule could not be applied: {why}; trying again", why=last.error)
 
 
 def _shown(last: Applied) -> dict[str, Any]:

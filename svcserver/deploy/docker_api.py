@@ -114,7 +114,9 @@ class ReplyBody(Protocol):
     def dataReceived(self, data: bytes) -> None:
         self._size += len(data)
         if self._size > self._most:
-            error = EngineError(0, f"a reply has more than {self._most} bytes")
+            error = EngineError(
+                0, f"a reply of the container engine has more than {self._most} bytes"
+            )
             self._end(Failure(error))
             self._close()
         else:
@@ -165,7 +167,8 @@ class DockerApi:
         except Exception as error:
             raise _no_answer(error) from error
         if reply.code != 200:
-            raise EngineError(reply.code, f"the event stream was refused with {reply.code}")
+            message = f"the container engine refused the event stream with status {reply.code}"
+            raise EngineError(reply.code, message)
 
     def _url(self, path: str, filters: Json | None, query: Mapping[str, str]) -> str:
         words = dict(query)
@@ -207,9 +210,10 @@ def _negotiated(reply: Any) -> str:
         newest = _numbers(reply["ApiVersion"])
         version = max(OLDEST, _numbers(reply.get("MinAPIVersion", "1.0")))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise EngineError(0, "the reply to /version has no API version") from None
+        raise EngineError(0, "the engine's reply to /version contains no API version") from None
     if version > newest:
-        raise EngineError(0, f"API {reply['ApiVersion']} is too old. Install Docker 20.10 or later")
+        message = f"the container engine supports only API versions up to {reply['ApiVersion']}"
+        raise EngineError(0, f"{message}. Install Docker 20.10 or later")
     return ".".join(map(str, version))
 
 

@@ -169,7 +169,7 @@ async def end_strays(reactor: Any) -> None:
         if reactor.seconds() >= deadline:
             pids = ", ".join(str(process.pid) for process in strays)
             log.error(
-                "game servers have ended, but processes that they started have not: {pids}",
+                "processes of ended game servers still run: {pids}",
                 pids=pids,
             )
             return

@@ -274,7 +274,7 @@ class Supervisor:
             return error
         reason, binary = error.strerror or str(error), self.program.binary
         named = reason if binary in reason else f"{binary}: {reason}"
-        return Unlaunchable(f"could not start the game server: {named}")
+        return Unlaunchable(f"the game server could not be started: {named}")
 
     async def _wait_for_exec(self, started: _Started) -> GameServer:
         """Return the game server once it runs; on failure, remove it."""
@@ -306,7 +306,9 @@ class Supervisor:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
             raise Unlaunchable("PORT_RANGE_BEGIN must be above 0 and below PORT_RANGE_END")
         if self.fleet.hunt_worker and kind in PERSISTENT:
-            raise Unlaunchable("a hunt worker (HUNT_WORKER=1) cannot start a city or dojo")
+            raise Unlaunchable(
+                "the deploy server cannot start a city or dojo, because HUNT_WORKER=1 is set"
+            )
         if not self.fleet.has_ports(kind):
             raise Unlaunchable("PORT_RANGE_BEGIN and PORT_RANGE_END leave no port for hunts")
         return self.fleet.hold(kind, self.is_bound)
@@ -571,7 +573,7 @@ class Supervisor:
 
         def timed_out(failure: Failure) -> None:
             failure.trap(TimeoutError)
-            log.error("some game servers do not end; they may keep their ports")
+            log.error("some game servers do not end, so their ports may stay in use")
 
         def done(result: Any) -> Any:
             if kill.active():

@@ -106,7 +106,7 @@ class LaunchHistoryTests(SupervisorCase):
         for _ in range(3):
             self.failureResultOf(self.ask(self.supervisor, CITY), Unlaunchable)
             self.clock.advance(60)
-        reason = "could not start the game server: /srv/game: No such file or directory"
+        reason = "the game server could not be started: /srv/game: No such file or directory"
         self.assertEqual(self.shown(), [("city", "failed", reason)])
         self.assertEqual(self.supervisor.history.newest()[0]["endedAt"][:19], "1970-01-01T00:02:00")
 
