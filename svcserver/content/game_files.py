@@ -49,10 +49,13 @@ class ServedGameFiles:
             good=len(self._mtimes),
             all=len(self.manifest.files),
         )
-        for word, paths in (("missing", self.missing), ("mismatched", self.mismatched)):
+        for word, paths in (
+            ("missing", self.missing),
+            ("different from the manifest", self.mismatched),
+        ):
             if paths:
                 log.warn(
-                    "{count} files are {word} and not served: {paths}",
+                    "{count} files are not served, because these files are {word}: {paths}",
                     count=len(paths),
                     word=word,
                     paths=", ".join(paths),
@@ -66,12 +69,12 @@ class ServedGameFiles:
         try:
             file = os.fdopen(os.open(self.folder / entry.path, _FLAGS), "rb", buffering=0)
         except FileNotFoundError:
-            self.spoiled(entry.path, "it was deleted")
+            self.spoiled(entry.path, "the file was deleted")
             raise Unavailable(code="file_unavailable") from None
         except OSError as why:
             log.error("{path} cannot be opened: {why}", path=entry.path, why=why.strerror)
             if not _passing(why):
-                self.spoiled(entry.path, "it cannot be opened")
+                self.spoiled(entry.path, "the file cannot be opened")
             raise Unavailable(code="file_unavailable") from None
         status = os.fstat(file.fileno())
         same = stat.S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (
@@ -80,7 +83,7 @@ class ServedGameFiles:
         )
         if not same:
             file.close()
-            self.spoiled(entry.path, "its size or time changed")
+            self.spoiled(entry.path, "the size or time of the file changed")
             raise Unavailable(code="file_unavailable")
         return file
 
@@ -88,7 +91,7 @@ class ServedGameFiles:
         """Stop serving a file until a restart, and log the reason."""
         if self._mtimes.pop(path, None) is not None:
             log.error(
-                "{path} is not served any more: {why}; restore the file and restart svc-content",
+                "{path} is no longer served: {why}; restore the file and restart svc-content",
                 path=path,
                 why=why,
             )

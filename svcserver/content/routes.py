@@ -232,8 +232,8 @@ class ContentHandler:
         if not self._warned_of_secret:
             self._warned_of_secret = True
             log.warn(
-                "refused a request, because the gateway secret in it is wrong; if players get 403,"
-                " copy GATEWAY_SECRET from gateway.env to content.env"
+                "a request was refused, because the request has a wrong gateway secret; if players "
+                "get status 403, copy GATEWAY_SECRET from gateway.env to content.env"
             )
         return True
 
@@ -347,7 +347,7 @@ class ContentHandler:
         ended = _Ending(self.totals, slot, player, entry.path, span, head.status, address)
 
         def spoiled() -> None:
-            self.game_files.spoiled(entry.path, "it shrank during a download")
+            self.game_files.spoiled(entry.path, "the file shrank during a download")
 
         return FileAnswer(head, file, span, ended, spoiled)
 
