@@ -154,8 +154,8 @@ class ValkeyBoard:
             for kind in missing.counts:
                 loaded.counts[kind] = await self._count(kind)
         raise RuntimeError(
-            f"stopped {work!r} after {MOST_LOADS} runs, because each run needed live state that "
-            "no earlier run had needed"
+            f"{work!r} was stopped after {MOST_LOADS} runs, because each run needed live state "
+            "that no earlier run had needed"
         )
 
     async def _load(self, loaded: Loaded, keys: Iterable[Key]) -> None:

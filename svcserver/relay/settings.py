@@ -33,7 +33,8 @@ def fingerprint(text: str) -> str:
     """Read a certificate's SHA-256, which has 64 lowercase hex digits; raises ValueError."""
     if not _HEX.match(text.strip()):
         raise ValueError(
-            "must be 64 lower-case hex characters; to print the value, run: svcctl cert fingerprint"
+            "must have 64 characters: only digits and the lower-case letters a to f. To print the "
+            "value, run: svcctl cert fingerprint"
         )
     return text.strip()
 
