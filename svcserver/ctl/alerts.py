@@ -35,6 +35,10 @@ from svcserver.stack.alerts.rules import Alert
 MOST_BYTES = 64 * 1024  # of a channel's lines
 SECRET_LINES = {"TOKEN", "SIGNING_SECRET"}
 OPEN_URLS = {MAIL, "matrix"}  # forms whose URL is only a server's address; the secret is in TOKEN
+NAME_RULES = (
+    "Use only lowercase letters, digits and -. The name must begin with a letter, and may have at"
+    " most 32 characters."
+)
 
 
 @click.group()
@@ -106,8 +110,8 @@ def add(
         names = parse_env_file("\n".join(lines)).keys()
         if "URL" not in names:
             fail(
-                "The URL is missing. Write a line URL=... in a file and pass --from FILE,"
-                ' or pass "--from -" and type the line.'
+                "The URL is missing. Write a line URL=... in a file, and pass --from FILE."
+                ' Without a file, pass "--from -" and type the line.'
             )
         is_signed = form != MAIL and names.isdisjoint({"SIGNING_SECRET", "UNSIGNED"})
         ours = [f"SIGNING_SECRET={hex_token(64)}"] if is_signed else []
@@ -132,7 +136,7 @@ def _lines(file: str | None) -> list[str]:
     except OSError as why:
         fail(f"{file} cannot be read: {why.strerror}")
     except UnicodeDecodeError:
-        fail(f"{file} is not UTF-8 text. Save it as UTF-8.")
+        fail(f"{file} is not UTF-8 text. Save the file as UTF-8.")
     if len(raw) > MOST_BYTES:
         fail(
             f"{file} has more than {MOST_BYTES} bytes. Give a smaller file that holds"
@@ -152,17 +156,15 @@ def _warn(file: Path, form: str, url: str | None, more: tuple[str, ...]) -> None
         names = " and ".join(exposed)
         warn(
             f"the command line contained {names}. Every user of this machine can see the command"
-            f" line, and the shell's history keeps it. Change {names} at the service that receives"
-            f" the alerts, and in {file}. Next time, use --from FILE."
+            f" line. The shell's history keeps the command line. Change {names} at the service that"
+            f" receives the alerts, and in {file}. Next time, use --from FILE."
         )
 
 
 def _write(folder: Path, name: str, text: str) -> None:
     """Write a channel's env file; raises Failed."""
     if not is_name(name):
-        fail(
-            f"{name[:40]!r} is not a channel name. Use at most 32 lowercase letters, digits and -."
-        )
+        fail(f"{name[:40]!r} is not a channel name. {NAME_RULES}")
     try:
         parse_channel(text)
         text.encode()  # fails if an argument on the command line was not UTF-8
@@ -170,9 +172,9 @@ def _write(folder: Path, name: str, text: str) -> None:
     except BadSetting as why:
         fail(str(why))
     except UnicodeEncodeError:
-        fail("A line is not UTF-8 text. Type it again.")
+        fail("An argument is not UTF-8 text. Type the command again.")
     except FileExistsError:
-        fail(f"{path_of(folder, name)} already exists. Edit or delete that file.")
+        fail(f"{path_of(folder, name)} already exists. Edit or delete the file.")
     except OSError as why:
         fail(f"{path_of(folder, name)} cannot be written: {why.strerror}")
 
@@ -200,9 +202,7 @@ def test(host: Host, out: Out, name: str, reason: str) -> None:
 
 def _channel(host: Host, name: str) -> Channel:
     if not is_name(name):
-        fail(
-            f"{name[:40]!r} is not a channel name. Use at most 32 lowercase letters, digits and -."
-        )
+        fail(f"{name[:40]!r} is not a channel name. {NAME_RULES}")
     try:
         return read_channel(path_of(host.need_folder(), name))
     except BadSetting as why:

@@ -115,7 +115,7 @@ class Docker:
     def from_deploy_settings(cls, host: Host) -> Docker:
         settings, program = host.settings("deploy", Settings), shutil.which("docker")
         if program is None:
-            fail("docker is not installed. Install it, for example with apt install docker.io.")
+            fail("docker is not installed. Install docker, for example with apt install docker.io.")
         if not settings.docker.startswith(TCP):
             return cls(program, {**os.environ, "DOCKER_HOST": f"unix://{settings.docker}"})
         tls = {"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": settings.docker_certificates}
@@ -134,7 +134,10 @@ class Docker:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            fail(f"docker {words[0]} did not end within {CALL_S:.0f} s. Is the engine running?")
+            fail(
+                f"docker {words[0]} did not end within {CALL_S:.0f} s. Check that the container"
+                " engine is running."
+            )
         if done.returncode:
             fail(f"docker {words[0]} {words[1]}: {_last_line(done.stderr)}")
         return done.stdout.decode(errors="replace")
@@ -144,7 +147,7 @@ class Docker:
         try:
             return json.parse(self.run(*words).encode())
         except json.BadJson:
-            fail(f"docker {words[0]} printed no JSON. Update the docker command.")
+            fail(f"docker {words[0]} did not print JSON. Install a newer version of docker.")
 
     def swarm(self) -> dict[str, Any]:
         """Return Docker's data about the swarm.
@@ -153,7 +156,10 @@ class Docker:
         """
         swarm: dict[str, Any] = self.run_for_json("info", "--format", "{{json .Swarm}}")
         if swarm.get("LocalNodeState") == "active" and not swarm.get("ControlAvailable"):
-            fail("This machine is a worker of a swarm. Make it a manager with docker node promote.")
+            fail(
+                "This machine is not a manager of its swarm, but a worker. On a manager of the"
+                " swarm, run docker node promote with the name of this machine."
+            )
         if not swarm.get("ControlAvailable"):
             fail("This machine is not a manager of a swarm. Run svcctl fleet init first.")
         return swarm
@@ -216,8 +222,8 @@ def _is_windows(program: Path, binary: str) -> bool:
     path = (program / binary).resolve()
     if not path.is_relative_to(program.resolve()) or not path.is_file():
         fail(
-            f"the folder {program} has no file {binary}. Set --binary to the program's"
-            " path relative to that folder."
+            f"the folder {program} has no file {binary}. Set --binary to the path of the"
+            " game server inside the folder."
         )
     with path.open("rb") as file:
         return file.read(2) == b"MZ"
@@ -229,7 +235,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _check_version(version: str) -> None:
     if _numbers(version) < OLDEST:
-        fail(f"This Docker has the API {version}. Install Docker 20.10 or later.")
+        fail(
+            f"The Docker engine supports only API version {version}. Install Docker 20.10 or later."
+        )
 
 
 def dockerfile(base: str, *, windows: bool) -> str:
@@ -340,14 +348,15 @@ def _copying(*images: str) -> str:
 
 def _check_images(docker: Docker, image: str, agent_image: str) -> None:
     """Raise Failed if Docker lacks one of the images that a new machine needs."""
+    archive = f"svcserver-{installed_version()}-image.tar"
     cures = {
-        image: "Build it: svcctl fleet init",
-        agent_image: f"Load it: docker load -i svcserver-{installed_version()}-image.tar, from the "
-        "release",
+        image: "Build the image: svcctl fleet init",
+        agent_image: f"Download {archive} from the release. Then load the image: docker load -i "
+        f"{archive}",
     }
     for name, cure in cures.items():
         if not docker.run("image", "ls", "--quiet", name).strip():
-            fail(f"Docker has no image {name}. {cure}.")
+            fail(f"Docker has no image {name}. {cure}")
 
 
 def _without_agent(docker: Docker, swarm: Mapping[str, Any]) -> list[FleetMachine]:
@@ -446,8 +455,8 @@ def install_agent(host: Host, docker: Docker, machine: FleetMachine, image: str)
         fail("FLEET_PORT is not set in metagame.env. Run svcctl fleet init again.")
     if _numbers(machine.version) < OLDEST_DOCKER:
         fail(
-            f"{machine.name} has Docker {machine.version}. Install Docker 20.10 or later on "
-            f"{machine.name}."
+            f"{machine.name} has only Docker version {machine.version}. Install Docker 20.10 or"
+            f" later on {machine.name}."
         )
     helper = helper_settings(host)
     address = str(docker.swarm()["NodeAddr"])
@@ -650,9 +659,10 @@ def _disallow_departed(host: Host, address: str, remaining: Iterable[FleetMachin
     try:
         _disallow(host, address, remaining)
     except Failed as error:
-        cure = f"Remove {address} from {ALLOW_FROM} in the dashboard's settings"
         fail(
-            f"The certificate is revoked, but: {error.message}. {cure}, and run this command again."
+            f"The certificate is revoked, but {address} is still in {ALLOW_FROM}: {error.message}."
+            f" Remove {address} from {ALLOW_FROM} in the dashboard's settings. Then run this"
+            " command again."
         )
 
 
@@ -832,8 +842,10 @@ def _named(listed: list[FleetMachine], word: str) -> FleetMachine:
     ]
     if len(fitting) == 1:
         return fitting[0]
-    problem = "no machine is" if not fitting else "several machines are"
-    fail(f"{problem} named {word}. For a list of ids, run: svcctl fleet nodes")
+    problem = f"no machine has the name or id {word}"
+    if fitting:
+        problem = f"several machines match {word}"
+    fail(f"{problem}. Give the full id of a machine. To list the ids, run: svcctl fleet nodes")
 
 
 @host_command(fleet, "drain", reason=True)
@@ -892,8 +904,8 @@ def remove(host: Host, out: Out, node: str, force: bool, reason: str) -> None:
         fail("This machine cannot be removed, because it manages the swarm.")
     if machine.hunts and machine.state == "ready" and not force:
         fail(
-            f"Hunts running on {machine.name}: {machine.hunts}. Drain the machine first, or give"
-            " --force."
+            f"{machine.name} still has running hunts: {machine.hunts}. Drain the machine first, or"
+            " give --force."
         )
     with noted(host, "fleet remove", machine.id, reason=reason):
         folder.revoke(machine.id)

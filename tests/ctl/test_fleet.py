@@ -158,14 +158,16 @@ class RemoveTests(HostCase):
         values = parse_env_file((self.folder / "metagame.env").read_text())
         self.assertEqual(values[NAME], "")
         self.assertEqual({name for _, name in self.agents}, {"svc-agent-other21"})
-        self.assertIn("no machine is named other2", self.ctl("fleet", "remove", "other2").err)
+        self.assertIn(
+            "no machine has the name or id other2", self.ctl("fleet", "remove", "other2").err
+        )
 
     def test_machine_that_left_is_revoked_before_its_address_goes(self) -> None:
         self.with_machines(second(id="own1"))
         self.agents = [("secret", "svc-agent-other2")]
         with mock.patch.object(fleet, "allow", lambda *_, **options: fail("no metagame")):
             ran = self.ctl("fleet", "remove", "other2")
-        self.assertIn("revoked, but: no metagame. Remove 10.1.0.2 from", ran.err)
+        self.assertIn("GAMESERVER_ALLOW_FROM: no metagame. Remove 10.1.0.2 from", ran.err)
         self.assertNotIn("other2", self.nodes())
         self.assertEqual(self.ctl("fleet", "remove", "other2").status, 0)
         self.assertEqual(self.agents, [])
@@ -416,7 +418,7 @@ class InstallTests(HostCase):
 
     def test_machine_with_an_old_docker_is_named(self) -> None:
         self.machine = second(has_agent=False, version="19.03.15")
-        line = "second has Docker 19.03.15. Install Docker 20.10 or later on second."
+        line = "second has only Docker version 19.03.15. Install Docker 20.10 or later on second."
         self.assertIn(line, self.invite().err)
         self.assertEqual((self.created, self.secrets), ({}, {}))
 

@@ -227,9 +227,9 @@ class MetricsPoller:
         """
         if refused and url not in self._refusing:
             log.warn(
-                "svc-stack cannot read {url}, because the server refuses its requests. Until "
-                "svc-stack can read {url} again, you get no alerts for faults that only this "
-                "address reports.",
+                "svc-stack cannot read {url}, because the server refuses the requests. Until "
+                "svc-stack can read {url} again, you get no alerts for faults that only {url} "
+                "reports.",
                 url=url,
             )
         (self._refusing.add if refused else self._refusing.discard)(url)

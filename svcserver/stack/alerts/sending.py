@@ -90,7 +90,8 @@ class ChannelQueue:
     def _queue(self, alert: Alert) -> None:
         if len(self._waiting) >= MOST_WAITING:
             log.warn(
-                "too many alerts wait for {name}, so one alert is dropped", name=self.named.name
+                "too many alerts are waiting for the channel {name}, so one alert is dropped",
+                name=self.named.name,
             )
             return
         self._waiting.append(alert)
@@ -185,7 +186,7 @@ class AlertSender(Service):
             queue.send(alert)
         for fault in self._faults:
             if UNSIGNED not in fault:
-                log.error("an alert is not sent: {wrong}", wrong=fault)
+                log.error("an alert was not sent through one channel: {wrong}", wrong=fault)
 
     def send_test(self, names: Container[str]) -> None:
         """Send a test alert through the channels with these names."""
