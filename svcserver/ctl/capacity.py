@@ -129,7 +129,7 @@ def capacity(host: Host, out: Out) -> None:
     """
     home = host.need_folder()
     if not PROCESSES.is_dir():
-        fail("svcctl capacity needs /proc, so it works only on Linux.")
+        fail("svcctl capacity needs /proc, so the command works only on Linux.")
     settings = host.settings("deploy", Settings)
     stack = host.variables("stack") if (home / "stack.env").is_file() else {}
     folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged
@@ -272,6 +272,6 @@ def _number(text: str) -> int:
         return number
     except ValueError as why:
         fail(
-            "deploy.env: GAMESERVER_STARTUP_MB, GAMESERVER_HUNT_STARTUP_MB or "
-            f"GAMESERVER_MIN_FREE_MB {why}"
+            "deploy.env has an invalid value for GAMESERVER_STARTUP_MB, GAMESERVER_HUNT_STARTUP_MB "
+            f"or GAMESERVER_MIN_FREE_MB. The value {why}."
         )

@@ -97,8 +97,8 @@ def launcher(host: Host, out: Out, file: Path | None) -> None:
     folder = launcher_folder(home)
     if folder is None:
         fail(
-            f"CONTENT_LAUNCHER_DIR is not set in {home / 'content.env'}. Set it to the folder for"
-            " launcher files."
+            f"CONTENT_LAUNCHER_DIR is not set in {home / 'content.env'}. Set"
+            " CONTENT_LAUNCHER_DIR to the folder for launcher files."
         )
     try:
         lines = [f"{put(path, folder)}  {folder / offered_name(path)}" for path in present]
@@ -116,7 +116,7 @@ def places(host: Host, folder: Path | None, manifest: Path | None) -> tuple[Path
     variables = host.variables("content") if folder is None or host.folder is not None else {}
     game = folder or host.path(variables.get("CONTENT_GAME_DIR", ""))
     if folder is None and not variables.get("CONTENT_GAME_DIR"):
-        fail("Give the game's folder, or set CONTENT_GAME_DIR.")
+        fail("The game's folder is not set. Give the game's folder, or set CONTENT_GAME_DIR.")
     if not game.is_dir():
         fail(f"{game} is not a folder. Give the game's folder.")
     if manifest is not None:

@@ -158,8 +158,8 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
     own = _own(folder, data, scale)
     for path in own:
         if os.path.lexists(path):
-            cure = "nothing was changed: choose another folder"
-            fail(f"{path.parent} already holds {path.name}; {cure}")
+            cure = "Nothing was changed. Choose another folder."
+            fail(f"{path.parent} already contains {path.name}. {cure}")
     undo.callback(_discard, folder, own)
     Begun(str(data)).write(folder)
     try:
@@ -189,7 +189,7 @@ def _discard(folder: Path, own: Iterable[Path]) -> None:
                 path.unlink(missing_ok=True)
     except OSError as why:
         by_hand = f"rm -r {shlex.quote(str(path))}"
-        warn(f"{path} cannot be removed: {why.strerror}; remove it yourself: {by_hand}")
+        warn(f"{path} cannot be removed: {why.strerror}. To remove {path}, run: {by_hand}")
     begun.clear(folder)
 
 
@@ -208,8 +208,8 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
         yield
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
-    except Refusal as why:
-        fail(f"--owner {owner}: {why.message}; the database already has an account with this name")
+    except Refusal:
+        fail(f"--owner {owner}: the database already has an account with this name")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
 
@@ -224,8 +224,8 @@ def whole_path(folder: Path) -> Path:
     path = folder.resolve() if ".." in folder.parts else folder.absolute()
     if not str(path).isprintable() or str(path) != str(path).strip():
         fail(
-            f"the path {str(path)!a} cannot be written into a setting, because the path ends in a "
-            "blank or has a character that cannot be printed: choose another folder"
+            f"the path {str(path)!a} cannot be written into a setting. The path ends with a space "
+            "or contains an unprintable character. Choose another folder."
         )
     return path
 
@@ -239,8 +239,8 @@ def host_name(name: str) -> str:
         or parse_env_file(line) != {"SERVER_NAME": name}
     ):
         fail(
-            f"--name {name!a}: give 1 to 64 printable characters. The name must not begin or end "
-            "with a space, and must not be enclosed in quotation marks."
+            f"--name {name!a}: give a name of 1 to 64 printable characters. The name must not "
+            "begin or end with a space. The name must not be enclosed in quotation marks."
         )
     return name
 
@@ -322,11 +322,11 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before any change
             fail(
-                f"the database {url.render_as_string()} has accounts, so it belongs to another "
-                "host: nothing was changed. For a separate host, name another database with "
-                "SVC_DATABASE_URL or --database, or leave both out to use a file. To add a host to "
-                "this database, use --share-database. If the folder of the host was lost, restore "
-                "the folder: "
+                f"the database {url.render_as_string()} has accounts, so the database belongs to "
+                "another host. Nothing was changed. For a separate host, set another database with "
+                "SVC_DATABASE_URL or --database. To use a file, set neither SVC_DATABASE_URL nor "
+                "--database. To add a host to this database, use --share-database. If the folder "
+                "of the host was lost, restore the folder: "
                 f"svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
             )
     engine = make_engine(url)
@@ -336,7 +336,7 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
         add_game_server_key(tx, plan.secrets.game_server.reveal())
         if (owner := accounts.by_key(key)) is not None:  # created by an earlier command
             if owner.username != name:
-                warn(f"--owner {name} was ignored: the owner is {owner.username} already")
+                warn(f"--owner {name} was ignored: the owner is already {owner.username}")
             return owner.username
         rules.check_free(accounts, name)
         accounts.add(Account(new_account_id(), name, is_admin=True), key, time.time())

@@ -102,6 +102,6 @@ def supply(host: Host, out: Out) -> None:
 def how(folder: Path | None) -> str:
     """Return a text that says how to add a launcher to a host."""
     where = f" {config_of(folder)}" if folder is not None else ""
-    have = f"{WINDOWS_FILE} and {LAUNCHER_FILE} are in every release; "
-    have += "in a clone, make launcher-windows launcher builds them"
+    have = f"download {WINDOWS_FILE} or {LAUNCHER_FILE} from a release, "
+    have += "or run make launcher-windows launcher in a Git clone"
     return f"{have}; then run svcctl content launcher FILE{where}"

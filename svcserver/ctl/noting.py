@@ -32,7 +32,7 @@ def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Ite
         yield trace
     except HalfDone as why:
         trace.after = {**(trace.after or {}), "outcome": why.outcome}
-        _leave(host, entry, trace, None, prefix="this failure is not")
+        _leave(host, entry, trace, None, prefix="the failure of this command is not")
         raise
     except Failed as why:
         _leave(host, entry, Trace(), why.message)  # one line is enough

@@ -124,7 +124,7 @@ class InitTests(SynchronousTestCase):
         before = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
         ran = svcctl("init", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("nothing was changed", ran.line)
+        self.assertIn("Nothing was changed", ran.line)
         after = {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
         self.assertEqual(after, before)
 
@@ -163,7 +163,7 @@ class InitTests(SynchronousTestCase):
         (data / "manifest.json").write_text("mine")
         ran = svcctl("init", settings, "--data", data)
         self.assertEqual(ran.status, 1)
-        self.assertIn(f"{data} already holds manifest.json", ran.line)
+        self.assertIn(f"{data} already contains manifest.json", ran.line)
         self.assertEqual((list(settings.iterdir()), len(list(data.iterdir()))), ([], 1))
 
     def test_two_hosts_share_no_secret(self) -> None:
@@ -308,7 +308,9 @@ class EngineTests(SynchronousTestCase):
         with mock.patch.dict(os.environ, SVC_DATABASE_URL=self.database):
             ran = svcctl("init", folder, "--owner", "another")
         self.assertEqual((ran.status, [*folder.iterdir()]), (1, []))
-        self.assertIn("has accounts, so it belongs to another host: nothing was changed", ran.line)
+        self.assertIn(
+            "has accounts, so the database belongs to another host. Nothing was changed", ran.line
+        )
         self.assertIn("To add a host to this database, use --share-database.", ran.line)
         self.assertIn(f"svcctl backup restore FILE --into {folder}", ran.line)
         self.assertEqual((self.folder / "mine.db").read_bytes(), before)

@@ -108,7 +108,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(ran.status, 0, ran.err)
         values = [ran.data[key] for key in ("host", "mode", "owner")]
         self.assertEqual(values, ["127.0.0.1", "private", "owner"])
-        self.assertIn("--owner Olga was ignored: the owner is owner already", ran.err)
+        self.assertIn("--owner Olga was ignored: the owner is already owner", ran.err)
         for name in ("gateway.env", "gateway-cert.pem", "host/svc-gateway.service"):
             self.assertFalse((self.folder / name).exists(), name)
         self.assertEqual(self.owners(), ["owner"])
@@ -192,13 +192,13 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl("init", target, *self.words("--owner", "Ben")[2:]).status, 0)
         ran = svcctl(*self.words())
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
-        self.assertIn("it belongs to another host: nothing was changed", ran.err)
+        self.assertIn("the database belongs to another host. Nothing was changed", ran.err)
 
     def test_init_adds_no_second_owner_to_a_complete_host(self) -> None:
         self.assertEqual(svcctl(*self.words()).status, 0)
         ran = svcctl(*self.words("--owner", "Mallory"))
         self.assertEqual(ran.status, 1)
-        self.assertIn("nothing was changed", ran.line)
+        self.assertIn("Nothing was changed", ran.line)
         self.assertEqual(self.owners(), ["owner"])
 
     def test_a_second_init_at_the_same_time_changes_nothing(self) -> None:

@@ -129,7 +129,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_the_doctor_notes_a_missing_or_wrong_launcher(self) -> None:
         cure = f"svcctl content launcher FILE --config {self.folder}"
         notes = self.notes()
-        self.assertIn(f"there is no launcher in {self.launchers}{WINDOWS_FILE} and", notes)
+        self.assertIn(f"there is no launcher in {self.launchers}download {WINDOWS_FILE} or", notes)
         self.assertIn(cure, notes)
         self.put()
         self.assertEqual(self.notes(), "")
@@ -181,7 +181,7 @@ class LauncherFileTests(SynchronousTestCase):
     def test_a_missing_launcher_or_setting_is_a_one_line_error(self) -> None:
         ran = svcctl("content", "launcher", self.folder / "none", "--config", self.folder)
         self.assertEqual(ran.status, 1)
-        self.assertIn("in a clone, make launcher-windows launcher builds them", ran.line)
+        self.assertIn("run make launcher-windows launcher in a Git clone", ran.line)
         env = self.folder / "content.env"
         env.write_text(env.read_text().replace("CONTENT_LAUNCHER_DIR", "# "))
         ran = svcctl("content", "launcher", self.built, "--config", self.folder)

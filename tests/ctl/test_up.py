@@ -79,7 +79,7 @@ class UpTests(SynchronousTestCase):
         ran = self.up(answers=answers)
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn("Error: https://h.example must be NAME or NAME:PORT. NAME is", ran.err)
-        self.assertIn("Error: \"'Hunts'\": give 1 to 64 printable characters", ran.err)
+        self.assertIn("Error: \"'Hunts'\": give a name of 1 to 64 printable characters", ran.err)
         self.assertIn("Error: Bo: a username has 3 to 16 letters", ran.err)
         [join] = [line.split()[1] for line in ran.out.splitlines() if line.startswith("invite ")]
         self.assertEqual(decode(join).host, "203.0.113.10")
