@@ -107,7 +107,7 @@ class Branding:
                 file = None
                 return image
         except OSError as why:
-            log.warn("{name} cannot be read: {why}", name=name, why=why.strerror)
+            log.warn("the branding image {name} cannot be read: {why}", name=name, why=why.strerror)
         finally:
             if file is not None:
                 file.close()
@@ -133,7 +133,11 @@ class Branding:
         left_out: list[str] = []
         for name, credit in named:
             if len(images) >= MAX_IMAGES:
-                log.warn("only the first {count} images are listed", count=MAX_IMAGES)
+                log.warn(
+                    "branding: there are more than {count} images. Only the first {count} images "
+                    "are used.",
+                    count=MAX_IMAGES,
+                )
                 break
             if not isinstance(name, str) or name in images or not self._valid(name):
                 left_out.append(repr(name)[:MAX_NAME])
@@ -147,8 +151,9 @@ class Branding:
         if left_out and left_out != self._left_out:
             log.warn(
                 "branding: ignoring {names}. List each image once. An image must be a readable "
-                ".jpg, .jpeg, .png or .webp file of at most 25 MB. Its name may have at most 100 "
-                "letters (a to z), digits, _, - and dots.",
+                ".jpg, .jpeg, .png or .webp file of at most 25 MB. The name of an image may "
+                "contain only letters (a to z), digits, _, - and dots. The name may have at most "
+                "100 characters.",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out
@@ -173,14 +178,14 @@ class Branding:
         """Return the content of branding.json, or None if the file is missing or invalid."""
         try:
             if path.stat().st_size > MAX_JSON:
-                raise json.BadJson("it is too large")
+                raise json.BadJson("the file is too large")
             value = json.parse(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
             if not isinstance(value, dict):
-                raise json.BadJson("it is not an object")
+                raise json.BadJson("the file is not a JSON object")
         except FileNotFoundError:
             return None
         except (OSError, json.BadJson) as why:
-            log.warn("branding.json is ignored, because it is invalid: {why}", why=str(why))
+            log.warn("branding.json is ignored, because the file is invalid: {why}", why=str(why))
             return None
         return value
 

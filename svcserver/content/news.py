@@ -37,7 +37,7 @@ def parse(text: bytes) -> list[dict[str, str]]:
         raise BadNews(str(why)) from None
     items = value.get("items") if isinstance(value, dict) else value
     if not isinstance(items, list):
-        raise BadNews("it has no list of items")
+        raise BadNews("the file has no list of items")
     good = [item for item in map(_item, items) if item is not None]
     if len(good) < len(items):
         log.warn(
@@ -107,7 +107,7 @@ class NewsFile:
                 return
             self._seen = mark
             if stat.st_size > MAX_FILE:
-                raise BadNews("it is too large")
+                raise BadNews("the file is too large")
             items = parse(path.read_bytes())
         except FileNotFoundError:
             items, self._seen = [], None

@@ -55,7 +55,7 @@ class Readiness:
                 if not process.alive:
                     raise Unlaunchable("the game server exited before it was ready")
                 if self.clock.seconds() >= deadline:
-                    raise Unlaunchable("the game server was not ready in 90 s")
+                    raise Unlaunchable("the game server was not ready within 90 s")
                 await deferLater(self.clock, POLL_S)
         finally:
             _delete(proof)

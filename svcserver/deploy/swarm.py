@@ -566,7 +566,7 @@ class SwarmEngine:
 
     def _warn(self, error: Any) -> None:
         if self._warnings.due("", self.clock.seconds()):
-            log.warn("a request to the container engine failed, and is repeated: {why}", why=error)
+            log.warn("a request to the container engine failed; trying again: {why}", why=error)
 
     async def _list(self) -> None:
         """List the services and tasks of the swarm, and act on the changes."""
@@ -617,10 +617,10 @@ class SwarmEngine:
             label = str((node["Spec"].get("Labels") or {}).get(ADDRESS, ""))
             if label and not _is_address(label) and self._labels.due(node["ID"], now):
                 log.warn(
-                    "the label {label} of machine {node} is ignored, because it is not an IPv4 "
-                    "address: {text!r}. Until you correct the label, players connect to the "
-                    "machine's address in the swarm, or, on the machine of the deploy server, to "
-                    "MY_IP in deploy.env.",
+                    "the label {label} of machine {node} is ignored, because the label is not an "
+                    "IPv4 address: {text!r}. Until you correct the label, players connect to the "
+                    "machine's address in the swarm. On the machine of the deploy server, "
+                    "players connect to MY_IP in deploy.env.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],
@@ -751,8 +751,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "a machine accepted the hunt just before the launch was cancelled for lack of "
-                "room; the hunt may have started there, so it is not launched again"
+                "the launch was cancelled for lack of room, but a machine had just accepted the "
+                "hunt. The hunt is not launched again, because the hunt may have started."
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:
