@@ -82,7 +82,9 @@ class NftablesSet:
             listing = await self.programs.run([self.nft, "list", "set", *str(self.where).split()])
             kind = re.search(r"\btype (ipv[46])_addr\b", listing.out)
             if kind is None:
-                raise FirewallError(f"the set {self.where} is not of type ipv4_addr or ipv6_addr")
+                raise FirewallError(
+                    f"the firewall set {self.where} must have the type ipv4_addr or ipv6_addr"
+                )
             self._family = 6 if kind[1] == "ipv6" else 4
         await self.programs.run([self.nft, "-f", "-"], self.describe(rule))
 

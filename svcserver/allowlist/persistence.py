@@ -48,7 +48,7 @@ class StateFile:
         """
         try:
             if self.path.stat().st_size > MAX_STATE:
-                raise json.BadJson("it is too large")
+                raise json.BadJson("the file is too large")
             value = json.parse(self.path.read_bytes())
             rows = value["entries"]
             return [entry for entry in map(_entry, rows) if entry is not None]
@@ -56,7 +56,7 @@ class StateFile:
             return []
         except (OSError, json.BadJson, KeyError, TypeError) as why:
             log.warn(
-                "the state file {path} is ignored, because it is invalid: {why}",
+                "the state file {path} is ignored, because the file is invalid: {why}",
                 path=self.path,
                 why=repr(why),
             )

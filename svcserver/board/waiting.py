@@ -45,7 +45,7 @@ def at_once(deferred: Deferred[T]) -> T:
     deferred.addCallbacks(results.append, results.append)
     if not results:
         raise RuntimeError(
-            "the transaction has no result yet, and at_once() does not wait for one. "
+            "the transaction has no result yet, and at_once() does not wait for a result. "
             "Use at_once() only with a MemoryBoard, whose transactions end at once."
         )
     result = results[0]

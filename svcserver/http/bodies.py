@@ -87,7 +87,7 @@ class Chunked:
             return None, position
         line = data[position : end + 1]
         if not line.endswith(b"\r\n"):
-            raise Fault("bare line feed in a chunk")
+            raise Fault("a line of a chunk ends with a line feed without a carriage return")
         return line[:-2], end + 1
 
     def _understand(self, line: bytes) -> None:

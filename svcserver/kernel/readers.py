@@ -261,7 +261,7 @@ def _worded(
             message = words.get(MESSAGE) or f"{key} must be {error.wanted}"
             return Malformed(message, code=words.get(CODE, BAD_REQUEST))
     raise AssertionError(
-        "an object was refused although all of its fields are valid; this is a bug in svcserver"
+        "an object was refused although all of its fields are valid; please report this bug"
     )
 
 

@@ -71,7 +71,7 @@ class Rolling(Service):
 
     async def _roll(self) -> None:
         if self._rolling:
-            log.warn("a rolling restart is in progress: the request for another one is ignored")
+            log.warn("a rolling restart is already in progress, so the new request is ignored")
             return
         self._rolling = True
         self._write_state()
