@@ -32,8 +32,8 @@ def dump(url: URL, target: Path) -> None:
     """Write the whole database into ``target`` with mode 0600; leave no file on failure."""
     if target.exists():
         fail(
-            f"no backup was made: {target} already exists. A file name contains the time, so run "
-            "this command again to get a new name"
+            f"no backup was made: {target} already exists. The name of a backup file contains the "
+            "time. Run this command again to get a new name."
         )
     fresh = target.with_name(target.name + ".new")
     try:
@@ -73,7 +73,7 @@ def run(command: list[str], environ: dict[str, str]) -> str:
             command, env=environ, capture_output=True, text=True, timeout=DUMP_S, check=False
         )
     except subprocess.TimeoutExpired:
-        fail(f"{program} took more than {DUMP_S} s")
+        fail(f"{program} did not end within {DUMP_S} s, and was stopped")
     if done.returncode:
         fail(f"{program}: {fault(done.stderr, done.returncode)}")
     return done.stdout

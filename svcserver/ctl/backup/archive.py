@@ -109,7 +109,8 @@ def unpack(source: Path, into: Path) -> Contents:
         with source.open("rb") as file:
             return _unpack(ArchiveReader(file), into)
     except (tarfile.TarError, EOFError, zlib.error) as why:
-        raise DamagedBackup(f"it cannot be read to its end ({why or 'it is cut off'})") from None
+        problem = str(why) or "the file is cut off"
+        raise DamagedBackup(f"the backup cannot be read to its end: {problem}") from None
 
 
 def _unpack(archive: ArchiveReader, into: Path) -> Contents:
@@ -118,7 +119,7 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
     for name, size in archive.entries():
         wanted = missing.pop(name, None)
         if wanted is None:
-            raise DamagedBackup(f"{name[:80]!r} is not in its list of contents")
+            raise DamagedBackup(f"{name[:80]!r} is not in the backup's list of contents")
         if name != DATABASE and size > (LARGEST_ENV if name.endswith(".env") else LARGEST):
             raise DamagedBackup(f"{name[:80]!r} is larger than a backup allows")
         if size > shutil.disk_usage(into).free:
@@ -133,23 +134,23 @@ def _unpack(archive: ArchiveReader, into: Path) -> Contents:
                 digest.update(piece)
                 file.write(piece)
         if digest.hexdigest() != wanted:
-            raise DamagedBackup(f"{name[:80]!r} has changed since it was written")
+            raise DamagedBackup(f"{name[:80]!r} has changed since the backup was made")
     if missing:
-        raise DamagedBackup(f"{min(missing)[:80]!r} is missing in it")
+        raise DamagedBackup(f"{min(missing)[:80]!r} is missing in the backup")
     return contents
 
 
 def _contents(archive: ArchiveReader) -> Contents:
     name, size = next(archive.entries(), ("", 0))
     if name != CONTENTS or size > MAX_CONTENTS:
-        raise DamagedBackup("it is not a backup of a host")
+        raise DamagedBackup("the file is not a backup of a host")
     try:
         listing = json.parse(b"".join(archive.pieces(size)))
         if listing.pop("form") != FORM:
-            raise DamagedBackup("it has the format of another version")
+            raise DamagedBackup("the backup has the format of another svcserver version")
         return _checked(Contents(counted=DatabaseCounts(**listing.pop("counted")), **listing))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DamagedBackup("its list of contents cannot be read") from None
+        raise DamagedBackup("the backup's list of contents cannot be read") from None
 
 
 def _checked(contents: Contents) -> Contents:
@@ -170,10 +171,10 @@ def _checked(contents: Contents) -> Contents:
     if not fits or contents.kind not in KINDS or DATABASE not in contents.files:
         raise ValueError("a field of the list of contents has an invalid value")
     if len(contents.files) > MOST_FILES + 1:
-        raise DamagedBackup("it lists more files than a backup allows")
+        raise DamagedBackup("the backup lists too many files")
     for name in contents.files:
         if name != DATABASE and not name.startswith(FILES):
-            raise DamagedBackup(f"it lists {name[:80]!r}, which is not allowed in a backup")
+            raise DamagedBackup(f"the backup lists {name[:80]!r}, which is not allowed")
         safe(name)
     return contents
 
@@ -221,7 +222,7 @@ class ArchiveReader:
         while any(block := self._next_block()):
             head = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
             if head.size < 0:
-                raise DamagedBackup("it has an entry with a negative size")
+                raise DamagedBackup("the backup has an entry with a negative size")
             if head.type == tarfile.XHDTYPE and not records:
                 records = self._told(head.size)
                 continue
@@ -253,13 +254,13 @@ class ArchiveReader:
     def _told(self, size: int) -> dict[str, str]:
         """Return the records of an extended header; they override fields of the next header."""
         if size > MAX_HEADER:
-            raise DamagedBackup("it has a name that is too long")
+            raise DamagedBackup("the backup has a file name that is too long")
         records = {}
         data = self._exactly(size + -size % tarfile.BLOCKSIZE)[:size]
         while data:
             record = _RECORD.match(data)
             if record is None or not record.end() < int(record[1]) <= len(data):
-                raise DamagedBackup("it has an unknown header")
+                raise DamagedBackup("the backup has an unknown header")
             text = data[record.end() : int(record[1]) - 1]
             records[record[2].decode()] = text.decode("utf-8", "surrogateescape")
             data = data[int(record[1]) :]
@@ -278,7 +279,7 @@ class ArchiveReader:
         """
         rest = self._stream.read(tarfile.RECORDSIZE + 1)
         if len(rest) > tarfile.RECORDSIZE or any(rest):
-            raise DamagedBackup("it has data after its end")
+            raise DamagedBackup("the backup has data after its end")
 
 
 class _Inflated(io.RawIOBase):
@@ -300,7 +301,7 @@ class _Inflated(io.RawIOBase):
             if not piece:
                 raise EOFError
         if inflate.unused_data or self._file.read(1):
-            raise DamagedBackup("it has data after its end")
+            raise DamagedBackup("the backup has data after its end")
         return 0
 
 

@@ -193,15 +193,15 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
     for name, value in _published(wanted.data).items():
         if value is None and name not in os.environ:
             fail(
-                f"{name} is only in the environment of svc-stack. Set it in the environment of "
-                "this command, too, or move it to stack.env."
+                f"{name} is set only in the environment of svc-stack. Move {name} to stack.env, or "
+                f"set {name} in the environment of svcctl, too."
             )
     with noted(host, "backup", reason=reason) as trace:
         try:
             with run(wanted.data, moment):
                 state, file = _now(wanted, out, moment, drill=is_proven)
         except BackupRunning:
-            fail("Another backup of this host is in progress. Try again when it has ended.")
+            fail("Another backup of this host is in progress. Wait for its end, then try again.")
         trace.target = Path(file).name
     _tell(out, state, file)
 
@@ -360,7 +360,7 @@ def prove_command(
     target = "" if file is None and state.newest is None else path.name
     with noted(host, "prove backup", target, reason=reason):
         if not target:
-            fail("There is no backup yet. Make one with svcctl backup now.")
+            fail("There is no backup yet. Make a backup with svcctl backup now.")
         if not path.is_file():
             proof = Proof("the file does not exist")
         else:
@@ -408,8 +408,8 @@ def restore(
         return
     if stop:
         fail(
-            "--stop cannot be used with --into: the host can keep running while you restore into"
-            " DIR. Leave out one of the two options."
+            "--stop cannot be used with --into. The host can keep running while you restore into"
+            " DIR. Leave out --stop or --into."
         )
     _there(file)
     folder = whole_path(into)
@@ -424,7 +424,7 @@ def restore(
 
 def _there(file: Path) -> None:
     if not file.is_file():
-        fail(f"there is no backup {file}")
+        fail(f"there is no backup file {file}")
 
 
 def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:

@@ -81,7 +81,10 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, BackupLock]:
         _room(wanted.target, file)
         scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=wanted.target))
     except OSError as why:
-        fail(f"{wanted.target} cannot be written: {why.strerror}; set BACKUP_DIR in stack.env")
+        fail(
+            f"{wanted.target} cannot be written: {why.strerror}. Set BACKUP_DIR in stack.env to "
+            "another folder."
+        )
     try:
         clear = scratch / "clear.tar.gz"
         contents = _pack(wanted, url, scratch, clear, now)
@@ -89,8 +92,8 @@ def make(wanted: Wanted, now: float) -> tuple[Backup, BackupLock]:
         final = wanted.target / f"svc-backup-{stamp}.tar.gz{SUFFIX if lock else ''}"
         if final.exists():
             fail(
-                f"no backup was made: {final} already exists. A file name contains the time, so run"
-                " this command again to get a new name."
+                f"no backup was made: {final} already exists. The name of a backup file contains "
+                "the time. Run this command again to get a new name."
             )
         made = _finish(clear, final, lock, scratch)
         digest, size = archive.digest_of(made), made.stat().st_size
@@ -133,7 +136,8 @@ def _room(target: Path, file: Path | None) -> None:
     if free < ROOM * size + (64 << 20):
         fail(
             f"the disk of {target} has {free >> 20} MB of free space, but a backup needs "
-            f"{(ROOM * size >> 20) + 64} MB; make room, or set BACKUP_DIR in stack.env"
+            f"{(ROOM * size >> 20) + 64} MB. Free some space, or set BACKUP_DIR in stack.env to "
+            "a folder on another disk."
         )
 
 

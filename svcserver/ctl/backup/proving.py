@@ -157,13 +157,15 @@ def prove(source: Path, lock: BackupLock, live: URL) -> Proof:
     except Failed as why:
         return Proof(why.message)
     except OSError as why:
-        return Proof(f"it cannot be tested: {why.strerror or why}")
+        return Proof(f"the backup cannot be tested: {why.strerror or why}")
     return Proof(fault, contents)
 
 
 def _enough_memory() -> None:
     if sizes().get("MemAvailable", NEEDED_MB << 10) >> 10 < NEEDED_MB:
-        raise DamagedBackup(f"it was not tested: the restore test needs {NEEDED_MB} MB of memory")
+        raise DamagedBackup(
+            f"the backup was not tested: the restore test needs {NEEDED_MB} MB of memory"
+        )
 
 
 @contextmanager
@@ -211,11 +213,11 @@ def _database(contents: Contents, folder: Path, live: URL) -> Iterator[URL]:
         url = url_of(find(str(folder), None))
         file = file_of(url)
         if file is None or folder not in (folder / file).parents:
-            raise DamagedBackup("its database is outside the scratch folder")
+            raise DamagedBackup("the backup's database is outside the scratch folder")
         yield URL.create("sqlite", database=str(folder / file))
         return
     if live.get_backend_name() != "postgresql":
-        raise DamagedBackup("it is a PostgreSQL dump, but DATABASE_URL is not PostgreSQL")
+        raise DamagedBackup("the backup is a PostgreSQL dump, but DATABASE_URL is not PostgreSQL")
     with database(folder.parent, live) as url:
         restore_into(url, folder / DUMP)
         same(contents, url)

@@ -66,10 +66,10 @@ def same(contents: Contents, url: URL) -> None:
     for table, rows in expected.tables.items():
         if present.tables.get(table) != rows:
             raise DamagedBackup(
-                f"its table {table} has {present.tables.get(table, 0)} rows instead of {rows}"
+                f"the table {table} has {present.tables.get(table, 0)} rows instead of {rows}"
             )
     if present.characters != expected.characters:
-        raise DamagedBackup("its characters differ from the original")
+        raise DamagedBackup("the players' characters differ from the original")
 
 
 LOCALHOST = "127.0.0.1"
@@ -153,8 +153,10 @@ def _claim(folder: Path, note: Begun) -> bool:
     before = begun.read_marker(folder)
     if before is None:
         if there := begun.others(folder):
-            line = f"it has {there[0]}; a restore overwrites no files: choose another folder"
-            fail(f"{folder} is not empty: {line}")
+            fail(
+                f"{folder} is not empty: the folder contains {there[0]}. A restore overwrites no "
+                "files. Choose another folder."
+            )
     elif before.sha256 != note.sha256:
         fail(before.cure(folder))
     note.write(folder)
@@ -169,7 +171,7 @@ def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise DamagedBackup("it has no metagame.env, so it is not the backup of a host")
+            raise DamagedBackup("the backup has no metagame.env, so the backup is not from a host")
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)
@@ -259,9 +261,10 @@ def _sound_backup(source: Path) -> Iterator[None]:
     except (DamagedBackup, CannotSeal) as why:
         fail(f"{source}: {why}; nothing was changed")
     except UnicodeDecodeError:
-        fail(f"{source}: its settings are not UTF-8 text; nothing was changed")
+        fail(f"the settings in {source} are not UTF-8 text; nothing was changed")
     except (BadSetting, ValueError) as why:  # settings that this program did not write
-        fail(f"{source}: its settings cannot be read ({str(why)[:200]!r}); nothing was changed")
+        problem = repr(str(why)[:200])
+        fail(f"the settings in {source} cannot be read: {problem}; nothing was changed")
 
 
 @contextmanager
@@ -284,7 +287,7 @@ def _kinds(contents: Contents, url: URL) -> None:
 
 def _sound(contents: Contents, restored: Path) -> None:
     if faults := sqlite_faults(restored):
-        raise DamagedBackup(f"its database is damaged: {faults[0]}")
+        raise DamagedBackup(f"the backup's database is damaged: {faults[0]}")
     if has_foreign_code(restored):
         raise DamagedBackup(FOREIGN_CODE)
     same(contents, URL.create("sqlite", database=str(restored)))

@@ -115,7 +115,7 @@ def on_server(url: URL, statement: str) -> None:
     except SQLAlchemyError as why:
         reason = f"{describe(why)}; allow the role to make databases (ALTER ROLE ... CREATEDB)"
         raise DamagedBackup(
-            f"it was not tested, because that needs a new database: {reason}"
+            f"the backup was not tested, because the test needs a new database: {reason}"
         ) from None
     finally:
         engine.dispose()

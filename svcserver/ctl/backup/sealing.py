@@ -65,14 +65,14 @@ class BackupLock:
             if self.passphrase is None:
                 raise CannotSeal("there is no key and no passphrase to encrypt with")
             if source.stat().st_size > MOST:
-                text = "it is too large for BACKUP_PASSPHRASE; set BACKUP_RECIPIENTS"
+                text = "the backup is too large for BACKUP_PASSPHRASE; set BACKUP_RECIPIENTS"
                 raise CannotSeal(text)
             target.write_bytes(age.passphrase.encrypt(source.read_bytes(), self._words))
         except age.RecipientError:
-            text = "BACKUP_RECIPIENTS has no age public key; make one with age-keygen"
+            text = "BACKUP_RECIPIENTS has no public key of age; make a key with age-keygen"
             raise CannotSeal(text) from None
         except age.EncryptError as why:
-            raise CannotSeal(f"it cannot be encrypted: {why}") from None
+            raise CannotSeal(f"the backup cannot be encrypted: {why}") from None
 
     def open(self, source: Path, target: Path) -> None:
         """Decrypt ``source`` into ``target``; raises CannotSeal if that is impossible."""
@@ -80,27 +80,27 @@ class BackupLock:
         with source.open("rb") as file:
             head = file.read(MOST_HEAD)
         if END_OF_HEAD not in head:
-            raise CannotSeal("it is damaged: its header has no end")
+            raise CannotSeal("the backup is damaged: the header has no end")
         by_passphrase = SCRYPT in head[:200]
         if by_passphrase and source.stat().st_size > MOST + (MOST >> 8):
-            raise CannotSeal("it is too large for a backup with a passphrase")
+            raise CannotSeal("the file is too large for a backup with a passphrase")
         try:
             if by_passphrase:
                 if self.passphrase is None:
-                    raise CannotSeal("it needs a passphrase: set BACKUP_PASSPHRASE")
+                    raise CannotSeal("the backup needs a passphrase: set BACKUP_PASSPHRASE")
                 target.write_bytes(self._opened(source.read_bytes()))
                 return
             if self.identity is None and self._once is None:
-                text = "it needs the private key of BACKUP_RECIPIENTS: give --identity FILE"
+                text = "the backup needs the private key of BACKUP_RECIPIENTS: give --identity FILE"
                 raise CannotSeal(text)
             with source.open("rb") as closed, target.open("wb") as clear:
                 age.decrypt_io(closed, clear, self._keys())
         except age.DecryptError:
-            raise CannotSeal("it is damaged, or encrypted for another key") from None
+            raise CannotSeal("the backup is damaged, or encrypted for another key") from None
         except OSError as why:
             if why.errno is not None:  # the library's own errors have no errno
                 raise
-            raise CannotSeal("it is damaged, or encrypted for another key") from None
+            raise CannotSeal("the backup is damaged, or encrypted for another key") from None
 
     def _opened(self, closed: bytes) -> bytes:
         """Return the contents of a file that was encrypted with a passphrase.
@@ -149,7 +149,9 @@ def identities(path: Path) -> list[Any]:
     except (OSError, UnicodeDecodeError, age.IdentityError):
         keys = []
     if not keys:
-        raise CannotSeal(f"{path} holds no private key of age (AGE-SECRET-KEY-...)")
+        raise CannotSeal(
+            f"{path} holds no private key of age. Private keys begin with AGE-SECRET-KEY-."
+        )
     return keys
 
 

@@ -149,7 +149,7 @@ def free_ports(held: ExitStack) -> Ports:
                     _free(row, socket.SOCK_DGRAM, port)
                 named = dict(zip(TCP, tcp, strict=True))
                 return Ports(**named, hunts=first, city=first + GAMES - 1)
-    fail(f"Could not find {GAMES} free UDP ports with consecutive numbers. Try again.")
+    fail(f"svcctl could not find {GAMES} free UDP ports with consecutive numbers. Try again.")
 
 
 def _free(held: ExitStack, kind: int, port: int = 0) -> int:

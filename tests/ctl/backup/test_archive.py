@@ -92,7 +92,7 @@ class ArchiveTests(ArchiveCase):
         for data in (b"", b"plain text", b"\x1f\x8b\x08\x00broken"):
             self.file.write_bytes(data)
             why = self.assertRaises(DamagedBackup, archive.unpack, self.file, self.fresh())
-            self.assertIn("it ", str(why))
+            self.assertIn("the backup", str(why))
 
 
 def as_dict() -> dict[str, object]:

@@ -100,7 +100,7 @@ class BackupTests(BackupCase):
         host_state.write(self.folder, state)
         ran = self.ctl("backup", "now")
         self.assertEqual(ran.status, 1)
-        self.assertIn("BACKUP_PASSPHRASE is only in the environment of svc-stack", ran.err)
+        self.assertIn("BACKUP_PASSPHRASE is set only in the environment of svc-stack", ran.err)
         self.patch(os, "environ", {**os.environ, "BACKUP_PASSPHRASE": "a long passphrase"})
         made = self.made().data
         self.assertEqual(Path(made["file"]).parent, self.folder / "there")
@@ -165,7 +165,7 @@ class BackupTests(BackupCase):
         # the note is in no backup
         self.assertEqual((restored / "game" / "README.txt").read_text(), note)
         again = self.ctl("backup", "restore", made["file"], "--into", restored)
-        self.assertIn("is not empty: it has allowlist.env; a restore", again.line)
+        self.assertIn("is not empty: the folder contains allowlist.env. A restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:

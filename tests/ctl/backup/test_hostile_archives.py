@@ -109,13 +109,13 @@ class HostileTests(ArchiveCase):
             {"form": [1]},
             {"more": 1},
         ):
-            self.refused(packed(contents(**changed), *whole()[1:]), "it")
+            self.refused(packed(contents(**changed), *whole()[1:]), "the backup")
         for name in ("files", "/etc/passwd", "other/a", "files/../../a", "files/.init.json"):
             self.refused(packed(listing(name), *whole()[1:], entry(name, b"x")))
         deep = "files/" + "a/" * 2000 + "x"
         self.refused(packed(listing(deep), *whole()[1:], entry(deep, b"x")), "not an allowed name")
         many = {**CONTENTS.files, **{f"files/{number}": ZEROS for number in range(2500)}}
-        self.refused(packed(contents(files=many), *whole()[1:]), "more files")
+        self.refused(packed(contents(files=many), *whole()[1:]), "too many files")
         for text in (b"", b"{", b"[" * 5000, b"null", b'{"form":1}', b"\xff", b"{}" + b" " * 99):
             self.refused(packed(entry(archive.CONTENTS, text)), "cannot be read")
         self.refused(
@@ -131,12 +131,14 @@ class HostileTests(ArchiveCase):
             odd = entry("files/metagame.env", b"", type=kind, linkname="/etc/passwd")
             self.refused(packed(contents(), odd, *whole()[1:]))
             self.refused(packed(odd, *whole()))
-        self.refused(packed(*whole(), entry("files/metagame.env", b"PORT=1\n")), "not in its list")
-        self.refused(packed(*whole(), contents()), "not in its list")
-        self.refused(packed(contents(), contents(), *whole()[1:]), "not in its list")
+        self.refused(
+            packed(*whole(), entry("files/metagame.env", b"PORT=1\n")), "not in the backup's list"
+        )
+        self.refused(packed(*whole(), contents()), "not in the backup's list")
+        self.refused(packed(contents(), contents(), *whole()[1:]), "not in the backup's list")
         self.refused(packed(*whole()[1:], contents()), "not a backup")
         self.refused(packed(*whole()[:2]), "is missing")
-        self.refused(packed(*whole(), entry("files/a\x1b[2J", b"x")), "not in its list")
+        self.refused(packed(*whole(), entry("files/a\x1b[2J", b"x")), "not in the backup's list")
 
     def test_an_extended_header_with_odd_fields_is_refused(self) -> None:
         long = f"files/{'n' * 150}\u00e9.json"
@@ -189,7 +191,7 @@ class HostileTests(ArchiveCase):
     def test_a_file_that_is_cut_anywhere_is_refused(self) -> None:
         good = packed(*whole())
         for at in range(0, len(good), 7):
-            self.refused(good[:at], "it ")
+            self.refused(good[:at], "the backup")
 
     def unpacked(self) -> Path:
         into = self.fresh()
