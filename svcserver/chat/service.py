@@ -72,7 +72,7 @@ class ChatService(Service):
             )
         except (CannotListenError, OSError) as why:
             log.error(
-                "chat: not started: CHAT_PORT {host}:{port} is not available: {why}; "
+                "the chat did not start: CHAT_PORT {host}:{port} is not available: {why}; "
                 "stop the program that uses this port, or change CHAT_PORT",
                 host=settings.host,
                 port=settings.port,

@@ -285,4 +285,4 @@ class NotStarted(Service):
 
     def startService(self) -> None:
         super().startService()
-        log.error("chat: not started: {why}", why=self.why)
+        log.error("the chat did not start: {why}", why=self.why)

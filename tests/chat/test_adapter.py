@@ -431,5 +431,5 @@ class ServiceTests(SynchronousTestCase):
         globalLogPublisher.addObserver(observe)
         self.addCleanup(globalLogPublisher.removeObserver, observe)
         service.startService()
-        self.assertIn("chat: not started: CHAT_PORT 127.0.0.1:61099", "".join(lines))
+        self.assertIn("the chat did not start: CHAT_PORT 127.0.0.1:61099", "".join(lines))
         self.successResultOf(service.stopService())

@@ -148,14 +148,14 @@ def test_chat_is_not_on_a_metagames_port_at_loopback(service: Beside) -> None:
 
 def test_a_bad_chat_port_is_logged_and_the_metagame_runs_on(tmp_path: Path) -> None:
     with metagame(tmp_path, CHAT="1", CHAT_PORT="no") as service:
-        eventually(lambda: "chat: not started: CHAT_PORT must be" in service.log)
+        eventually(lambda: "the chat did not start: CHAT_PORT must be" in service.log)
         assert register(service, "Still_here")["token"]
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         taken = str(holder.getsockname()[1])
         with metagame(tmp_path, CHAT="1", CHAT_PORT=taken) as service:
-            eventually(lambda: "chat: not started: CHAT_PORT 127.0.0.1:" in service.log)
+            eventually(lambda: "the chat did not start: CHAT_PORT 127.0.0.1:" in service.log)
             assert register(service, "Here_too")["token"]
 
 
