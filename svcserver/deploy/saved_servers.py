@@ -125,7 +125,7 @@ def server_from(sent: Any) -> GameServer:
 
 def _parse(record: Any) -> SavedServer:
     if record["form"] != FORM:
-        raise ValueError("not in the expected form")
+        raise ValueError("the file has an unknown format")
     server = server_from(record["server"])
     if server.pid <= 1:
         raise ValueError("no process")

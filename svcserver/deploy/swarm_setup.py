@@ -51,8 +51,8 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: P
     known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
     for name in engine.trusted - known:
         log.warn(
-            "GAMESERVER_TRUSTED lists {name!r}, which is unknown. "
-            "List only city, dojo, tutorial, hunt (all hunts), or ids of hunts.",
+            "GAMESERVER_TRUSTED lists {name!r}, which is unknown. List only city, dojo, tutorial, "
+            "hunt or ids of hunts. The word hunt means all hunts.",
             name=name,
         )
 

@@ -96,7 +96,7 @@ def stored(folder: Path) -> AlertChannels | None:
 
 def _read(state: Any) -> AlertChannels:
     if state["form"] != FORM:
-        raise ValueError("not in the expected form")
+        raise ValueError("the file has an unknown format")
     channels = []
     for item in state["all"][:MOST]:
         deliveries = tuple(Delivery(**entry) for entry in item["deliveries"][:MOST_DELIVERIES])

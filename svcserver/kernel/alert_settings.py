@@ -83,7 +83,11 @@ def quiet_hours(text: str) -> QuietHours:
 MOST_URL = 2048  # characters
 MOST_HOST = 253
 MOST_MAIL = 320
-_NO_URL = re.compile(r"""[\s"<>\\^`{|}]""")
+NO_URL = (
+    "must be like https://HOST/PATH or https://HOST:PORT/PATH. "
+    "PORT must be a number from 1 to 65535"
+)
+_NOT_IN_URL = re.compile(r"""[\s"<>\\^`{|}]""")
 _MAIL = re.compile(r"[!-~]+\Z")
 _words = printable(4096)
 
@@ -102,26 +106,26 @@ def split(url: str) -> SplitResult:
     """
     if len(url) > MOST_URL:
         raise ValueError(f"must have at most {MOST_URL} characters")
-    if not url.isprintable() or _NO_URL.search(url):
-        raise ValueError("must have no spaces, control characters or quotes; write them as %XX")
+    if not url.isprintable() or _NOT_IN_URL.search(url):
+        raise ValueError(
+            "must have no spaces, control characters or quotes; write these characters as %XX"
+        )
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise ValueError(
-            "must be like https://HOST/PATH or https://HOST:PORT/PATH (PORT: 1 to 65535)"
-        ) from None
+        raise ValueError(NO_URL) from None
     if not parts.scheme or not host or port == 0:
-        raise ValueError(
-            "must be like https://HOST/PATH or https://HOST:PORT/PATH (PORT: 1 to 65535)"
-        )
+        raise ValueError(NO_URL)
     if not _is_host(host, is_literal="[" in parts.netloc):
         raise ValueError(
-            "must have an IP address, or a host name such as hooks.example.org; each part of the "
-            "name, between two dots, must have 1 to 63 characters"
+            f"must have an IP address or a host name of at most {MOST_HOST} characters. Dots "
+            "divide the host name into parts of 1 to 63 characters"
         )
     if not "".join(parts[2:]).isascii():
-        raise ValueError("must have a path of ASCII characters; write other characters as %XX")
+        raise ValueError(
+            "must have only ASCII characters after the host; write other characters as %XX"
+        )
     return parts
 
 
@@ -154,8 +158,8 @@ def mail_addresses(text: str) -> tuple[str, ...]:
 
 
 UNSIGNED = (
-    "the channel's webhooks have no signature. Add SIGNING_SECRET= with a long random word, so "
-    "that the receiver can check them, or UNSIGNED=1 to send them without a signature."
+    "the channel's webhooks have no signature. Add SIGNING_SECRET= with a long random word. "
+    "To send webhooks without a signature, add UNSIGNED=1."
 )
 
 
