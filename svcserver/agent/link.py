@@ -73,7 +73,7 @@ class HelperClient:
             )
         except Exception as error:  # refused, cut off or timed out
             status = error.status if isinstance(error, HelperRefused) else 0
-            why = "it has no room for more addresses" if status == FULL else repr(error)
+            why = "the allowlist has no room for more addresses" if status == FULL else repr(error)
             log.warn("the allowlist helper failed: {why}", why=why)
         if act == "allow":
             self.is_full = status == FULL

@@ -107,7 +107,7 @@ def _read(path: Path) -> LauncherFile | None:
     try:
         state = path.lstat()
         if not stat.S_ISREG(state.st_mode) or not 0 < state.st_size <= MOST_BYTES:
-            raise OSError(f"it must be a regular file of 1 to {MOST_BYTES} bytes")
+            raise OSError(f"the file must be a regular file of 1 to {MOST_BYTES} bytes")
         with path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as why:
@@ -130,8 +130,8 @@ def _offer(path: Path, sha256: str) -> Mapping[str, str]:
     offer = {name: text for name in OFFER if isinstance(text := fields.get(name), str)}
     if fields.get("sha256") != sha256 or len(offer) != len(OFFER):
         log.warn(
-            "the signature of {file} is incomplete or belongs to another file; make a new one "
-            "with svcctl content launcher",
+            "the signature of {file} is incomplete or belongs to another file; make a new "
+            "signature with svcctl content launcher",
             file=path.name,
         )
         return {}

@@ -88,8 +88,8 @@ class Host:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
             fail(
-                f"{self.folder} is not the folder of a host: it contains no file {settings}."
-                " Create a host with svcctl init DIR."
+                f"{self.folder} is not the folder of a host: the folder contains no file "
+                f"{settings}. Create a host with svcctl init DIR."
             )
         return self.folder
 
@@ -183,7 +183,7 @@ def as_owner_of_its_folder(command: Callable[..., Any]) -> Callable[..., Any]:
 def _plain(_: click.Context, option: click.Parameter, text: str) -> str:
     """Return the option's value; raises Failed if it is not plain text."""
     if not is_plain(text):
-        fail(f"--{option.name} has {NOT_PLAIN}; write it in one line of plain text")
+        fail(f"--{option.name} has {NOT_PLAIN}; write the text in one plain line")
     return text
 
 

@@ -234,8 +234,8 @@ def _give_way(program: OwnProgram | None) -> None:
             program.give_way()
     except OSError as error:
         log.warn(
-            "the launcher cannot prepare its next start: {why}. The next start may treat the new "
-            "version as failed, and start the old version.",
+            "the launcher cannot prepare its next start: {why}. At the next start, the launcher "
+            "may treat the new version as failed, and start the old version.",
             why=error,
         )
 
@@ -245,7 +245,7 @@ def _newer_command(program: OwnProgram) -> list[str]:
     try:
         return program.newer_command()
     except OSError as error:
-        log.warn("the installed version cannot be started: {why}", why=error)
+        log.warn("the installed version of the launcher cannot be started: {why}", why=error)
         return []
 
 
@@ -589,7 +589,7 @@ def _not_confirmed(why: Failure) -> None:
     The next start may then return to the previous version.
     """
     log.warn(
-        "this version works, but could not be recorded as working: {why}",
+        "the launcher works, but cannot save that its new version works: {why}",
         why=why.getErrorMessage(),
     )
 
