@@ -201,7 +201,9 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
             with run(wanted.data, moment):
                 state, file = _now(wanted, out, moment, drill=is_proven)
         except BackupRunning:
-            fail("Another backup of this host is in progress. Wait for its end, then try again.")
+            fail(
+                "Another backup of this host is in progress. Try again when that backup has ended."
+            )
         trace.target = Path(file).name
     _tell(out, state, file)
 

@@ -171,7 +171,9 @@ def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise DamagedBackup("the backup has no metagame.env, so the backup is not from a host")
+            raise DamagedBackup(
+                "the file has no metagame.env, so the file is not the backup of a host"
+            )
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)
