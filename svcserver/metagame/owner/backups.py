@@ -460,7 +460,10 @@ class BackupRoutes:
             log.info("{by}: backup {name} {what}", by=by, name=name, what=what)
 
         def shrank() -> None:
-            log.error("the backup {name} has become shorter during its download", name=name)
+            log.error(
+                "the download of the backup {name} ended early, because the file became shorter",
+                name=name,
+            )
 
         whole_file = Span(0, size, size)
         transfer = Transfer(file, whole_file, ended, shrank, self.acts.transfers)

@@ -30,7 +30,7 @@ class Titles:
     def _of(cls, data: dict[str, Any]) -> Titles:
         for name in ("behemoths", "matchmakerHunts", "playerHunts"):
             if not isinstance(data[name], dict):
-                raise ValueError(f"{name} is not a table")
+                raise ValueError(f"{name} must be a JSON object")
         return cls(data["behemoths"], data["matchmakerHunts"], data["playerHunts"])
 
     def behemoth(self, record: Mapping[str, Any]) -> str | None:

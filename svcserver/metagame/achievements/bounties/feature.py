@@ -165,7 +165,7 @@ def _checked(data: dict[str, Any]) -> Mapping[str, Json]:
         raise ValueError("payload.max_slots must be a whole number")
     for name in ("bounty_token_id", "premium_bounty_token_id"):
         if not isinstance(payload[name], str):
-            raise ValueError(f"payload.{name} must be a text")
+            raise ValueError(f"payload.{name} must be a string")
     return data
 
 

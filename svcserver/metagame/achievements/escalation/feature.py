@@ -133,8 +133,10 @@ def _registry(data: dict[str, Any]) -> SeasonRegistry:
     costs = [_count(cost) for cost in data["level_costs"]]
     seasons = [_season(row, len(costs)) for row in data["seasons"]]
     seasons_by_id = {season.id: season for season in seasons}
-    if not costs or len(seasons_by_id) != len(seasons):
-        raise ValueError("level_costs must not be empty, and each season must be listed only once")
+    if not costs:
+        raise ValueError("level_costs must not be empty")
+    if len(seasons_by_id) != len(seasons):
+        raise ValueError("each season must be listed only once")
     return SeasonRegistry(seasons_by_id, costs)
 
 
@@ -151,17 +153,17 @@ def _season(row: dict[str, Any], levels: int) -> Season:
     rewards = {_text(reward["id"]): _count(reward["level"]) for reward in row["rewards"]}
     name = _text(row["id"])
     if len(talents_by_id) != len(talents) or len(rewards) != len(row["rewards"]):
-        raise ValueError(f"{name} lists a talent or reward twice")
+        raise ValueError(f"season {name} lists a talent or reward twice")
     if any(level > levels for level in rewards.values()):
-        raise ValueError(f"{name} has a reward beyond the last level")
+        raise ValueError(f"season {name} has a reward for a level above {levels}, the last level")
     if not isinstance(row["enabled"], bool):
-        raise ValueError(f"{name}: enabled must be true or false")
+        raise ValueError(f"season {name}: enabled must be true or false")
     return Season(name, row["enabled"], talents_by_id, rewards)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError(f"{value!r} is not an id")
+        raise ValueError(f"an id must be a string of at least 1 character, not {value!r}")
     return value
 
 

@@ -93,14 +93,14 @@ def _listed(value: Any) -> list[Any]:
 def path_of(sent: Any) -> Path:
     """Parse and validate a track in the JSON form of a season file; raises ValueError."""
     if not isinstance(sent, dict) or not is_name(sent.get("progression_id")):
-        raise ValueError("a track has no progression_id")
+        raise ValueError("a track has no valid progression_id")
     name = sent["progression_id"]
     gate = sent.get("premium_gating_entitlement", "")
     if not isinstance(gate, str):
-        raise ValueError(f"{name}: premium_gating_entitlement is not a string")
+        raise ValueError(f"track {name}: premium_gating_entitlement must be a string")
     for key in LISTS:
         if not isinstance(sent.get(key, []), list):
-            raise ValueError(f"{name}: {key} is not a list")
+            raise ValueError(f"track {name}: {key} must be a list")
     permanent = {
         PUBLIC: _permanent(sent.get("free_rewards", []), name),
         PREMIUM: _permanent(sent.get("premium_rewards", []), name),
@@ -109,23 +109,25 @@ def path_of(sent: Any) -> Path:
     ranks = {rank for rank, _ in requirements}
     for key in LISTS:
         if any(reward["rank_id"] not in ranks for reward in sent.get(key, [])):
-            raise ValueError(f"{name}: {key} has a rank without a requirement")
+            raise ValueError(f"track {name}: {key} has a rank_id that requirements does not list")
     return Path(name, gate, requirements, _prestige(sent, name), permanent)
 
 
 def _requirements(sent: dict[str, Any], name: str) -> list[tuple[int, int]]:
     listed, requirements = sent.get("requirements"), []
     if not isinstance(listed, list) or not listed:
-        raise ValueError(f"{name}: no requirements")
+        raise ValueError(f"track {name}: requirements must be a list that is not empty")
     last = -1
     for entry in listed:
         rank, xp = (
             (entry.get("rank_id"), entry.get("xp_required")) if isinstance(entry, dict) else (0, 0)
         )
         if type(rank) is not int or rank <= last:
-            raise ValueError(f"{name}: each rank_id must be a whole number above the previous one")
+            raise ValueError(
+                f"track {name}: each rank_id must be a whole number above the previous rank_id"
+            )
         if type(xp) is not int or not 0 <= xp <= MAX_XP:
-            raise ValueError(f"{name}: xp_required must be a whole number from 0 to {MAX_XP}")
+            raise ValueError(f"track {name}: xp_required must be a whole number from 0 to {MAX_XP}")
         last = rank
         requirements.append((rank, xp))
     return requirements
@@ -137,7 +139,7 @@ def _prestige(sent: dict[str, Any], name: str) -> float | None:
         return None
     step = prestige.get("xp_per_level") if isinstance(prestige, dict) else None
     if isinstance(step, bool) or not isinstance(step, int | float) or step <= 0:
-        raise ValueError(f"{name}: prestige xp_per_level must be above 0")
+        raise ValueError(f"track {name}: xp_per_level in prestige must be a number above 0")
     return step
 
 
@@ -145,13 +147,13 @@ def _permanent(rewards: list[Any], name: str) -> list[tuple[int, str]]:
     permanent = []
     for reward in rewards:
         if not isinstance(reward, dict) or type(reward.get("rank_id")) is not int:
-            raise ValueError(f"{name}: a reward has no rank_id")
+            raise ValueError(f"track {name}: the rank_id of each reward must be a whole number")
         entitlements = reward.get("entitlements") or []
         if not isinstance(entitlements, list):
-            raise ValueError(f"{name}: the entitlements of a reward are not a list")
+            raise ValueError(f"track {name}: the entitlements of each reward must be a list")
         for entitlement in entitlements:
             if not isinstance(entitlement, dict) or not is_name(entitlement.get("entitlement")):
-                raise ValueError(f"{name}: an entitlement of a reward has no name")
+                raise ValueError(f"track {name}: an entitlement of a reward has no valid name")
             if entitlement.get("duration", 0) == 0:
                 permanent.append((reward["rank_id"], entitlement["entitlement"]))
     return permanent

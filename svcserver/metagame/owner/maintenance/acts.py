@@ -224,7 +224,8 @@ class Maintenance:
             stack_wish.wish(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error(
-                "svc-stack cannot be asked to stop or restart: {why}. New hunts are allowed again",
+                "the metagame cannot ask svc-stack to stop or restart: {why}. "
+                "New hunts are allowed again",
                 why=why.strerror,
             )
             await self.become(acting, None)

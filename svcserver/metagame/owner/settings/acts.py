@@ -111,7 +111,7 @@ class LiveSettings:
             try:
                 return rules.parsed(name, stored[name])
             except Refusal as error:
-                log.warn("the stored setting is ignored: {why}", why=error.message)
+                log.warn("a stored setting is invalid and is ignored: {why}", why=error.message)
         return self._started[name]
 
 
