@@ -90,7 +90,8 @@ def _exchange(
         port = url.port or 80
     except ValueError:
         fail(
-            f"{what} cannot be reached at {base}: its PORT is not a port number. Run svcctl doctor."
+            f"{what} cannot be reached at {base}, because the value of PORT is not a port number."
+            " Run svcctl doctor."
         )
     connection = http.client.HTTPConnection(url.hostname or "", port, timeout=patience_s)
     try:
@@ -110,15 +111,15 @@ def _parsed(base: str, body: bytes, what: str) -> Any:
     try:
         return json.parse(body)
     except json.BadJson:
-        fail(f"{what} sent a reply that is not JSON: {foreign(base)}")
+        fail(f"the reply from {base} is not a JSON reply of {what}: {foreign(base)}")
 
 
 def foreign(base: str) -> str:
     """Return the likely cause of a reply that did not come from the expected component."""
     port = urlsplit(base).port or 80
     return (
-        f"another program uses port {port} (find it with ss -ltnp 'sport = :{port}'); "
-        "stop that program, or change PORT"
+        f"another program uses port {port}. Find the program with ss -ltnp 'sport = :{port}'. "
+        "Stop the program, or change PORT."
     )
 
 
@@ -193,8 +194,8 @@ def owner_of(host: Host) -> Owner:
     secret, key = variables.get(SIGNING_KEY, "").strip(), host.owner_key() or ""
     if not secret and not key:
         fail(
-            "This command needs the owner's rights. Give --config with a folder that has an "
-            "owner.key."
+            "This command needs the owner's rights. Give --config with a folder that contains "
+            "the file owner.key."
         )
     return Owner(metagame_url(variables), secret, key)
 

@@ -35,7 +35,8 @@ def url_of(host: Host) -> URL:
     named = host.variables("metagame").get("DATABASE_URL", "") or DEFAULT_URL
     if named == UNNAMED:
         fail(
-            f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; write your own URL there"
+            f"{host.name_of('metagame')}: DATABASE_URL is still {UNNAMED}; "
+            "replace the placeholder with the URL of your database"
         )
     try:
         url = database_url(named)

@@ -31,7 +31,7 @@ def running_stack(host: Host, otherwise: str) -> tuple[Path, rolling.StackState]
     folder = host.folder or Path()
     running = rolling.read_state(folder)
     if running is None:
-        fail(f"no svc-stack runs in {folder.absolute()}; {otherwise}")
+        fail(f"no svc-stack runs in {folder.absolute()}. {otherwise}")
     return folder, running
 
 
@@ -63,17 +63,17 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
         )
     folder, before = running_stack(
         host,
-        "under systemd run systemctl restart svc-metagame:"
-        " the gateway lets requests wait meanwhile",
+        "Under systemd, run systemctl restart svc-metagame."
+        " The gateway delays requests until the metagame runs again.",
     )
     if before.rolling:
-        fail("Another rolling restart is in progress. Try again when it has ended.")
+        fail("Another rolling restart is in progress. Try again when that restart has ended.")
     os.kill(before.pid, signal.SIGHUP)
     deadline = time.monotonic() + ROLLING_S
     while True:
         after = rolling.read_state(folder)
         if after is None:
-            fail("The stack ended during the restart. See its log.")
+            fail("The stack ended during the restart. See the stack's log.")
         if after.rolled > before.rolled:
             break
         if time.monotonic() >= deadline:
@@ -81,7 +81,7 @@ def _restart(host: Host, *, is_rolling: bool) -> None:
         time.sleep(ROLLING_LOOK_S)
     if not after.well:
         fail(
-            "The restart of a component failed, so the components after it were not restarted."
+            "The restart of a component failed, so the remaining components were not restarted."
             " See the stack's log."
         )
 
@@ -97,7 +97,7 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
     """Show the pending migrations, without running them."""
     if not only_check:
         fail(
-            "svcctl upgrade needs --check: the command shows the pending migrations and runs none. "
+            "svcctl upgrade needs the option --check, which only shows the pending migrations. "
             "To run migrations, use svcctl db upgrade or restart the metagame."
         )
     engine = database.existing(database.url_of(host))
@@ -106,8 +106,8 @@ def upgrade(host: Host, out: Out, only_check: bool) -> None:
         pending = [] if newer is not None else scripts.pending(tx)
     if newer is not None:
         fail(
-            f"the database cannot be upgraded, because {migrations.too_new(newer)}; "
-            "install the version that last upgraded the database, or a newer one"
+            f"the database cannot be upgraded, because {migrations.too_new(newer)}. "
+            "Install the version of svcserver that last upgraded the database, or a newer version."
         )
     out.data(
         {"migrations": [{"revision": revision, "what": change} for revision, change in pending]}
@@ -206,8 +206,8 @@ def when_empty(host: Host, out: Out, until: str, reason: str, wait: bool) -> Non
     """
     folder, before = running_stack(
         host,
-        "run svcctl drain on --wait, then restart your services, as with"
-        " systemctl restart 'svc-*', then svcctl drain off",
+        "Run svcctl drain on --wait. Restart your services, for example with"
+        " systemctl restart 'svc-*'. Then run svcctl drain off.",
     )
     body = {"On": True, "Then": "restart", "Reason": reason, "Until": until}
     owner = owner_of(host)
@@ -270,7 +270,7 @@ def _until_restarted(owner: Owner, folder: Path, begun: float) -> None:
         elif acts_since is None:
             acts_since = time.monotonic()
         elif time.monotonic() - acts_since > PATIENCE_S:
-            fail("The stack did not restart. See its log and svcctl audit.")
+            fail("The stack did not restart. See the stack's log and the output of svcctl audit.")
 
 
 def _standing(owner: Owner) -> dict[str, Any] | None:

@@ -75,19 +75,19 @@ def up(
         make(folder, public_host, private_host, base_port, name, owner, out, ask=not yes)
     elif public_host or private_host or name or owner or base_port:
         fail(
-            f"{folder} already contains a host, but --public-host, --private-host, --base-port,"
-            " --name and --owner are only for a new host. Change the env files in the folder, or"
-            " choose another folder."
+            f"{folder} already contains a host. The options --public-host, --private-host,"
+            " --base-port, --name and --owner are only for a new host. Change the env files in the"
+            " folder, or choose another folder."
         )
     host = find(str(folder.absolute()), None)
     supply(host, out)
     if runs(host):
-        fail(f"the host in {folder} is already running. Its dashboard is {host.dashboard()}")
+        fail(f"the host in {folder} is already running. The dashboard is {host.dashboard()}")
     check(host, out)
     card = Card.for_invite(host, new_invite(host, 1) if new or invited else None)
     why = run(host, lambda components: card.print_summary(out, components, link_or_none(host)))
     if why is not None:
-        fail(f"the host stopped: {why}; its log is {folder / LOG}")
+        fail(f"the host stopped: {why}; see the log {folder / LOG}")
 
 
 def answers(
@@ -162,7 +162,7 @@ def make(
         if sys.stdin.isatty():
             raise
         fail(
-            "svcctl up cannot ask you about the new host, because its input is not a terminal. "
+            "svcctl up cannot ask you about the new host, because the input is not a terminal. "
             "Give --yes, with --public-host H and --owner NAME."
         )
     made = create_host(
@@ -196,7 +196,7 @@ def check(host: Host, out: Out) -> None:
         out.text(str(finding))
     wrong = [finding for finding in findings if finding.level is Level.WRONG]
     if wrong:
-        fail(f"not started: {wrong[0].component}: {wrong[0].what}; {wrong[0].cure}")
+        fail(f"the host was not started: {wrong[0].component}: {wrong[0].what}; {wrong[0].cure}")
 
 
 @frozen

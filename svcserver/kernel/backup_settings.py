@@ -32,7 +32,7 @@ def time_of_day(text: str) -> time | None:
     match = _TIME.match(plain)
     if match is not None:
         return time(int(match[1]), int(match[2]))
-    raise ValueError("must be a time of day such as 04:00, or off")
+    raise ValueError("must be off or a time of day, such as 04:00")
 
 
 @frozen

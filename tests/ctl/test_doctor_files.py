@@ -212,7 +212,7 @@ class DatabaseTests(DoctorCase):
             database.execute("UPDATE alembic_version SET version_num = '9999'")
             database.execute("ALTER TABLE accounts RENAME COLUMN notes TO coins")
             database.commit()
-        self.finds("9999 is newer than this program", "install the previous version")
+        self.finds("9999 is newer than this version", "install the newer version")
 
     @pytest.mark.live
     def test_more_connections_than_postgresql_allows_are_a_fault(self) -> None:
@@ -242,7 +242,7 @@ class DatabaseTests(DoctorCase):
         for line, fault, cure in (
             ("WORKERS=2", "WORKERS=2: DATABASE_URL in metagame.env is SQLite", "et a postgresql"),
             ("WORKERS=many", "WORKERS must be a whole number", "correct stack.env"),
-            ("BACKUP_AT=teatime", "BACKUP_AT must be a time of day", "correct stack.env"),
+            ("BACKUP_AT=teatime", "BACKUP_AT must be off or a time of day", "correct stack.env"),
             ("ALERTS_EVERY_SECONDS=1", "ALERTS_EVERY_SECONDS must be", "correct stack.env"),
         ):
             (self.folder / "stack.env").write_text(f"{line}\n")

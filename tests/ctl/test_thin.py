@@ -223,7 +223,7 @@ class StatusTests(HostCase):
         for port in ("abc", "99999"):
             change(self.folder, "metagame", "PORT", port)
             for words in (("status",), ("drain", "status")):
-                self.assertIn("its PORT is not a port number", self.ctl(*words).line)
+                self.assertIn("the value of PORT is not a port number", self.ctl(*words).line)
 
     def test_a_foreign_server_on_the_port_is_named_as_such(self) -> None:
         with self.metagame({}, 404):

@@ -164,9 +164,9 @@ class Migrations:
                 migrations.upgrade(self.of_newer(change))
             except BadDatabase as why:
                 message = str(why)
-            self.assertIn("9999 is newer than this program", message)
+            self.assertIn("9999 is newer than this version", message)
             self.assertIn(what, message)
-            self.assertIn("install the previous version again", message)
+            self.assertIn("install the newer version of svcserver again", message)
 
     def test_the_names_of_the_scripts_are_their_revisions(self) -> None:
         script = ScriptDirectory(str(Path(migrations.__file__).parent))

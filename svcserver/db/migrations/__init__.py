@@ -23,7 +23,7 @@ log = Logger()
 
 LOOKED_THROUGH = 1 << 30  # bytes; a larger file is checked only by svcctl db check, to start fast
 RESTORE = "restore a backup: svcctl db restore FILE"
-INSTALL = "install the previous version again"
+INSTALL = "install the newer version of svcserver again"
 _EXTENT = ("page_count", "page_size")
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LOCK = 0x53564344  # any constant: two services must not migrate concurrently
@@ -98,7 +98,7 @@ def _in_a_child(engine: Engine) -> None:
 
 def too_new(revision: str) -> str:
     """Return the message for a database that a newer program version has migrated."""
-    return f"its revision {revision} is newer than this program"
+    return f"the database's revision {revision} is newer than this version of svcserver"
 
 
 def unfit(tx: Connection) -> str | None:
@@ -110,13 +110,13 @@ def unfit(tx: Connection) -> str | None:
     present = inspect(tx).get_multi_columns(filter_names=list(METADATA.tables))
     for table in METADATA.sorted_tables:
         if (None, table.name) not in present:
-            return f"it has no table {table.name}"
+            return f"the database has no table {table.name}"
         columns = {column["name"]: column for column in present[None, table.name]}
         for name in table.c.keys() - columns.keys():
-            return f"{table.name} has no column {name}"
+            return f"the table {table.name} has no column {name}"
         for name in columns.keys() - set(table.c.keys()):
             if not columns[name]["nullable"] and columns[name].get("default") is None:
-                return f"{table.name} requires a value for {name}"
+                return f"the table {table.name} requires a value for {name}"
     return None
 
 

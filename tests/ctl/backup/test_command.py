@@ -326,7 +326,7 @@ class BackupTests(BackupCase):
         listed = self.ctl("backup", "list", "--json").data
         self.assertIn("BACKUP_PASSPHRASE", listed["wrong"])
         self.stack_env("BACKUP_AT=noon")
-        self.assertIn("must be a time of day", self.ctl("backup", "now").line)
+        self.assertIn("must be off or a time of day", self.ctl("backup", "now").line)
 
     @proves("svcctl backup: one that dies in the middle is noticed")
     def test_only_a_killed_nightly_backup_is_reported_as_unfinished(self) -> None:
