@@ -53,7 +53,7 @@ def _authority(query: str, *, tls: bool) -> Path:
     match parse_qsl(query, keep_blank_values=True):
         case [("ca", text)] if tls and Path(text).is_absolute():
             return Path(text)
-    raise ValueError("may have only ?ca=/path/to/ca.pem after valkeys://host:port")
+    raise ValueError("may have only the option ?ca=/path/to/ca.pem, and only with valkeys://")
 
 
 def authorities(path: Path) -> list[str]:
@@ -62,8 +62,8 @@ def authorities(path: Path) -> list[str]:
         text = path.read_text(encoding="ascii")
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):  # not ASCII, or without a certificate
-        raise ValueError(f"has a CA file without a PEM certificate: {path}") from None
+        raise ValueError(f"names a CA file without a PEM certificate: {path}") from None
     except OSError as error:
-        raise ValueError(f"has a CA file that cannot be read: {path}: {error.strerror}") from None
+        raise ValueError(f"names a CA file that cannot be read: {path}: {error.strerror}") from None
     end = "-----END CERTIFICATE-----"
     return [certificate + end for certificate in text.split(end)[:-1]]

@@ -152,7 +152,7 @@ class BoardEngine(Service):
         if failure.check(EngineReplyError):
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.seconds()):
-                log.error("the live-state server (LIVE_URL) refuses a command: {why}", why=text)
+                log.error("the live-state server at LIVE_URL refuses a command: {why}", why=text)
             if text.startswith("NOSCRIPT"):
                 _cut(self._asking)  # the scripts were flushed: a reconnect loads them again
             elif any(word in text for word in STALE):
@@ -258,7 +258,7 @@ class EngineConnection:
             gone = self.reactor.seconds() - self._lost_at
             self._lost_at = None
             log.info(
-                "the live-state server (LIVE_URL) is connected again after {gone:.1f} s", gone=gone
+                "the live-state server at LIVE_URL is connected again after {gone:.1f} s", gone=gone
             )
         self._beats.startService()
 
@@ -272,10 +272,13 @@ class EngineConnection:
             text = failure.getErrorMessage()
             if self._warned.due(text.partition(" ")[0], self.reactor.seconds()):
                 log.error(
-                    "the live-state server (LIVE_URL) refuses the connection: {why}", why=text
+                    "the live-state server at LIVE_URL refuses the connection: {why}", why=text
                 )
         elif not failure.check(CancelledError) and self._warned.due("", self.reactor.seconds()):
-            text = "cannot reach the live-state server (LIVE_URL): {why}; is it running?"
+            text = (
+                "the live-state server at LIVE_URL cannot be reached: {why}; "
+                "check that the server is running"
+            )
             log.error(text, why=failure.getErrorMessage())
         if self._made is not None and self._made.up:
             self._made.cut()
@@ -291,7 +294,7 @@ class EngineConnection:
         if self._running:
             self._lost_at = self.reactor.seconds()
             if self._warned.due("lost", self.reactor.seconds()):
-                log.warn("lost the connection to the live-state server (LIVE_URL)")
+                log.warn("the connection to the live-state server at LIVE_URL was lost")
             self._again()
 
     def _again(self) -> None:

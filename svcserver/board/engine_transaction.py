@@ -106,8 +106,8 @@ class Values:
         ) as error:  # of any kind: otherwise all reads would fail until the entry expires
             if self._warned.due(kind.name, self.seconds()):
                 text = (
-                    "ignoring a {kind} entry that is damaged or from another host, on the "
-                    "live-state server (LIVE_URL): {why}"
+                    "a {kind} entry on the live-state server is ignored, because the entry is "
+                    "damaged or from another host: {why}"
                 )
                 log.warn(text, kind=kind.name, why=type(error).__name__)
             return None

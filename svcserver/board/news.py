@@ -236,7 +236,7 @@ class NewsFeed:
 
     def _warn(self, name: str) -> None:
         if self._warned.due(name, self.engine.seconds()):
-            log.warn("ignoring an event that cannot be decoded: {name}", name=name or "not ours")
+            log.warn("an event cannot be decoded and is ignored: {name}", name=name or "not ours")
 
     def _report_missed(self) -> None:
         log.info("this process may have missed events of other processes")

@@ -68,7 +68,7 @@ def registered(folder: Path, url: str) -> int:
     with metagame(folder, LIVE_URL=url) as service:
         status, body = service.ask("POST", "/svc/api/Register", {"Username": "Ann_1"})
         if status == Unavailable.status:
-            eventually(lambda: "cannot reach the live-state server (LIVE_URL)" in service.log)
+            eventually(lambda: "the live-state server at LIVE_URL cannot be reached" in service.log)
         else:
             assert orjson.loads(body)["UUK"]
         return status

@@ -17,7 +17,7 @@ from tests.support.processes import Service, eventually, free_port, metagame, re
 from tests.support.valkey import PASSWORD, Instance, fresh_url, shared
 
 pytestmark = pytest.mark.live
-ROOM, LOST = "City-1", "lost the connection to the live-state server (LIVE_URL)"
+ROOM, LOST = "City-1", "the connection to the live-state server at LIVE_URL was lost"
 MISSED = "this process may have missed events of other processes"
 LINES = 8
 # no lease expires during the test, however slow the machine is
