@@ -109,7 +109,7 @@ class _Run(ProcessProtocol):
 
     def _late(self) -> None:
         transport: Any = self.transport
-        log.error("{program} was killed, because it ran too long", program=self._program)
+        log.error("{program} did not end in time and was killed", program=self._program)
         if transport is not None and transport.pid:
             transport.signalProcess("KILL")
         self.give_up(f"{self._program} did not end within {TIMEOUT_S:.0f} s")

@@ -113,8 +113,8 @@ class KeyCheck:
         if self._warned_at is None or now - self._warned_at >= WARN_EVERY_S:
             self._warned_at = now
             log.warn(
-                "the metagame at {base} cannot check players' keys: {why}; "
-                "check that the metagame is running and that METAGAME_URL is right",
+                "the metagame at {base} cannot check players' keys: {why}. "
+                "Check METAGAME_URL, and whether the metagame is running",
                 base=self.base,
                 why=why.getErrorMessage(),
             )

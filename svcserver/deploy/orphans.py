@@ -51,7 +51,7 @@ def end_left_over(
         except OSError as error:  # it has ended, or is another user's
             log.debug("process {pid} cannot be ended: {why}", pid=pid, why=error.strerror)
             continue
-        log.warn("ended process {pid}, which an earlier run left behind", pid=pid)
+        log.warn("an earlier run left process {pid} behind, so the process was killed", pid=pid)
         ended.append(pid)
     wait_for(ended)
     return len(ended)
@@ -67,7 +67,7 @@ def wait_for(pids: Iterable[int]) -> None:
         except OSError:  # pidfds are refused
             has_ended = _wait_by_polling(pid)
         if not has_ended:
-            log.warn("process {pid} is slow to end; it may still hold a port", pid=pid)
+            log.warn("process {pid} has not ended yet; the process may still use a port", pid=pid)
 
 
 def _wait_by_pidfd(pid: int) -> bool:

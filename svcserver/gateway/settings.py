@@ -9,7 +9,7 @@ from svcserver.board.factory import IN_MEMORY, LiveUrl, live_url
 from svcserver.edge.verdicts import Limits
 from svcserver.gateway.policy import Bucket
 from svcserver.kernel.digits import whole_in
-from svcserver.kernel.local_urls import Address, local_url, local_urls
+from svcserver.kernel.local_urls import WRONG_URL, Address, local_url, local_urls
 from svcserver.kernel.rates import Rate
 from svcserver.kernel.secrets import Secret
 from svcserver.kernel.settings import (
@@ -36,7 +36,7 @@ def upstreams(text: str) -> tuple[Address, ...]:
     """
     addresses = local_urls(text)
     if not addresses:
-        raise ValueError("must be http:// with a loopback address and a port, and no path")
+        raise ValueError(WRONG_URL)
     if len(set(addresses)) < len(addresses):
         raise ValueError("lists the same address twice")
     if len(addresses) > MOST_WORKERS:

@@ -7,6 +7,11 @@ from attrs import frozen
 
 from svcserver.kernel.settings import comma_list
 
+WRONG_URL = (
+    "must be an http:// URL with a loopback address and a port, such as "
+    "http://127.0.0.1:61000. The URL must have no path"
+)
+
 
 @frozen
 class Address:
@@ -25,10 +30,7 @@ class Address:
 
 def local_url(text: str) -> Address:
     """Read an ``http://`` URL that has a loopback address or localhost, a port, and no path."""
-    wrong = ValueError(
-        "must be an http:// URL with a loopback address and a port, such as "
-        "http://127.0.0.1:61000. The URL must have no path"
-    )
+    wrong = ValueError(WRONG_URL)
     try:
         parts = urlsplit(text.strip())
         host, number = parts.hostname or "", parts.port

@@ -31,7 +31,8 @@ def hard_crashes(state: Path) -> Iterator[None]:
         file = path.open("ab")
     except OSError as error:
         log.warn(
-            "crash reports for compiled code are off, because their file cannot be opened: {why}",
+            "crash reports for compiled code are off, because the report file cannot be opened: "
+            "{why}",
             why=error,
         )
         yield

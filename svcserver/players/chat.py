@@ -170,7 +170,7 @@ class ChatClient:
     def send(self, node: Element) -> None:
         """Send a stanza; if the session has ended, raise the exception that ``error`` returns."""
         if not self.alive or self.transport is None:
-            raise self.error(f"the server closed {self.name}'s connection")
+            raise self.error(f"the connection of {self.name} has closed")
         self.transport.send(stanza.serialize(node))
 
     # -- what the server sends -----------------------------------------------------

@@ -90,8 +90,9 @@ def _report_once(failure: Any, reported: set[str]) -> Any:
     if isinstance(error, Mismatch) and error.presented not in reported and len(reported) < 16:
         reported.add(error.presented)
         log.error(
-            "the server's certificate is not the one in the invite, so nothing was sent to the "
-            "server. Ask the owner for a new invite. The server's fingerprint is {presented}",
+            "the server's certificate differs from the certificate in the invite, so nothing was "
+            "sent to the server. Ask the owner for a new invite. "
+            "The server's fingerprint is {presented}",
             presented=error.presented,
         )
     return failure
