@@ -146,7 +146,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         assert printed()
         assert ctl("start", "city")["id"]
         assert (
-            "no game server is called"
+            "no running game server matches"
             in svcctl("gameserver", "stop", "hunt", "--config", folder).line
         )
 
