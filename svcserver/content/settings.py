@@ -56,7 +56,7 @@ def game_path(text: str) -> str:
     if not is_clean(path):
         raise ValueError(
             "must be a path inside the game folder, such as Game/Binaries/Game.exe. "
-            "Separate the parts of the path with /"
+            "The parts of the path must be separated by /"
         )
     return path
 
