@@ -313,7 +313,7 @@ class ChatProtocol(WebSocketServerProtocol):
     ) -> None:
         """Refuse an upgrade; the status is 404 if the request is no WebSocket request.
 
-        The reply omits ``reason``, in which autobahn quotes the request.
+        ``reason`` is not sent to the client, because autobahn quotes the request in this text.
         """
         if code == 400:
             self.factory.chat.counters.add(Counted.REFUSALS, "chat_handshake")

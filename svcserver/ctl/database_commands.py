@@ -276,9 +276,9 @@ def put_back(source: Path, file: Path) -> Path | None:
         previous = file.with_name(f"{file.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         if previous.exists():
             fail(
-                f"nothing was restored: the file {previous} already exists. The name of the file "
-                "for the previous database contains the time. Run the command again to get a new "
-                "name."
+                "nothing was restored: the current database must first be copied to "
+                f"{previous}, but this file already exists. Run the command again. The name of "
+                "the copy contains the time, so the next copy gets another name."
             )
         os.close(os.open(previous, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         copy_sqlite(file, previous)

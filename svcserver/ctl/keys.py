@@ -81,7 +81,10 @@ def rotate(host: Host, out: Out, reason: str) -> None:
         try:
             before = key_id(load_public(current.public))
         except BadKey as why:
-            fail(f"{PUBLIC} is {why}: no token is valid now, so there is no key to rotate")
+            fail(
+                f"the keys were not rotated, because {PUBLIC} is {why}. Write both keys of one "
+                f"pair into {current.file}. To make a pair, run svcctl init in a new folder."
+            )
         made = new_signing_keys()
         current = _PublicKeys(current.file, made.public, (current.public, *current.further))
         current.write({PRIVATE: made.private, PUBLIC: made.public})
@@ -159,7 +162,10 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
     try:
         until = transact(host, lambda tx: expired_at(tx, current.public))
     except BadKey as why:
-        fail(f"{PUBLIC} is {why}: nobody can log in. To remove the old keys anyway, use --now.")
+        fail(
+            f"the old keys were not removed, because {PUBLIC} is {why}. With this setting, nobody "
+            f"can log in. Correct {PUBLIC}, or use --now to remove the old keys without this check."
+        )
     if until is None:
         fail(
             "the metagame still signs with the old key, because the metagame was not restarted. "

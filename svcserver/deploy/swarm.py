@@ -619,8 +619,8 @@ class SwarmEngine:
                 log.warn(
                     "the label {label} of machine {node} is ignored, because the label is not an "
                     "IPv4 address: {text!r}. Until you correct the label, players connect to the "
-                    "machine's address in the swarm. On the machine of the deploy server, "
-                    "players connect to MY_IP in deploy.env.",
+                    "machine's address in the swarm. If the deploy server runs on this machine, "
+                    "players connect to the address in MY_IP (deploy.env) instead.",
                     label=ADDRESS,
                     node=node["ID"],
                     text=label[:LONGEST_NAME],
@@ -751,8 +751,8 @@ class SwarmEngine:
         """
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
-                "the launch was cancelled for lack of room, but a machine had just accepted the "
-                "hunt. The hunt is not launched again, because the hunt may have started."
+                "a machine accepted the hunt while the launch was being cancelled for lack of "
+                "room. The hunt may have started, so the hunt is not launched again."
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

@@ -149,7 +149,10 @@ class SqlNetworks:
         return [row.network for row in rows[:MOST] if row.at > int(now) - KEPT_S]
 
     def near(self, networks: Iterable[str], since: float) -> list[AccountId]:
-        """Return up to MOST_NEAR accounts that logged in from these networks after ``since``."""
+        """Return the accounts that logged in from these networks after ``since``.
+
+        The list has at most MOST_NEAR accounts, in the order of their ids.
+        """
         values = {"among": [*networks], "since": int(since)}
         return list(self.tx.execute(_NEAR, values).scalars())
 

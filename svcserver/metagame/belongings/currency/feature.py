@@ -37,8 +37,8 @@ def _currencies(data: dict[str, Any]) -> Currencies:
     twins = {UPPER + name for name in names} | {LOWER + name.lower() for name in names}
     if len(keys) != KEYS or set(keys) != twins:
         raise ValueError(
-            f'"keys" must have two entries for each of the {KEYS // 2} currencies: {UPPER}NAME and '
-            f"{LOWER}name"
+            f'"keys" must contain {UPPER}NAME and {LOWER}name for each of the {KEYS // 2} '
+            "currencies, and no other entries"
         )
     if (
         not isinstance(notes, str)
