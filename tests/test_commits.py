@@ -1,8 +1,13 @@
 """The rules of CONTRIBUTING by which commit messages are accepted or rejected."""
 
+import io
+import subprocess
+from contextlib import redirect_stdout
+from unittest import mock
+
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.commits import LONGEST, fault
+from tests.commits import LONGEST, fault, since_release
 
 
 class CommitTests(SynchronousTestCase):
@@ -26,3 +31,9 @@ class CommitTests(SynchronousTestCase):
             "Show it\nwithout an empty line",
         ):
             self.assertIsNotNone(fault(message), message)
+
+    def test_check_without_git_passes_with_one_line(self) -> None:
+        self.patch(subprocess, "run", mock.Mock(side_effect=FileNotFoundError))
+        with redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(since_release(), 0)
+        self.assertEqual(len(printed.getvalue().splitlines()), 1)

@@ -26,8 +26,7 @@ def per_second(text: str) -> Rate:
         burst = rate = 0.0
     if not (1 <= burst < 1e6 and 0 < rate < 1e6):
         raise ValueError(
-            "must be BURST,RATE, such as 20,5. BURST must be at least 1. RATE is per second, and "
-            "must be above 0"
+            "must be BURST,RATE, such as 20,5, with BURST at least 1 and RATE (per second) above 0"
         )
     return Rate(burst, rate * 60)
 

@@ -1,6 +1,7 @@
 """The settings of ``svc-content``. Spec: 2 §4, docs/owners/configuration.md."""
 
 import ipaddress
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,7 +46,7 @@ def bind_hosts(text: str) -> tuple[str, ...]:
 def not_a_folder(text: str) -> Path:
     """Parse the path of a file; the file does not have to exist yet."""
     path = Path(text.strip())
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ValueError("must be a file, not a folder")
     return path
 
@@ -55,8 +56,8 @@ def game_path(text: str) -> str:
     path = text.strip()
     if not is_clean(path):
         raise ValueError(
-            "must be a path inside the game folder, such as Game/Binaries/Game.exe. "
-            "The parts of the path must be separated by /"
+            "must be a path inside the game folder, with / between its parts, such as "
+            "Game/Binaries/Game.exe"
         )
     return path
 

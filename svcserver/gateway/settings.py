@@ -47,8 +47,8 @@ def upstreams(text: str) -> tuple[Address, ...]:
 def rate(text: str) -> Rate:
     """Parse ``<burst>,<per minute>``: a whole number, and a rate above 0 that may have decimals."""
     words = (
-        f"must be BURST,RATE, such as 20,60. BURST must be a whole number from 1 to {_MOST}. "
-        f"RATE is per minute, and must be above 0 and at most {_MOST}"
+        f"must be BURST,RATE, such as 20,60, with BURST a whole number from 1 to {_MOST} and "
+        f"RATE (per minute) above 0 and at most {_MOST}"
     )
     burst, comma, per_minute = (part.strip() for part in text.partition(","))
     size = whole_in(burst, 15)

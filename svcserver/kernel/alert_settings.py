@@ -83,10 +83,7 @@ def quiet_hours(text: str) -> QuietHours:
 MOST_URL = 2048  # characters
 MOST_HOST = 253
 MOST_MAIL = 320
-NO_URL = (
-    "must be like https://HOST/PATH or https://HOST:PORT/PATH. "
-    "PORT must be a number from 1 to 65535"
-)
+NO_URL = "must be like https://HOST/PATH or https://HOST:PORT/PATH, with a PORT from 1 to 65535"
 _NOT_IN_URL = re.compile(r"""[\s"<>\\^`{|}]""")
 _MAIL = re.compile(r"[!-~]+\Z")
 _words = printable(4096)
@@ -119,8 +116,8 @@ def split(url: str) -> SplitResult:
         raise ValueError(NO_URL)
     if not _is_host(host, is_literal="[" in parts.netloc):
         raise ValueError(
-            f"must have an IP address or a host name of at most {MOST_HOST} characters. Dots "
-            "divide the host name into parts of 1 to 63 characters"
+            f"must have an IP address or a host name of at most {MOST_HOST} characters, with dots "
+            "between parts of 1 to 63 characters"
         )
     if not "".join(parts[2:]).isascii():
         raise ValueError(

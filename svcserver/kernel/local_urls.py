@@ -8,8 +8,8 @@ from attrs import frozen
 from svcserver.kernel.settings import comma_list
 
 WRONG_URL = (
-    "must be an http:// URL with a loopback address and a port, such as "
-    "http://127.0.0.1:61000. The URL must have no path"
+    "must be an http:// URL with a loopback address, a port and no path, such as "
+    "http://127.0.0.1:61000"
 )
 
 

@@ -26,8 +26,8 @@ class Rate:
             burst = per_minute = 0.0
         if not (1 <= burst < 1e9 and 0 < per_minute < 1e9):
             raise ValueError(
-                "must be BURST,RATE, such as 20,60. BURST must be at least 1. RATE is per minute, "
-                "and must be above 0"
+                "must be BURST,RATE, such as 20,60, with BURST at least 1 and RATE (per minute) "
+                "above 0"
             )
         return cls(burst, per_minute)
 

@@ -15,6 +15,7 @@ whole number from 1 to 65535``.
 """
 
 import ipaddress
+import os
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -130,7 +131,7 @@ def parse_env_file(text: str) -> dict[str, str]:
 def folder(text: str) -> Path:
     """Read the name of a folder; raises ValueError if the folder does not exist."""
     path = Path(text.strip())
-    if not path.is_dir():
+    if not os.path.isdir(path):  # unlike Path.is_dir, False for a name that is too long
         raise ValueError("must be a folder that exists")
     return path
 
@@ -245,10 +246,7 @@ def secret(text: str) -> Secret:
 def strong_secret(text: str) -> Secret:
     """Read a secret of 32 to 256 printable ASCII characters without spaces."""
     if not 32 <= len(text) <= 256 or not all("!" <= char <= "~" for char in text):
-        raise ValueError(
-            "must have 32 to 256 characters; only printable ASCII characters are allowed, and no "
-            "spaces"
-        )
+        raise ValueError("must have 32 to 256 printable ASCII characters and no spaces")
     return Secret(text)
 
 
@@ -258,9 +256,7 @@ def printable(longest: int) -> Reader:
     def read(text: str) -> str:
         value = text.strip()
         if not 1 <= len(value) <= longest or not all(" " <= char <= "~" for char in value):
-            raise ValueError(
-                f"must have 1 to {longest} characters; only printable ASCII characters are allowed"
-            )
+            raise ValueError(f"must have 1 to {longest} printable ASCII characters")
         return value
 
     return read

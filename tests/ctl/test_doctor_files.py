@@ -1,6 +1,7 @@
 """The doctor's findings about certificates, files and databases. Spec: 2 §8."""
 
 import errno
+import itertools
 import os
 import shutil
 import sqlite3
@@ -10,12 +11,16 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from twisted.trial.unittest import SynchronousTestCase
 
+from svcserver.ctl.doctor.case import Finding
 from svcserver.ctl.doctor.machine import DiskSpace
+from svcserver.ctl.doctor.reading import SHAPES
 from svcserver.db import migrations
 from svcserver.db.engine import database_url, make_engine
 from svcserver.db.migrations import revisions
 from svcserver.edge.certificate import make_pair, write_pair
+from svcserver.kernel.settings import BadSetting, load, variables
 from tests.ctl.doctor_host import GB, DoctorCase, Quiet
 from tests.support.postgres import fresh_database
 from tests.support.proves import proves
@@ -53,6 +58,34 @@ class CertificateTests(DoctorCase):
         self.finds("is not a PEM certificate", "svcctl cert make")
         (self.folder / "gateway-cert.pem").unlink()
         self.finds("the certificate cannot be read", "svcctl cert make")
+
+
+BAD = (
+    "",
+    "x" * 300,
+    "-1",
+    "a b",
+    "a; b",
+    "http://h/path?x#y",
+    "1,2,3",
+    "../x",
+    "https://[::1",
+    "é",
+)
+
+
+class SettingTests(SynchronousTestCase):
+    def test_the_fix_of_a_bad_setting_names_its_file_or_a_command(self) -> None:
+        fixes = set()
+        for name, shapes in SHAPES.items():
+            for shape in shapes:
+                for variable, text in itertools.product(variables(shape), BAD):
+                    try:
+                        load(shape, {variable: text})
+                    except BadSetting as why:
+                        fixes.add(Finding.from_message(name, str(why), "correct it in FILE").cure)
+        command = "To print the value, run: svcctl cert fingerprint"
+        self.assertEqual(fixes, {"correct it in FILE", "give it a value", command})
 
 
 class FileTests(DoctorCase):

@@ -50,12 +50,10 @@ class Finding:
     def from_message(cls, component: str, line: str, otherwise: str) -> Finding:
         """Split a message into a fault and a fix, at ``; `` or after the first sentence.
 
-        ``otherwise`` is the fix if the message contains no fix. A second sentence with "must" is
-        a part of the fault, such as "RATE must be above 0".
+        ``otherwise`` is the fix if the message contains no fix. So a setting's rule must be a
+        single sentence without ``; ``.
         """
         what, *cure = re.split(r"; |\. (?=[A-Z])", line, maxsplit=1)
-        if cure and " must " in cure[0]:
-            what, cure = line, []
         return cls(component, what.removesuffix("."), cure[0] if cure else otherwise)
 
     @classmethod

@@ -125,16 +125,14 @@ def _offer(
 ) -> Offer:
     sku, name = row.get("id"), row.get("name")
     if not isinstance(sku, str) or SKU.match(sku) is None:
-        raise ValueError(
-            "every offer needs an id of 1 to 128 characters. An id may contain only a-z, 0-9 and _"
-        )
+        raise ValueError("every offer needs an id of 1 to 128 characters, only a-z, 0-9 and _")
     if not isinstance(name, str) or not name:
         raise ValueError(f"offer {sku} needs a name")
     priority, price = row.get("priority", priority), row.get("price", 0)
     if type(priority) is not int or type(price) is not int or price < 0:
         raise ValueError(
-            f"the priority and the price of offer {sku} must be whole numbers. The price must be "
-            "0 or higher"
+            f"the priority and the price of offer {sku} must be whole numbers, and the price must "
+            "be 0 or higher"
         )
     tags = _texts(row, "tags")
     if not tags:
@@ -150,8 +148,7 @@ def _item(sku: str, text: str) -> tuple[str, int]:
     match = ITEM.match(text)
     if match is None:
         raise ValueError(
-            f"offer {sku} has the invalid item {text!r}. An item must be ID or ID*COUNT, such as "
-            "ITEM_A*5"
+            f"offer {sku} has the item {text!r}, which is not ID or ID*COUNT, such as ITEM_A*5"
         )
     return match[1], int(match[2] or 1)
 
