@@ -151,9 +151,8 @@ class Branding:
         if left_out and left_out != self._left_out:
             log.warn(
                 "branding: ignoring {names}. List each image once. An image must be a readable "
-                ".jpg, .jpeg, .png or .webp file of at most 25 MB. The name of an image may "
-                "contain only letters (a to z), digits, _, - and dots. The name may have at most "
-                "100 characters.",
+                ".jpg, .jpeg, .png or .webp file of at most 25 MB, with a name of at most 100 "
+                "letters (a to z), digits, _, - and dots.",
                 names=", ".join(left_out[:MAX_IMAGES]),
             )
         self._left_out = left_out

@@ -156,8 +156,8 @@ def _warn(file: Path, form: str, url: str | None, more: tuple[str, ...]) -> None
         names = " and ".join(exposed)
         warn(
             f"the command line contained {names}. Every user of this machine can see the command"
-            f" line. The shell's history keeps the command line. Change {names} at the service that"
-            f" receives the alerts, and in {file}. Next time, use --from FILE."
+            f" line, and the shell keeps it in its history. Change {names} at the service that"
+            f" receives the alerts, and in {file}; next time, use --from FILE."
         )
 
 

@@ -322,12 +322,10 @@ def _register(plan: Plan, name: str, shared: bool, undo: ExitStack) -> str:
     with transaction(engine) as tx:
         if not shared and is_anothers(tx, key):  # before any change
             fail(
-                f"the database {url.render_as_string()} has accounts, so the database belongs to "
-                "another host. Nothing was changed. For a separate host, set another database with "
-                "SVC_DATABASE_URL or --database. To use a file, set neither SVC_DATABASE_URL nor "
-                "--database. To add a host to this database, use --share-database. If the folder "
-                "of the host was lost, restore the folder: "
-                f"svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
+                f"the database {url.render_as_string()} has accounts, so it belongs to another "
+                "host. Nothing was changed. Give another database with SVC_DATABASE_URL or "
+                "--database, share this database with --share-database, or restore the host's lost "
+                f"folder: svcctl backup restore FILE --into {shlex.quote(str(plan.folder))}"
             )
     engine = make_engine(url)
     migrations.upgrade(engine)

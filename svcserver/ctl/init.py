@@ -269,9 +269,8 @@ def warn_of_passwords(scale: Scale) -> None:
         if password and source_of(name) is ParameterSource.COMMANDLINE:
             warn(
                 f"the URL in --{name} contains a password. Every user of this machine can see the"
-                " command line. The shell's history also keeps the command line. Change the"
-                f" password. Next time, leave out --{name} and set the environment variable"
-                f" {variable} to the URL."
+                " command line, and the shell keeps it in its history. Change the password, and"
+                f" next time set the environment variable {variable} instead of --{name}."
             )
 
 

@@ -9,9 +9,9 @@ UNREACHABLE = (
 )
 RESTARTING = "The host is restarting. The launcher keeps trying; wait a moment."
 WRONG_CERTIFICATE = (
-    "This is not the host of your invite: its certificate is different. Nothing was sent to it. "
-    "Ask the owner for a new invite, and compare its words with the owner's. The launcher checks "
-    "again every 30 seconds."
+    "This is not the host of your invite: its certificate is different, so nothing was "
+    "sent to it. Ask the owner for a new invite, and compare its words with the owner's. The "
+    "launcher checks again every 30 seconds."
 )
 NOT_OUR_HOST = "This launcher does not understand the host's reply. Tell the owner."
 NAME_TAKEN = "Another player has this name already. Choose another one."
