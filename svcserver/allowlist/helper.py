@@ -180,7 +180,7 @@ class Helper:
         there = await self.firewall.holds(Rule(ips, self.ports))
         if not there:
             self.audit.write("rule_lost", ips=len(ips))
-            log.warn("another program removed the firewall rule; applying the rule again")
+            log.warn("another program removed the firewall rule; applying it again")
         return there
 
     def _on_applied(self, last: Applied) -> None:

@@ -56,7 +56,7 @@ class StateFile:
             return []
         except (OSError, json.BadJson, KeyError, TypeError) as why:
             log.warn(
-                "the state file {path} is ignored, because the file is invalid: {why}",
+                "the state file {path} is ignored, because it is invalid: {why}",
                 path=self.path,
                 why=repr(why),
             )

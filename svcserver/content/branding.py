@@ -184,7 +184,7 @@ class Branding:
         except FileNotFoundError:
             return None
         except (OSError, json.BadJson) as why:
-            log.warn("branding.json is ignored, because the file is invalid: {why}", why=str(why))
+            log.warn("branding.json is ignored, because it is invalid: {why}", why=str(why))
             return None
         return value
 

@@ -55,7 +55,7 @@ class ServedGameFiles:
         ):
             if paths:
                 log.warn(
-                    "{count} files are not served, because these files are {word}: {paths}",
+                    "{count} files are not served, because they are {word}: {paths}",
                     count=len(paths),
                     word=word,
                     paths=", ".join(paths),

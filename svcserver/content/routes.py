@@ -232,7 +232,7 @@ class ContentHandler:
         if not self._warned_of_secret:
             self._warned_of_secret = True
             log.warn(
-                "a request was refused, because the request has a wrong gateway secret; if players "
+                "a request was refused, because it has a wrong gateway secret; if players "
                 "get status 403, copy GATEWAY_SECRET from gateway.env to content.env"
             )
         return True

@@ -113,8 +113,7 @@ def _program(settings: Settings, game_files: ServedGameFiles) -> str:
     if not program or program in game_files.manifest.files:
         return program
     log.warn(
-        "CONTENT_GAME_PROGRAM {program} is not in the manifest, so launchers do not start the "
-        "program",
+        "CONTENT_GAME_PROGRAM {program} is not in the manifest, so launchers do not start it",
         program=program,
     )
     return ""

@@ -115,9 +115,7 @@ def clear(folder: Path, *, note: bool = True) -> None:
             left.unlink(missing_ok=True)
     except OSError as why:
         by_hand = f"rm -r {shlex.quote(str(left))}"
-        warn(
-            f"{left} cannot be removed: {why.strerror}; to remove the path yourself, run: {by_hand}"
-        )
+        warn(f"{left} cannot be removed: {why.strerror}; to remove it yourself, run: {by_hand}")
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def capacity(host: Host, out: Out) -> None:
     """
     home = host.need_folder()
     if not PROCESSES.is_dir():
-        fail("svcctl capacity needs /proc, so the command works only on Linux.")
+        fail("svcctl capacity needs /proc, so it works only on Linux.")
     settings = host.settings("deploy", Settings)
     stack = host.variables("stack") if (home / "stack.env").is_file() else {}
     folder = home / stack.get("DATA_DIR", "")  # an absolute DATA_DIR is used unchanged

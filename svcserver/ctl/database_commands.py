@@ -154,10 +154,10 @@ def cure_of_damage(faults: list[str]) -> str:
     """Return how to fix the damage that ``sqlite_faults`` found."""
     restore = "stop the metagame and restore a backup with svcctl db restore FILE"
     if NO_SQLITE in faults:
-        return f"correct DATABASE_URL; if DATABASE_URL is correct already, {restore}"
+        return f"correct DATABASE_URL; if it is correct already, {restore}"
     if all(fault.endswith(DANGLING) for fault in faults):
         return (
-            "somebody changed the database by hand: undo the change; if the change cannot be "
+            "somebody changed the database by hand: undo the change; if it cannot be "
             f"undone, {restore}"
         )
     return restore

@@ -119,7 +119,7 @@ def _fill(old: sa.Connection, before: _Known, new: sa.Connection, after: _Known)
     if unknown:
         fail(
             "Nothing was copied, because this svcserver version does not know the table"
-            f" {unknown[0]} in SOURCE. If you do not need the table, drop the table from SOURCE."
+            f" {unknown[0]} in SOURCE. If you do not need the table, drop it from SOURCE."
             " Then run the command again."
         )
     sources = {table.name: table for table in before.tables}

@@ -88,7 +88,7 @@ class Host:
             fail("This command needs the host's folder. Give --config DIR.")
         if settings and not any(self.folder.glob(settings)):
             fail(
-                f"{self.folder} is not the folder of a host: the folder contains no file "
+                f"{self.folder} is not the folder of a host: it contains no file "
                 f"{settings}. Create a host with svcctl init DIR."
             )
         return self.folder

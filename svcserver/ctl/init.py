@@ -227,7 +227,7 @@ def scale_of(workers: int, database: str, live: str, *, private: bool) -> Scale:
     """
     if workers > 1 and private:
         fail(
-            "A private host cannot have several workers, because a private host has no gateway. "
+            "A private host cannot have several workers, because it has no gateway. "
             "Make a public host with --public-host, or leave out --workers."
         )
     try:

@@ -168,7 +168,7 @@ def _check_expired(host: Host, current: _PublicKeys) -> None:
         )
     if until is None:
         fail(
-            "the metagame still signs with the old key, because the metagame was not restarted. "
+            "the metagame still signs with the old key, because it was not restarted. "
             "Restart the metagame, and retire the old key a day later. To retire the old key at "
             "once, use --now"
         )

@@ -34,7 +34,7 @@ _OURS = ("--no-owner", "--no-privileges")
 _DEADLOCK = re.compile(r":  40P01: ")
 _BUSY = re.compile(r":  (?:40P01|55P03): ")
 _AS_IT_WAS = "the database was not changed"
-_UNSURE = "the database may have been restored: check the database with svcctl db check"
+_UNSURE = "the database may have been restored: check it with svcctl db check"
 _MAYBE = "failed: it may have been done"
 _BEGIN = "\\o /dev/null\nBEGIN;\n"  # drops psql's output, except ``_FED``
 _FED = b"fed\n"
@@ -276,11 +276,7 @@ def _failed(program: str, errors: IO[bytes], status: int, so_far: str) -> NoRetu
     errors.seek(0)
     text = errors.read().decode(errors="replace")
     line = f"{program}: {fault(text, status)}"
-    cure = (
-        "; if the metagame is running, stop the metagame and try again"
-        if _BUSY.search(text)
-        else ""
-    )
+    cure = "; if the metagame is running, stop it and try again" if _BUSY.search(text) else ""
     if _DEADLOCK.search(text):
         raise _Deadlock(f"{line}{cure}; {so_far}")
     _end(line + cure, so_far)

@@ -67,7 +67,7 @@ def wait_for(pids: Iterable[int]) -> None:
         except OSError:  # pidfds are refused
             has_ended = _wait_by_polling(pid)
         if not has_ended:
-            log.warn("process {pid} has not ended yet; the process may still use a port", pid=pid)
+            log.warn("process {pid} has not ended yet; it may still use a port", pid=pid)
 
 
 def _wait_by_pidfd(pid: int) -> bool:

@@ -752,7 +752,7 @@ class SwarmEngine:
         if isinstance(service.failure, NoCapacity) and any(task.node for task in tasks):
             service.failure = OSError(
                 "a machine accepted the hunt while the launch was being cancelled for lack of "
-                "room. The hunt may have started, so the hunt is not launched again."
+                "room. The hunt may have started, so it is not launched again."
             )
         kind = service.server.launch.kind
         if is_listed and not service.removing:

@@ -206,7 +206,7 @@ class Game:
         self._checks.stopService()
         if status is None:
             log.warn(
-                "the launcher could not kill the game, and now treats the game as ended. "
+                "the launcher could not kill the game, and now treats it as ended. "
                 "End the game's processes yourself"
             )
         else:

@@ -132,7 +132,7 @@ class NameTests(PublicCase):
                 self.status("play.example.org", X_Svc_Gateway="g" * 40)
         warnings = [event for event in events if event["log_level"].name == "warn"]
         self.assertEqual(len(warnings), 1)
-        self.assertIn("the request has a wrong gateway secret", warnings[0]["log_format"])
+        self.assertIn("it has a wrong gateway secret", warnings[0]["log_format"])
 
 
 class BrandingTests(PublicCase):

@@ -221,9 +221,7 @@ class DatabaseTests(DoctorCase):
         self.plant("metagame", "DATABASE_URL", f"sqlite:///{self.folder / 'stack.json'}")
         (self.folder / "stack.json").write_text("{" + " " * 100 + "}")
         (self.folder / "stack.json").chmod(0o600)
-        self.finds(
-            "does not begin like an SQLite database", "correct DATABASE_URL; if DATABASE_URL is"
-        )
+        self.finds("does not begin like an SQLite database", "correct DATABASE_URL; if it is")
 
     def test_a_row_that_refers_to_nothing_is_mended_by_hand(self) -> None:
         with closing(sqlite3.connect(self.folder / "svc.db")) as database:

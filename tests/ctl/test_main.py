@@ -38,7 +38,7 @@ class MainTests(SynchronousTestCase):
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)
         self.assertIn(
-            "is not the folder of a host: the folder contains no file",
+            "is not the folder of a host: it contains no file",
             svcctl("doctor", "--config", empty).line,
         )
 

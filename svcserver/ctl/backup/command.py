@@ -194,7 +194,7 @@ def backup_now(host: Host, out: Out, is_proven: bool, copy: Path | None, reason:
         if value is None and name not in os.environ:
             fail(
                 f"{name} is set only in the environment of svc-stack. Move {name} to stack.env, or "
-                f"set {name} in the environment of svcctl, too."
+                "set it in the environment of svcctl, too."
             )
     with noted(host, "backup", reason=reason) as trace:
         try:

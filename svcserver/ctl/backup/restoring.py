@@ -154,7 +154,7 @@ def _claim(folder: Path, note: Begun) -> bool:
     if before is None:
         if there := begun.others(folder):
             fail(
-                f"{folder} is not empty: the folder contains {there[0]}. A restore overwrites no "
+                f"{folder} is not empty: it contains {there[0]}. A restore overwrites no "
                 "files. Choose another folder."
             )
     elif before.sha256 != note.sha256:
@@ -171,9 +171,7 @@ def _made(source: Path, lock: BackupLock, folder: Path) -> RestoreOutcome:
     with _sound_backup(source):
         contents = opened(source, lock, parts)
         if f"{archive.FILES}metagame.env" not in contents.files:
-            raise DamagedBackup(
-                "the file has no metagame.env, so the file is not the backup of a host"
-            )
+            raise DamagedBackup("the file has no metagame.env, so it is not the backup of a host")
         made_anew = restored(contents, parts, at, folder)
         missing = () if contents.secrets else _missing(parts / archive.FILES, at)
         _room_for_the_game(at, folder)

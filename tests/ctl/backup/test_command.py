@@ -165,7 +165,7 @@ class BackupTests(BackupCase):
         # the note is in no backup
         self.assertEqual((restored / "game" / "README.txt").read_text(), note)
         again = self.ctl("backup", "restore", made["file"], "--into", restored)
-        self.assertIn("is not empty: the folder contains allowlist.env. A restore", again.line)
+        self.assertIn("is not empty: it contains allowlist.env. A restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
@@ -277,8 +277,7 @@ class BackupTests(BackupCase):
         work = target / begun.WORK
         by_hand, why = ran.err.splitlines()
         warning = (
-            f"svcctl: {work} cannot be removed: Read-only; to remove the path yourself, run: "
-            f"rm -r {work}"
+            f"svcctl: {work} cannot be removed: Read-only; to remove it yourself, run: rm -r {work}"
         )
         self.assertEqual(by_hand, warning)
         self.assertIn("No space left", why)
