@@ -51,7 +51,7 @@ class ServedGameFiles:
         )
         for word, paths in (
             ("missing", self.missing),
-            ("different from the manifest", self.mismatched),
+            ("of another size than in the manifest", self.mismatched),
         ):
             if paths:
                 log.warn(

@@ -119,7 +119,7 @@ def read(folder: Path) -> Backups | None:
 
 def _read(content: Any) -> Backups:
     if content["form"] != FORM:
-        raise ValueError("the backup state is not in the expected form")
+        raise ValueError("the file has an unknown format")
     backups = [Backup(**backup) for backup in content["kept"][:MOST]]
     return Backups(
         backups,
