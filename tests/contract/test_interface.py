@@ -49,6 +49,8 @@ def interface(test: SynchronousTestCase) -> dict[str, list[str]]:
         ],
         "content": [f"GET {path.decode()}" for path in PATHS],
     }
+    document = describe(rows, "")
+    operations = [method for path in document["paths"].values() for method in path.values()]
     columns = [
         f"{table.name}.{column.name}" for table in METADATA.sorted_tables for column in table.c
     ]
@@ -62,7 +64,8 @@ def interface(test: SynchronousTestCase) -> dict[str, list[str]]:
     figures = re.findall(r"'(svc_\w+)': Figure\(", "\n".join(map(ast.unparse, trees)))
     names = {
         "routes": (f"{name} {route}" for name, listed in routes.items() for route in listed),
-        "body keys": _properties(describe(rows, "")),
+        "operation IDs": (operation["operationId"] for operation in operations),
+        "body keys": _properties(document),
         "body keys of other services": _body_keys(BODIES),
         "columns": columns,
         "settings": variables,
