@@ -132,7 +132,7 @@ class BackendTests(SynchronousTestCase):
         self.failureResultOf(self.apply(Nftables(self.programs, "/usr/sbin/nft")), FirewallError)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_programs_get_no_environment_but_what_windows_needs(self) -> None:
+    def test_firewall_programs_get_a_minimal_environment(self) -> None:
         ours = {"SystemRoot": "C:\\Windows", "Path": "C:\\bin", "ALLOWLIST_SECRET": "hush"}
         self.assertEqual(
             environment(ours, "win32"), {"SystemRoot": "C:\\Windows", "Path": "C:\\bin"}

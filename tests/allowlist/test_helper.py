@@ -82,7 +82,7 @@ class HelperCase(SynchronousTestCase):
 
 class AnswerTests(HelperCase):
     @proves("allowlist: POST /allow")
-    def test_a_new_address_is_added_and_a_known_one_refreshed(self) -> None:
+    def test_a_new_address_is_added_and_a_known_address_refreshed(self) -> None:
         body = {"ip": "203.0.113.7", "added": True, "ttlSeconds": 600}
         self.assertEqual(self.ask(), (200, body))
         self.assertEqual(self.ask(), (200, {**body, "added": False}))

@@ -69,7 +69,7 @@ class ActTests(Base):
         self.drop(NAMES, "a")
         self.assertIsNone(self.get(NAMES, "a"))
 
-    def test_work_reads_what_it_wrote(self) -> None:
+    def test_work_reads_its_own_writes(self) -> None:
         def work(transaction: BoardTransaction) -> list[str | None]:
             transaction.put(NAMES, "a", "Ann")
             values = [transaction.get(NAMES, "a")]

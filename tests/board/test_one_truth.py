@@ -193,7 +193,7 @@ class Replay:
 
 
 # slow: two processes, which bring a third of the metagame along
-def test_two_processes_answer_like_one_in_commit_order(tmp_path: Path) -> None:
+def test_two_processes_reply_like_one_process_in_commit_order(tmp_path: Path) -> None:
     storm_result = storm(tmp_path)
     counted = [name for name, act in storm_result.acts.items() if not act.overtaken]
     assert sorted(storm_result.order) == sorted(counted)

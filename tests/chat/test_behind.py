@@ -27,7 +27,7 @@ class BehindTests(SynchronousTestCase):
         self.clock.advance(0)
         return self.out
 
-    def test_a_line_is_echoed_after_all_writes_with_what_follows(self) -> None:
+    def test_a_line_and_later_data_are_echoed_after_all_writes(self) -> None:
         self.behind.begin(b"1")
         self.behind.add(b"a")
         self.behind.begin(b"22")
@@ -39,7 +39,7 @@ class BehindTests(SynchronousTestCase):
         self.behind.begin(b"3")
         self.assertEqual(self.turn()[3:], [b"3"])
 
-    def test_a_close_lets_all_out_in_order_and_a_loss_nothing(self) -> None:
+    def test_a_close_sends_held_lines_in_order_and_a_loss_drops_them(self) -> None:
         for after in (self.behind.release_all, self.behind.drop):
             self.behind.begin(b"1")
             self.behind.begin(b"2")
@@ -130,7 +130,7 @@ class SpokenTests(AdapterCase):
             )
             self.assertEqual(client.transport.value(), b"")
 
-    def test_the_end_of_a_session_takes_what_is_held_along(self) -> None:
+    def test_held_messages_are_sent_when_a_session_ends(self) -> None:
         client = self.connect()
         self.said(client)
         client.send(text_frame("<a/>"))

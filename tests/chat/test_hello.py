@@ -135,7 +135,7 @@ class AnswerTests(Base):
         self.assertEqual(sum(len(item.seats) for item in self.answers), 7_001)
         self.assertLess(max(len(encode(item, Here)) for item in self.answers), MOST_BYTES)
 
-    def test_after_a_failed_answer_the_next_one_is_possible(self) -> None:
+    def test_after_a_failed_answer_the_next_answer_is_attempted(self) -> None:
         failing: list[Any] = []
 
         def fails(here: Here) -> Any:
@@ -173,7 +173,7 @@ class ArrivingTests(SynchronousTestCase):
         self.arriving.check()
         return bool(self.entered)
 
-    def test_an_answer_in_one_or_in_pieces_is_waited_for(self) -> None:
+    def test_an_answer_in_one_or_several_pieces_is_awaited(self) -> None:
         for news, enters in (
             ((), True),
             ((WHOLE,), True),
@@ -196,7 +196,7 @@ class ArrivingTests(SynchronousTestCase):
         self.arriving.answered(FIRST)
         self.assertFalse(self.enters(TO_COME, LAST))
 
-    def test_an_ended_process_and_a_slow_one_are_not_awaited(self) -> None:
+    def test_ended_and_slow_processes_are_not_awaited(self) -> None:
         self.assertFalse(self.enters(TO_COME))
         self.arriving.gone("A")
         self.arriving.check()

@@ -99,7 +99,7 @@ class JoinTests(TownTests):
         self.assertIn('code="110"', client.join("Party-7")[-1])
 
     @proves("chat: Join refusal: not-member", "chat: Rooms")
-    def test_a_guild_room_is_for_its_members_and_knows_new_ones_at_once(self) -> None:
+    def test_a_guild_room_admits_members_only_and_new_members_at_once(self) -> None:
         client = self.town.bound(1)
         self.assertIn("<forbidden ", client.join("Guild-g")[0])
         self.town.game.people[account(1)] = evolve(self.town.game.people[account(1)], rooms=GUILD)
@@ -211,7 +211,7 @@ class JoinTests(TownTests):
         self.town.pass_time(61)
         self.assertEqual(sum('code="307"' in text for text in client.heard()), 1)
 
-    def test_a_former_member_who_speaks_gets_the_error_and_is_evicted(self) -> None:
+    def test_a_line_of_a_former_member_is_refused_and_evicts_the_member(self) -> None:
         client = self.town.bound(1)
         self.town.game.parties[account(1)] = "7"
         client.join("Party-7")
@@ -286,7 +286,7 @@ class JoinTests(TownTests):
         self.assertIn("<service-unavailable ", four.join("City-2")[0])
 
     @proves("chat: Join refusal: limit")
-    def test_a_thousand_rooms_of_256_and_a_full_one_takes_its_own_again(self) -> None:
+    def test_rooms_are_limited_and_a_full_room_readmits_occupants(self) -> None:
         rooms = self.town.server.rooms
         self.assertEqual((rooms.max_rooms, rooms.max_occupants), (1_000, 256))
         self.town = Town(rooms=Rooms(max_occupants=2))

@@ -36,7 +36,7 @@ class SequenceTests(TownTests):
         )
 
     @proves("chat: Login")
-    def test_without_a_usable_domain_the_configured_one_applies(self) -> None:
+    def test_without_a_usable_domain_the_configured_domain_applies(self) -> None:
         for to in ("", "a b", "a/b"):
             self.assertIn('from="svc.local"', self.town.connect(1).open(to)[0])
 
@@ -63,7 +63,7 @@ class SequenceTests(TownTests):
         )
 
     @proves("chat: Login")
-    def test_an_empty_resource_gets_one_and_a_bad_one_is_refused(self) -> None:
+    def test_an_empty_resource_is_replaced_and_a_bad_resource_refused(self) -> None:
         for bad in ("x" * 257, "a\nb"):
             client = self.logged_in(1)
             self.assertIn("<bad-request", client.bind(bad)[0])
@@ -147,7 +147,7 @@ class RefusalTests(TownTests):
         self.assertEqual(client.wire.ended, [None])
 
     @proves("chat: Refused login")
-    def test_ten_failures_throttle_what_fails_again_for_ten_minutes(self) -> None:
+    def test_ten_failures_throttle_failing_logins_for_ten_minutes(self) -> None:
         for _ in range(10):
             self.assertEqual(self.town.opened().auth("bad"), [FAILURE.format("not-authorized")])
         for try_it in (
@@ -316,7 +316,7 @@ class RevokedTests(TownTests):
         self.town.game.answer()
         self.assertEqual((client.end, len(self.town.server.people)), ("revoked", 0))
 
-    def test_a_stranger_who_names_the_account_is_not_ended(self) -> None:
+    def test_an_ended_account_leaves_unauthenticated_clients_connected(self) -> None:
         stranger = self.town.opened(1)
         stranger.auth("bad")
         self.end(1)

@@ -11,7 +11,7 @@ from tests.chat.town import Client, Town
 
 
 class SessionLimitTests(TownTests):
-    def test_a_third_session_replaces_the_one_silent_longest(self) -> None:
+    def test_a_third_session_replaces_the_longest_silent_session(self) -> None:
         first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
         self.town.clock.advance(1)
         first.send('<iq type="get" id="1"/>')
@@ -101,7 +101,7 @@ class FullTests(SynchronousTestCase):
             self.assertIn("success", client.auth()[0])
             client.session.end("full")
 
-    def test_nobody_gives_way_to_the_network_that_fills_the_chat(self) -> None:
+    def test_a_full_chat_refuses_the_network_that_fills_it(self) -> None:
         for number in range(4):
             self.town.connect(number, address=f"2001:db8::{number}")
         self.assertIsNone(self.come(9, "2001:db8::9"))

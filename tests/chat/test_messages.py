@@ -232,7 +232,7 @@ class IqAndEndTests(TownTests):
         self.assertIn('code="110"', "".join(client.join("City-1")))  # decided by the cached account
         self.assertEqual(self.flushLoggedErrors(), [])
 
-    def test_little_is_kept_of_what_comes_while_the_game_is_asked(self) -> None:
+    def test_an_inbox_is_bounded_while_the_game_is_silent(self) -> None:
         for line, limit in (('<iq type="get" id="1"/>', 128), (f"<a>{'x' * 50_000}</a>", 2)):
             self.town = Town()
             client = self.town.bound(1)
@@ -251,7 +251,7 @@ class IqAndEndTests(TownTests):
                 (client.heard()[-1], client.wire.ended), (serialize(stanza.CLOSE), [1000])
             )
 
-    def test_a_silent_game_delays_only_the_one_who_asked(self) -> None:
+    def test_a_silent_game_delays_only_the_requesting_client(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
         self.town.clock.advance(2)
         self.town.game.silent = True

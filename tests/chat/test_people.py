@@ -36,7 +36,7 @@ class PeopleTests(SynchronousTestCase):
         self.assertEqual(person.about.blocked_by, {account(2)})
         self.assertEqual(person.read_at, 0)
 
-    def test_an_answer_that_was_overtaken_by_a_later_one_is_not_kept(self) -> None:
+    def test_an_answer_overtaken_by_a_later_answer_is_not_kept(self) -> None:
         town = Town()
         town.bound(1)
         person = town.server.people.get(account(1))

@@ -48,7 +48,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(self.second.heard(), [seen(self.first, self.second, "")])
 
     @proves("chat: presence type=unavailable or connection ends")
-    def test_friends_see_the_other_session_after_one_goes_offline(self) -> None:
+    def test_friends_see_the_session_that_remains_online(self) -> None:
         another = self.town.bound(1, "other")
         for who in (self.second, self.first, another):
             who.send("<presence/>")

@@ -15,7 +15,7 @@ class RoomTests(TownTests):
     def test_room_limits_match_the_documentation(self) -> None:
         self.assertEqual((rooms.MAX_ROOMS, rooms.MAX_OCCUPANTS), (1000, 256))
 
-    def test_a_blocking_occupant_hides_no_line_from_later_ones(self) -> None:
+    def test_a_block_hides_lines_only_from_the_blocking_occupant(self) -> None:
         self.town.game.block(account(2), account(1))
         first, second, third = (self.town.bound(number) for number in (1, 2, 3))
         for client in (first, second, third):
@@ -46,7 +46,7 @@ class StatusTests(SynchronousTestCase):
             replies = status_of(parse(f"<presence><status>{'x' * length}</status></presence>"))
             self.assertEqual(len(replies.text), limit)
 
-    def test_a_new_friend_who_is_not_here_is_no_defect(self) -> None:
+    def test_an_absent_new_friend_causes_no_error(self) -> None:
         town = Town(Settings(presence=True))
         client = town.bound(1)
         for requests, accepted in ((1, 2), (2, 1)):

@@ -105,7 +105,7 @@ class EndTests(Case):
             self.assertFalse(self.held_back(3, "203.0.113.10", "bad"))
             self.assertFalse(self.held_back(4, "203.0.113.9"))
 
-    def test_a_shutdown_holds_nobody_who_had_not_bound_yet(self) -> None:
+    def test_unbound_sessions_are_not_held_back_after_a_shutdown(self) -> None:
         for _ in range(3):
             client = self.town.opened(1)
             client.auth()

@@ -204,7 +204,7 @@ class WritingTests(SynchronousTestCase):
             '<iq xmlns="jabber:client" type="result" id="a&amp;b"/>',
         )
 
-    def test_domish_reads_what_we_serialize_as_the_same_element(self) -> None:
+    def test_our_xml_parses_to_the_same_element_as_domish_xml(self) -> None:
         occupant = Occupant(Ghost(SEAT), ROOM, "n<1>")
         for made in (
             stanza.CLOSE,

@@ -72,7 +72,7 @@ class FilesTests(DeskCase):
         self.assertEqual(page.headers["etag"], self.entries["A/b.bin"].etag)
 
     @proves("content: 412 precondition_failed")
-    def test_a_file_that_is_not_the_one_in_if_match_is_412(self) -> None:
+    def test_a_file_that_differs_from_if_match_is_412(self) -> None:
         etag = self.entries["A/b.bin"].etag
         for condition in ('"0"', f"W/{etag}"):
             for more in ({}, {"Range": "bytes=0-9"}, {"Range": "x"}, {"If_None_Match": etag}):
@@ -132,7 +132,7 @@ class RefusalTests(DeskCase):
         self.assertEqual(self.metagame.requests, [])
 
     @proves("credentials: Content server", "content: 401 unauthorized")
-    def test_no_key_or_an_unknown_one_is_401(self) -> None:
+    def test_a_missing_or_unknown_key_is_401(self) -> None:
         self.refused(self.get("A/b.bin", key=None), 401, "unauthorized")
         self.refused(self.get("A/b.bin", key="UUK_stranger"), 401, "unauthorized")
 

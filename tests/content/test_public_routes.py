@@ -307,7 +307,7 @@ class NewsTests(PublicCase):
         self.say([{"date": "2026-09-20", "title": "x"}])
         self.assertEqual(len(self.items()), 1)
 
-    def test_bad_news_items_are_skipped_and_long_ones_cut(self) -> None:
+    def test_bad_news_items_are_skipped_and_long_items_cut(self) -> None:
         good = {"date": "2026-09-20", "title": "t" * 300, "body": "b" * 20_000}
         bad: list[Any] = [{**good, "title": value} for value in ("", " \t", None, 7)]
         bad += [{**good, "date": value} for value in ("", "soon", None, 7, "9" * 5000)]

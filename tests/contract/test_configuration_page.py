@@ -37,7 +37,7 @@ class ConfigurationPageTests(SynchronousTestCase):
             self.assertEqual(set(page[section]) - read, set(), f"{section}: on the page, not read")
 
     @proves("every variable is documented with its default, and no other")
-    def test_the_defaults_are_the_ones_of_the_code(self) -> None:
+    def test_documented_defaults_equal_the_defaults_in_the_code(self) -> None:
         page, wrong = rows(), []
         for section, shapes in SERVICES.items():
             for shape in shapes:
@@ -55,7 +55,7 @@ class ConfigurationPageTests(SynchronousTestCase):
         self.assertEqual(SETTINGS.read_text("utf-8"), made, again)
 
     @proves("GET DashboardSettings")
-    def test_every_secret_is_known_as_one_to_the_settings_page(self) -> None:
+    def test_settings_named_like_secrets_are_marked_secret(self) -> None:
         shown = [
             setting["name"]
             for section in json.loads(SETTINGS.read_text("utf-8"))["sections"]

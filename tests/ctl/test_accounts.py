@@ -79,7 +79,7 @@ class AccountTests(HostCase):
         self.assertEqual(ran.status, 1)
         self.assertIn("no account is called Nobody", ran.line)
 
-    def test_a_new_key_is_the_only_one_that_works(self) -> None:
+    def test_a_new_key_is_the_only_valid_key(self) -> None:
         old_key = (self.folder / "owner.key").read_text().strip()
         ran = self.ctl("account", "new-key", "OLGA")
         self.assertEqual(ran.status, 0)
@@ -198,7 +198,7 @@ class GameServerKeyTests(HostCase):
 
 class InviteTests(HostCase):
     @proves("svcctl invite")
-    def test_the_join_string_is_what_the_relay_reads(self) -> None:
+    def test_the_relay_can_decode_the_join_string(self) -> None:
         made = self.ctl("invite", "create", "--uses", 3, "--json").data
         invite = decode(made["join"])
         self.assertEqual((invite.host, invite.port), ("203.0.113.10", 443))

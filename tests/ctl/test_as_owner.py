@@ -163,7 +163,7 @@ class SecondFactorTests(RunningHostCase):
         for text in ("1abc", "exit code 1", "2026-11-28T02:00:00Z"):
             self.assertIn(text, listed)
 
-    def test_the_audit_log_names_who_types(self) -> None:
+    def test_the_audit_log_names_the_user_that_ran_svcctl(self) -> None:
         self.patch(as_owner, "actor", lambda: "svcctl:ada")
         self.done("account", "rename", "Ann_1", "Anna_1")
         row = as_owner.owner_of(Host(self.folder)).get("DashboardAudit")["rows"][0]

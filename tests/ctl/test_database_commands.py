@@ -105,7 +105,7 @@ class DatabaseTests(HostCase):
             self.assertIn("previous database is in", caught.exception.message)
 
     @proves("svcctl db")
-    def test_restore_refuses_what_is_no_backup(self) -> None:
+    def test_restore_refuses_files_that_are_no_backup(self) -> None:
         before = self.accounts()
         text, foreign = self.folder / "text", self.folder / "other.db"
         text.write_text("not a database, and longer than a header would be" * 9)

@@ -118,7 +118,7 @@ class CopyTests(SynchronousTestCase):
         self.assertEqual((self.folder / "last.db").stat().st_mode & 0o777, 0o600)
 
     @pytest.mark.live
-    def test_new_rows_are_numbered_after_the_copied_ones(self) -> None:
+    def test_new_rows_are_numbered_after_the_copied_rows(self) -> None:
         target = fresh_database()
         self.assertEqual(svcctl("db", "copy", self.filled(), target).status, 0)
         engine = make_engine(database_url(target))

@@ -230,7 +230,7 @@ class MatchingTests(DoctorCase):
             self.finds(what, f"put the same value in {component}.env")
             self.plant(component, "ALLOWLIST_SECRET", right)
 
-    def test_a_wrong_allowlist_url_is_a_fault_and_a_missing_one_a_note(self) -> None:
+    def test_a_wrong_allowlist_url_is_a_fault_and_a_missing_url_a_note(self) -> None:
         self.plant("metagame", "ALLOWLIST_URL", "http://127.0.0.1:61004")
         self.finds("ALLOWLIST_URL leads to port 61004", "set the port to 61005 in metagame.env")
         for name in ("ALLOWLIST_URL", "ALLOWLIST_SECRET"):

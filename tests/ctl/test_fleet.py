@@ -359,7 +359,7 @@ class InstallTests(HostCase):
                 self.assertIn(f"second is {self.machine.status}. Run", self.invite().out)
                 self.assertEqual(self.changes(), [])
 
-    def test_agent_gets_a_new_image_if_the_owner_names_one(self) -> None:
+    def test_agent_gets_a_new_image_if_the_owner_names_an_image(self) -> None:
         self.with_services([], [f"{name}={value}" for name, value in self.expected().items()])
         self.assertEqual((self.invite().status, self.changes()), (0, []))
         self.ctl("fleet", "invite", "--no-wait", "--agent-image", "agent:2")

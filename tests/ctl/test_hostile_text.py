@@ -243,7 +243,7 @@ class HostileTextTests(HostCase):
         self.patch(up, "supply", lambda host, out: None)
 
     # slow: 40 s: every command several times
-    def test_no_command_prints_what_a_terminal_obeys(self) -> None:
+    def test_no_command_prints_terminal_control_characters(self) -> None:
         self.patch(as_owner, "_exchange", self.exchange)
         self.replace_programs()
         whole, names = self.folder.with_name("whole"), set()
@@ -270,7 +270,7 @@ class HostileTextTests(HostCase):
                 self.assertTrue(line.isascii(), command)
                 json.loads(line)
 
-    def test_no_program_prints_what_a_terminal_obeys(self) -> None:
+    def test_no_program_prints_terminal_control_characters(self) -> None:
         self.replace_programs()
         target = ("HOST=127.0.0.1", "GATEWAY_PORT=9", f"FINGERPRINT={'0' * 64}")
         (self.folder / "relay.env").write_text("".join(f"SVC_RELAY_{line}\n" for line in target))
@@ -311,7 +311,7 @@ class HostileTextTests(HostCase):
             draw(Out(), state, {"x": {NASTY: NASTY}})
         self.check("status --watch", out.getvalue())
 
-    def test_a_reason_in_two_lines_is_refused_in_one(self) -> None:
+    def test_a_reason_of_two_lines_is_refused_with_one_line(self) -> None:
         ran = self.ctl("ban", "Olga", "--reason", f"x\n{FORGED}")
         self.assertEqual((ran.status, ran.out), (1, ""))
         self.assertTrue(ran.line.startswith("svcctl: --reason has line breaks"))

@@ -99,7 +99,7 @@ class InitTests(SynchronousTestCase):
         token = jwt.encode({"a": 1}, key, "RS256")  # type: ignore[arg-type]
         self.assertEqual(jwt.decode(token, load_pem_public_key(public), ["RS256"]), {"a": 1})  # type: ignore[arg-type]
 
-    def test_the_certificate_is_the_one_the_relay_pins(self) -> None:
+    def test_the_certificate_matches_the_pin_of_the_relay(self) -> None:
         pair = read_pair(self.folder / "gateway-cert.pem", self.folder / "gateway-key.pem")
         from datetime import UTC, datetime
 
@@ -235,7 +235,7 @@ class EngineTests(SynchronousTestCase):
         self.assertEqual((output["DATABASE_URL"], output["LIVE_URL"]), (self.database, live))
         self.assertEqual(err, "")
 
-    def test_an_engine_without_a_password_gets_one(self) -> None:
+    def test_an_engine_without_a_password_gets_a_password(self) -> None:
         folder = nowhere(self)
         ran = svcctl(
             "init", folder, "--live", "valkey://127.0.0.1:6379/2", "--public-host", "a.example"

@@ -33,7 +33,7 @@ class MainTests(SynchronousTestCase):
             self.assertTrue(0 < len(summary) <= 55, f"{path}: {summary}")
             self.assertFalse(summary.endswith("..."), f"{path}: {summary}")
 
-    def test_a_missing_folder_or_one_without_a_host_is_named(self) -> None:
+    def test_a_folder_that_is_missing_or_has_no_host_is_named(self) -> None:
         empty = self.enterContext(TemporaryDirectory())
         for words in (("status", "--config", f"{empty}/x"), ("doctor", "--config", f"{empty}/x")):
             self.assertIn(f"there is no folder {empty}/x; make a host", svcctl(*words).line)

@@ -150,7 +150,7 @@ class TalkTests(SynchronousTestCase):
         counts = {figure.operation: figure.count for figure in self.timings.figures()}
         self.assertEqual(counts[RECONNECTION], 1)
 
-    def test_an_echoed_line_must_reach_all_who_stayed_connected(self) -> None:
+    def test_an_echoed_line_must_reach_all_connected_players(self) -> None:
         server, chat, players = self.town()
         server.only = players[0].account
         self.do(chat.send_to_players(players[0], players, "City-tag1"))

@@ -98,7 +98,7 @@ class CleaningTests(HostCase):
         clean(find(str(self.folder), None), [player("Stranger", key="")])
         self.assertIn("Stranger", self.accounts())
 
-    def test_cleaning_deletes_players_who_were_just_online(self) -> None:
+    def test_cleaning_deletes_recently_online_players(self) -> None:
         clean(find(str(self.folder), None), [player(name) for name in NAMES])
         with database_of(self.folder) as tx:
             SqlPeople(tx).keep_seen(dict.fromkeys(self.ids, 7))

@@ -168,7 +168,7 @@ class RestoreTests(HostCase):
         self.assertEqual(len(self.kept()), 2)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_a_backup_of_the_whole_host_replaces_what_came_after_it(self) -> None:
+    def test_restoring_a_whole_host_backup_discards_later_changes(self) -> None:
         self.at("head")
         self.add("alpha")
         earlier = self.folder / "before-restore-19990101-000000.dump"
@@ -204,7 +204,7 @@ class RestoreTests(HostCase):
         change(target, "metagame", "DATABASE_URL", self.url)
         self.assertEqual(svcctl("account", "new-key", "later", "--config", target).status, 0)
 
-    def test_a_damaged_dump_leaves_what_was_there(self) -> None:
+    def test_a_damaged_dump_leaves_the_database_unchanged(self) -> None:
         data = self.filled().read_bytes()
         block = data.rindex(b"\x78\x9c")  # the beginning of compressed rows
         damaged = {

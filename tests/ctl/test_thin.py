@@ -28,7 +28,7 @@ from tests.support.proves import proves
 
 class CertificateTests(HostCase):
     @proves("svcctl cert")
-    def test_make_prints_what_fingerprint_reads(self) -> None:
+    def test_cert_make_and_cert_fingerprint_print_the_same(self) -> None:
         folder = self.folder / "new"
         made = svcctl("cert", "make", "--host", "h.example", "--out", folder, "--json")
         self.assertEqual(made.status, 0, made.err)
@@ -135,7 +135,7 @@ class EdgeTests(HostCase):
         self.assertIn("upstream_unreachable", ran.line)
         self.assertNotIn("ABCD", ran.line)
 
-    def test_relay_check_refuses_what_is_no_invite(self) -> None:
+    def test_relay_check_refuses_an_invalid_invite(self) -> None:
         ran = svcctl("relay", "check", "--invite", "svc://nonsense")
         self.assertEqual(ran.status, 1)
         self.assertIn("SVC_RELAY_INVITE", ran.line)
@@ -291,7 +291,7 @@ class EveryCommandTests(SynchronousTestCase):
             ):  # these commands create or name their own hosts
                 self.assertLessEqual({"--config", "--env-file"}, names, path)
 
-    def test_every_command_says_what_it_does(self) -> None:
+    def test_every_command_prints_its_help(self) -> None:
         for path, _ in commands():
             ran = svcctl(*path.split(), "--help")
             self.assertEqual(ran.status, 0, path)

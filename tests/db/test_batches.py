@@ -16,7 +16,7 @@ class SqliteBatchTests(LedgerCase):
         runs, refused = self.run_beside(lambda tx: names(tx))
         self.assertEqual((runs, refused), ([1, 2], 1))
 
-    def test_results_beside_a_failed_write_are_the_committed_ones(self) -> None:
+    def test_results_beside_a_failed_write_are_the_committed_results(self) -> None:
         runs, refused = self.run_beside(add(99))
         self.assertEqual((runs[-2:], refused), ([1, 2], 1))
 

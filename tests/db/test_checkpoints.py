@@ -25,7 +25,7 @@ class ScheduleTests(SynchronousTestCase):
         self.assertFalse(self.schedule.committed(24))
         self.assertTrue(self.schedule.committed(1), "four pages a job are supposed at first")
 
-    def test_the_last_checkpoint_decides_when_the_next_one_begins(self) -> None:
+    def test_the_next_checkpoint_time_counts_from_the_last_checkpoint(self) -> None:
         self.schedule.committed(10)
         self.piece(200)
         self.assertFalse(self.schedule.committed(4))

@@ -94,7 +94,7 @@ class SqliteLedgerTests(LedgerCase):
         self.wait(self.ledger.write(add(2)))
         self.assertIn("2", self.wait(self.ledger.read_snapshot(names)))
 
-    def test_stop_finishes_what_was_accepted_and_refuses_the_rest(self) -> None:
+    def test_stop_finishes_accepted_writes_and_refuses_new_writes(self) -> None:
         pending = [self.ledger.write(add(n)) for n in range(20)]
         self.stop()
         self.reactor.wait_for(*pending)

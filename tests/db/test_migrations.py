@@ -47,7 +47,7 @@ class Migrations:
         self.addCleanup(engine.dispose)  # type: ignore[attr-defined]
         return engine
 
-    def test_an_empty_database_becomes_what_the_stores_declare(self) -> None:
+    def test_migrations_create_the_tables_that_the_stores_declare(self) -> None:
         engine = self.engine()
         migrations.upgrade(engine)
         migrations.upgrade(engine)
@@ -124,7 +124,7 @@ class Migrations:
                 tx.exec_driver_sql(statement)
         return engine
 
-    def test_an_older_version_runs_where_the_newer_one_only_added(self) -> None:
+    def test_an_older_version_runs_if_the_newer_version_only_added(self) -> None:
         engine = self.of_newer(
             "CREATE TABLE of_tomorrow (id INTEGER PRIMARY KEY)",
             "ALTER TABLE accounts ADD COLUMN colour VARCHAR(9)",
@@ -140,7 +140,7 @@ class Migrations:
         with engine.connect() as tx:
             self.assertEqual(revisions.newer(tx), "9999", line)
 
-    def test_every_earlier_version_runs_on_what_this_one_has_made(self) -> None:
+    def test_every_earlier_version_runs_on_an_upgraded_database(self) -> None:
         """An earlier version's worker keeps running while another worker upgrades the database."""
         engine, known = self.engine(), revisions.known()
         migrations.upgrade(engine)

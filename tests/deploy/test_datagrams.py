@@ -50,7 +50,7 @@ class TrialTests(SynchronousTestCase):
     def own_result(self) -> Any:
         return next(record["reached"] for record in self.trials.listed() if record["own"])
 
-    def test_agent_and_host_await_what_the_peer_sends(self) -> None:
+    def test_agent_and_host_expect_the_datagrams_the_peer_sends(self) -> None:
         trial = self.trials.begin("b")
         assert trial is not None
         [(port, peer, sent, awaited)] = self.sent

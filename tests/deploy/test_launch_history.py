@@ -88,7 +88,7 @@ class LaunchHistoryTests(SupervisorCase):
         self.assertEqual(again.newest()[0]["endedAt"], "1970-01-01T00:00:05.000Z")
         self.assertEqual(self.path.stat().st_mode & 0o777, 0o600)
 
-    def test_the_history_names_who_ended_a_server(self) -> None:
+    def test_the_history_states_why_a_server_ended(self) -> None:
         city = self.successResultOf(self.ask(self.supervisor, CITY))
         self.successResultOf(Deferred.fromCoroutine(OwnerActions(self.supervisor).stop(city.id)))
         hunt = self.successResultOf(self.ask(self.supervisor, HUNT))

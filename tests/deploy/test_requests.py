@@ -164,7 +164,7 @@ class HuntTests(SynchronousTestCase):
             self.assertIs(self.launch(*request).kind, kind, request)
 
     @proves("deploy: ISLAND with a hunt id and players: a new hunt")
-    def test_every_hunt_of_the_table_launches_or_is_an_empty_one(self) -> None:
+    def test_every_hunt_of_the_table_launches_or_is_empty(self) -> None:
         for hunt_id, hunt in self.table.player_hunts.items():
             if not hunt["mm"] and "Arena" not in hunt_id:
                 with self.assertRaises(Unlaunchable):
@@ -192,7 +192,7 @@ class HuntTests(SynchronousTestCase):
                 self.assertEqual((launch.map, launch.max_players), ("/Game/Maps/arena/pit", 4))
 
     @proves("deploy: ISLAND with game args: the map named in them")
-    def test_the_command_line_is_the_documented_one(self) -> None:
+    def test_the_command_line_has_the_documented_arguments(self) -> None:
         program = Program("/srv/game", ("wine", "-x"), ("-server",), Secret("hush"))
         self.assertNotIn("hush", repr(program))
         city = program.command(self.launch("CITY"), 8777, "203.0.113.9", "hush")

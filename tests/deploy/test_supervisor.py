@@ -70,7 +70,7 @@ class LaunchTests(SupervisorCase):
         self.successResultOf(second)
         self.assertEqual(len(self.spawner.children), 2)
 
-    def test_a_match_whose_server_has_ended_gets_a_new_one(self) -> None:
+    def test_a_match_whose_server_has_ended_gets_a_new_server(self) -> None:
         supervisor = self.make()
         self.successResultOf(Deferred.fromCoroutine(supervisor.hand_out(HUNT, "m-1")))
         self.spawner.children[0].end()
@@ -81,7 +81,7 @@ class LaunchTests(SupervisorCase):
         "deploy: launches queued SECONDS_TO_WAIT_BETWEEN_GAMESERVER_STARTUP apart",
         "limit: Deploy server: JSON body 100 kB, launches spaced, capacity hint 10 s",
     )
-    def test_launches_are_spaced_but_a_failed_one_adds_no_gap(self) -> None:
+    def test_launches_are_spaced_but_a_failed_launch_adds_no_gap(self) -> None:
         supervisor = self.make(spacing_s=10.0)
         self.successResultOf(self.ask(supervisor, HUNT))
         self.clock.advance(10)
@@ -211,7 +211,7 @@ class LaunchTests(SupervisorCase):
         self.assertIn("did not start within 30 s", str(why.value))
         self.assertEqual((self.spawner.kills, supervisor.records()), (["KILL"], []))
 
-    def test_city_waits_for_remaining_processes_of_the_previous_one(self) -> None:
+    def test_city_waits_for_remaining_processes_of_the_previous_city(self) -> None:
         supervisor = self.make()
         self.patch(
             GameProcess, "alive", property(lambda process: not (process.over or process.ending))

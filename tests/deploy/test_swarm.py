@@ -485,7 +485,7 @@ class SwarmTests(SwarmCase):
         self.assertEqual((before.host, after.host), ("203.0.113.9", "10.0.0.2"))
         self.assertEqual(before.id, after.id)
 
-    def test_restarted_deploy_server_adopts_what_runs(self) -> None:
+    def test_restarted_deploy_server_adopts_running_game_servers(self) -> None:
         supervisor = self.on_swarm()
         first = self.hunt(supervisor)
         self.ask(supervisor, CITY)

@@ -45,7 +45,7 @@ class MakingTests(SynchronousTestCase):
         self.assertRegex(pair.fingerprint, r"\A[0-9a-f]{64}\Z")
         self.assertEqual(check_pair(pair, NOW), [])
 
-    def test_no_host_or_a_bad_one_is_refused(self) -> None:
+    def test_a_missing_or_bad_host_is_refused(self) -> None:
         for hosts in ([], ["b\u00fccher"], ["a b"], ["a", "b:443"], ["https://a"], [""]):
             with self.assertRaises(BadCertificate):
                 make_pair(hosts)

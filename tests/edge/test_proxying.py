@@ -39,7 +39,7 @@ class HeaderTests(SynchronousTestCase):
         self.assertEqual(request.target, b"/a?b=%20c")
 
     @proves("gateway: X-Powered-By and X-Svc-Gateway removed")
-    def test_answers_lose_what_only_concerns_the_upstream(self) -> None:
+    def test_responses_lose_hop_by_hop_and_internal_headers(self) -> None:
         edge, wire = sent(gateway(), GET)
         edge.upstream.say(
             b"HTTP/1.1 200 Very Fine\r\nX-Powered-By: x\r\nX-Svc-Gateway: s\r\nSet-Cookie: a\r\n"

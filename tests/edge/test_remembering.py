@@ -153,7 +153,7 @@ class RememberingTests(SynchronousTestCase):
         self.assertEqual(read_request(second).target, b"/party2")
         self.assertEqual(read_request(ASKED).target, b"/party")
 
-    def test_an_answer_to_head_is_not_mistaken_for_one_with_a_body(self) -> None:
+    def test_a_cached_get_response_does_not_give_head_a_body(self) -> None:
         for method, length in ((b"GET", 2), (b"HEAD", 0), (b"GET", 2), (b"HEAD", 0)):
             self.assertEqual(read_response(copy(ANSWERED), method).length, length)
 

@@ -50,7 +50,7 @@ class EvictionTests(SynchronousTestCase):
             (3, 3),
         )
 
-    def test_a_client_with_many_connections_loses_one_first(self) -> None:
+    def test_a_client_with_more_connections_is_evicted_first(self) -> None:
         player, older, second = self.come("a"), self.come("b"), self.come("b")
         self.come("c")
         self.assertEqual([player.ended, older.ended, second.ended], ["", "cut", ""])

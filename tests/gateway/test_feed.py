@@ -82,7 +82,7 @@ class FeedTests(SynchronousTestCase):
         self.assertEqual(self.helper.reported, [])
 
     @proves("a ban or a kick shuts the game ports")
-    def test_a_kicked_player_who_signs_in_again_is_reported_again(self) -> None:
+    def test_a_kicked_player_is_reported_again_after_signing_in(self) -> None:
         edge = gateway(self.clock, feed=self.feed)
         for status, reports in ((b"200 OK", 1), (b"200 OK", 1), (b"401 No", 1), (b"200 OK", 2)):
             edge.upstream.always = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
@@ -211,7 +211,7 @@ class FeedTests(SynchronousTestCase):
         self.pass_time(FIRST_AGAIN_S)
         self.assertEqual((len(self.helper.reported), self.feed.waiting), (2, 0))
 
-    def test_stopping_gives_up_what_is_under_way(self) -> None:
+    def test_stopping_cancels_pending_reports(self) -> None:
         self.helper.status = None
         self.heard()
         stopped = self.feed.stop()
@@ -220,7 +220,7 @@ class FeedTests(SynchronousTestCase):
         self.successResultOf(stopped)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_one_network_holds_a_share_of_what_is_under_way(self) -> None:
+    def test_one_network_gets_a_limited_share_of_pending_reports(self) -> None:
         self.helper.status = None
         for number in range(100):
             self.heard(f"2001:db8::{number:x}")

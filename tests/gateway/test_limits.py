@@ -79,7 +79,7 @@ class CrowdTests(SynchronousTestCase):
             counts.leave(who)
         self.assertEqual((counts.total, len(counts)), (0, 0))
 
-    def test_a_closed_connection_makes_room_for_one(self) -> None:
+    def test_a_closed_connection_makes_room_for_a_new_connection(self) -> None:
         counts = ConnectionCounts(100, 3, NetworkBuckets(Rate(100, 100)))
         for _ in range(3):
             counts.enter("fe80::1%eth0", 0)  # a zone is not part of the address

@@ -121,7 +121,7 @@ class StartTests(SynchronousTestCase):
         "limit: Gateway token buckets per IPv4 address or IPv6 /64",
         "settings of the gateway",
     )
-    def test_defaults_are_the_documented_ones(self) -> None:
+    def test_defaults_equal_the_documented_defaults(self) -> None:
         settings = self.options().settings
         self.assertEqual((settings.bind, settings.port), ("0.0.0.0", 443))
         self.assertEqual(settings.metagame, (Address("127.0.0.1", 61000),))

@@ -53,7 +53,7 @@ class CacheTests(SynchronousTestCase):
 
 
 class BucketTests(SynchronousTestCase):
-    def test_a_flood_of_keys_takes_bounded_memory_and_keeps_used_ones(self) -> None:
+    def test_a_flood_of_keys_takes_bounded_memory_and_keeps_used_keys(self) -> None:
         buckets = TokenBuckets(Rate(1, 1), max_keys=10)
         buckets.take("busy", 0.0)
         for number in range(200):

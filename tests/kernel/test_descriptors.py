@@ -12,7 +12,7 @@ class DescriptorTests(SynchronousTestCase):
         self.before = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, self.before)
 
-    def test_the_soft_limit_becomes_the_hard_one(self) -> None:
+    def test_the_soft_limit_is_raised_to_the_hard_limit(self) -> None:
         hard = self.before[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (900, hard))
         wanted = min(hard, ENOUGH) if hard > 0 else ENOUGH

@@ -86,7 +86,7 @@ class EveryTests(SynchronousTestCase):
         )
         self.assertEqual(self.flushLoggedErrors(), [])
 
-    def test_the_next_round_waits_for_a_long_one(self) -> None:
+    def test_the_next_round_waits_for_a_long_round_to_end(self) -> None:
         waiting: list[Deferred[None]] = []
 
         def work() -> Deferred[None]:

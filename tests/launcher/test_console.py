@@ -46,7 +46,7 @@ class ConsoleTests(SynchronousTestCase):
         assert isinstance(console.out, StringIO)
         return console.out.getvalue()
 
-    def test_typed_line_stays_below_what_is_printed(self) -> None:
+    def test_typed_line_stays_below_printed_lines(self) -> None:
         console = self.console(FakeReadline())
         console.print_lines("Type help.")
         self.assertEqual([*console.lines(lambda _: [])], ["play"])

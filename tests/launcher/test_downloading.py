@@ -15,7 +15,7 @@ FILES = {"game.exe": b"MZ" * 40, "a.pak": b"1234"}
 
 
 class DownloadingTests(LauncherCase):
-    def test_missing_files_are_fetched_and_a_damaged_one_repaired(self) -> None:
+    def test_missing_files_are_fetched_and_damaged_files_repaired(self) -> None:
         member = self.registered(FILES)
         self.assertEqual(member.host.missing, 84)
         member.inputs.fetch()
@@ -73,7 +73,7 @@ class DownloadingTests(LauncherCase):
         self.assertIs(second.host.stage, Stage.FETCHING)
         self.assertEqual(len(self.remote.downloads), 3)
 
-    def test_new_download_waits_until_the_stopped_one_has_ended(self) -> None:
+    def test_new_download_waits_until_the_stopped_download_has_ended(self) -> None:
         member = self.registered(FILES)
         slow: list[Deferred[None]] = []
         self.patch(GameFiles, "fetch", lambda *_: slow.append(Deferred()) or slow[-1])
@@ -86,7 +86,7 @@ class DownloadingTests(LauncherCase):
         slow[1].callback(None)
         self.assertIs(member.host.stage, Stage.READY)
 
-    def test_a_pause_keeps_what_has_come(self) -> None:
+    def test_a_paused_download_is_incomplete_and_can_resume(self) -> None:
         member = self.registered(FILES)
         member.inputs.fetch()
         member.inputs.stop()

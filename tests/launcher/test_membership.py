@@ -250,7 +250,7 @@ class JoiningTests(LauncherCase):
         member.choose("Bo_3")
         self.assertEqual((member.tried, member.saying), ("", ""))
 
-    def test_a_refused_name_is_forgotten_when_another_one_is_typed(self) -> None:
+    def test_a_refused_name_is_forgotten_when_another_name_is_typed(self) -> None:
         member = self.joined()
         member.inputs.agree()
         self.remote.says("POST", "/svc/api/Register", 409, {"error": "username_taken"})
@@ -411,7 +411,7 @@ class PlayingTests(LauncherCase):
         self.assertFalse(self.member.game.running)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_shown_addresses_are_the_ones_used(self) -> None:
+    def test_the_game_uses_the_shown_addresses(self) -> None:
         self.ready()
         self.member.change(command="/bin/sh {server} {chat}")
         for changes, way in (
@@ -549,7 +549,7 @@ class PlayingTests(LauncherCase):
         )
         self.assertEqual(self.processes, [])
 
-    def test_a_game_that_is_slow_to_end_is_gone_before_the_next_one(self) -> None:
+    def test_a_game_that_ends_slowly_is_gone_before_the_next_game(self) -> None:
         self.ready()
         self.member.inputs.play()
         self.member.inputs.stop()

@@ -176,7 +176,7 @@ class WindowsProgramTests(SynchronousTestCase):
         self.try_next()
         return self.program("0.3.0", self.root / "0.3.0")
 
-    def test_version_that_has_served_its_page_replaces_the_old_one(self) -> None:
+    def test_version_that_has_served_its_page_replaces_the_old_version(self) -> None:
         new = self.update()
         self.assertEqual(
             (new.newer_command(), new.failed, self.text("current.txt")), ([], "", "0.2.0")

@@ -143,7 +143,7 @@ class StandingTests(LauncherCase):
         self.successResultOf(member.refresh())
         self.assertEqual((member.news.reachable, member.news.known), (True, True))
 
-    def test_a_friend_can_be_joined_where_the_game_lets_one(self) -> None:
+    def test_a_friends_place_is_shown_with_how_to_join_it(self) -> None:
         status = {
             "players": [
                 {"name": "Ann", "where": "city", "instance": None},

@@ -40,7 +40,7 @@ def imported(source: str) -> Iterator[tuple[str, ...]]:
 
 
 class PackedTests(SynchronousTestCase):
-    def test_nothing_packed_imports_what_is_left_out(self) -> None:
+    def test_packed_modules_import_only_packed_modules(self) -> None:
         modules = packed()
         every = {
             ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

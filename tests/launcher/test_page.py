@@ -218,7 +218,7 @@ class GuardTests(PageCase):
         link = json.parse(body)["link"]
         self.assertIsNotNone(self.entrance.enter(link.partition("#")[2]))
 
-    def test_unusable_link_is_explained_as_a_pasted_one_is(self) -> None:
+    def test_unusable_link_is_explained_like_a_pasted_link(self) -> None:
         self.page.secret = Secret("s" * 64)
         for invite in ("svc://join?v=2", "https://example.org", "svc:" + "x" * 4000):
             pasted = json.parse(self.ask("POST", "/api/join", {"invite": invite})[2])["sentence"]
@@ -289,7 +289,7 @@ class GuardTests(PageCase):
         connection.makeConnection(wire)
         return connection, wire
 
-    def test_reply_to_head_has_no_body_but_the_next_one_has(self) -> None:
+    def test_reply_to_head_has_no_body_but_the_next_reply_has_a_body(self) -> None:
         connection, wire = self.connected()
         start = f"HEAD / HTTP/1.1\r\nHost: {OWN}\r\n\r\n".encode()
         connection.dataReceived(start)

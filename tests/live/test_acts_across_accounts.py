@@ -113,7 +113,7 @@ async def ranks(both: Both, player: Player) -> dict[str, str]:
 
 @isolates("social/guilds: found")
 @on_two_metagames
-async def test_leaders_who_found_one_name_at_once_make_one_guild(both: Both) -> None:
+async def test_simultaneous_foundings_under_a_name_make_one_guild(both: Both) -> None:
     for _ in range(ROUNDS):
         leaders = await both.players(4)
         name = leaders[0]["name"].replace("player_", "Guild")
@@ -167,7 +167,7 @@ async def test_an_invite_is_accepted_or_declined(both: Both) -> None:
 
 @isolates("social/guilds: remove", "social/guilds: set_rank")
 @on_two_metagames
-async def test_a_guild_has_one_leader_who_is_in_it(both: Both) -> None:
+async def test_a_promotion_and_a_leave_at_once_keep_one_guild_leader(both: Both) -> None:
     async for leader, pair in both.pairs():
         await guild_of(both, leader)
         await joined(both, leader, pair)

@@ -88,7 +88,7 @@ async def test_a_loadout_saved_during_a_rollback_is_not_lost_unseen(both: Both) 
     "belongings/housekeeping: forgetting",
 )
 @on_two_metagames
-async def test_a_purchase_counts_once_while_old_ones_are_deleted(both: Both) -> None:
+async def test_a_purchase_counts_once_while_old_purchases_are_deleted(both: Both) -> None:
     engine = make_engine(database_url(both.database))
     ledger = Waited(ledger_for(engine, reactor, accounts=ACCOUNTS.c.id))
     ledger.expected.startService()

@@ -77,7 +77,7 @@ async def test_the_unique_id_decides_on_postgresql(both: Both) -> None:
 KEPT = {"character_saves": 3, "loadout_saves": 2, "slayer_invites": 1, "attempts": 3}
 
 
-def test_the_engine_decides_for_what_is_on_the_board(tmp_path: Path) -> None:
+def test_party_retries_on_two_workers_get_the_first_reply(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url(), GATEWAY_SECRET=SECRET) as both:
         ann, bob = (register(both.first, name) for name in ("Ann_1", "Bob_1"))
         for number in range(0, ROUNDS * 10, 10):

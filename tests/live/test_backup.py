@@ -61,7 +61,7 @@ def night(folder: Path, scratch: Path) -> Iterator[None]:
 
 # slow: a whole host is restored, started and played on beside a running one
 @proves("svcctl backup: a damaged one is noticed")
-def test_the_overview_shows_a_proven_backup_and_a_damaged_one(
+def test_the_overview_shows_a_proven_backup_and_a_damaged_backup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = demo_host(tmp_path / "host")

@@ -493,7 +493,7 @@ def an_evening(now: float) -> HostState:
 
 
 @proves("a service that is frozen is down")
-def test_the_overview_says_what_is_wrong_and_where_to_look(browser: Browser, here: Host) -> None:
+def test_the_overview_shows_problems_and_where_to_look(browser: Browser, here: Host) -> None:
     comes_online(here, 0)
     state = an_evening(time.time())
     host_state.write(here.folder, state)
@@ -744,7 +744,7 @@ def test_a_wide_screen_is_used_and_pages_open_by_keyboard(browser: Browser, here
             assert width > 1_400, name
 
 
-def test_the_log_omits_what_dashboards_read(browser: Browser, here: Host) -> None:
+def test_the_log_omits_reads_by_dashboards(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         for _ in range(2):  # also the reads of an earlier session
             tab.sign_in(here.key)

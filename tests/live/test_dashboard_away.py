@@ -327,7 +327,7 @@ def test_an_act_in_which_the_server_is_killed_is_seen_and_done_again(
 
 # slow: longer than the page calls a server silent, and than it waits for a deletion
 @proves("POST DashboardExport", "POST DashboardDelete", "the dashboard while its server is away")
-def test_an_account_is_deleted_only_after_what_was_kept_is_downloaded(
+def test_an_account_is_deleted_only_after_its_data_are_downloaded(
     browser: Browser, here: Host, tmp_path: Path
 ) -> None:
     for name in ("Slow_Bye", "Lost_Bye"):

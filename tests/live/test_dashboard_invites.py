@@ -23,7 +23,9 @@ def register(here: Host, name: str, code: str) -> None:
 
 
 @proves("GET DashboardInvites", "POST DashboardInvites")
-def test_invites_show_their_users_and_used_ones_fold_away(browser: Browser, here: Host) -> None:
+def test_invites_show_their_users_and_used_invites_are_collapsed(
+    browser: Browser, here: Host
+) -> None:
     here.admin("POST", "RegistrationStatus", {"RegistrationStatus": "INVITECODE"})
     made = {"Uses": 2, "Note": "<b>fair</b>", "Days": 7}
     [code] = here.admin("POST", "DashboardInvites", made)["codes"]

@@ -102,9 +102,7 @@ def test_changes_by_others_appear_at_once_and_keep_the_focus(browser: Browser, h
 
 
 @proves("GET DashboardEvents")
-def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
-    browser: Browser, here: Host
-) -> None:
+def test_an_account_page_shows_changes_at_once(browser: Browser, here: Host) -> None:
     ann = here.players[0]
     [entry] = here.call("GET", "/character", **bearer(ann))
 
@@ -140,7 +138,7 @@ def test_the_page_of_an_account_shows_at_once_what_happens_to_it(
 
 
 @proves("GET DashboardEvents")
-def test_a_search_and_what_was_unfolded_stay_while_the_list_changes(
+def test_a_search_and_expanded_rows_stay_while_the_list_changes(
     browser: Browser, here: Host
 ) -> None:
     with visit(browser, here) as tab:

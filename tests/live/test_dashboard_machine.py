@@ -288,7 +288,9 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
 
 
 @proves("POST DashboardDrain", "GET DashboardDrain")
-def test_no_new_hunt_begins_until_it_is_ended(browser: Browser, town: tuple[Host, Told]) -> None:
+def test_no_new_hunt_begins_while_hunts_are_paused(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
     here, _ = town
     ann = register(here.service, "Ann_1")
 

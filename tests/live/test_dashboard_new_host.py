@@ -41,7 +41,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 
 @proves("GET DashboardChecklist")
-def test_an_empty_host_lists_what_is_still_to_do(browser: Browser, empty: Host) -> None:
+def test_an_empty_host_lists_the_remaining_steps(browser: Browser, empty: Host) -> None:
     with visit(browser, empty) as tab:
         tab.sign_in(empty.key)
         card = tab.page.locator(".card").filter(has=tab.page.get_by_text("First evening"))

@@ -146,7 +146,7 @@ def test_an_action_is_confirmed_though_its_list_cannot_be_read(
 
 # slow: a list that comes late, and another after it
 @proves("the dashboard says what was done when it shows it")
-def test_an_older_list_never_covers_a_newer_one(browser: Browser, here: Host) -> None:
+def test_an_older_list_never_replaces_a_newer_list(browser: Browser, here: Host) -> None:
     stored: list[tuple[Route, bytes]] = []
 
     def keep(route: Route) -> None:

@@ -75,7 +75,7 @@ def test_a_game_server_that_ignores_the_stop_is_killed(
             eventually(lambda pid=pid: is_dead(pid))
 
 
-def test_a_giant_body_is_refused_and_a_proxied_one_not_even_read(tmp_path: Path) -> None:
+def test_a_giant_body_is_refused_and_a_proxied_body_is_not_read(tmp_path: Path) -> None:
     with deploy(tmp_path) as service:
         status, _ = service.ask("POST", PATH, {"GameMode": "x" * 200_000})
         assert status == 413

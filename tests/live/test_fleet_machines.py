@@ -153,7 +153,7 @@ def mounts(folder: Path) -> list[str]:
 
 
 # slow: 150 s: the engines of two machines start
-def test_a_node_admits_only_players_who_were_sent_to_it(tmp_path: Path) -> None:
+def test_a_node_admits_only_players_sent_to_it(tmp_path: Path) -> None:
     with fleet(2, joined=2) as (first, second):
         add_players_network(second)
         first.docker("node", "update", "--availability", "pause", first.node)

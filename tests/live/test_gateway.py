@@ -116,7 +116,7 @@ def test_a_half_closed_connection_still_gets_its_answer(host: Host) -> None:
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_the_certificate_is_the_pinned_one_over_tls_1_2_and_1_3(host: Host) -> None:
+def test_the_certificate_matches_the_pin_over_tls_1_2_and_1_3(host: Host) -> None:
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         bounds = {"minimum_version": version, "maximum_version": version}
         with host.secure(context=bounds) as connection:

@@ -121,7 +121,7 @@ def test_the_launcher_explains_errors_while_joining(
 
 
 # slow: a browser, a launcher, and an answer that is held back
-def test_a_delayed_older_state_never_covers_a_newer_one(
+def test_a_delayed_older_state_never_replaces_a_newer_state(
     browser: Browser, host: Path, tmp_path: Path
 ) -> None:
     """A delayed answer, from before the player's action, arrives after the action's answer."""

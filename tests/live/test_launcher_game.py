@@ -60,7 +60,7 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_stopping_a_game_also_ends_what_its_wrapper_started(
+def test_stopping_a_game_ends_its_wrappers_child_processes(
     tmp_path: Path, processes: list[Process]
 ) -> None:
     clock, ended = Clock(), list[int]()

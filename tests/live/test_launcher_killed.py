@@ -16,7 +16,7 @@ MB = 1 << 20
 
 
 # slow: six files of 40 MB, and a launcher that is killed twice and starts again
-def test_a_kill_costs_only_what_was_under_way(tmp_path: Path) -> None:
+def test_a_killed_download_repeats_only_the_pieces_in_flight(tmp_path: Path) -> None:
     done = download(tmp_path, 6, 40 * MB, 2, 120.0)
     assert done.sent - done.total <= 2 * IN_FLIGHT, done
     assert done.memory - done.idle_memory < 60 * MB, done

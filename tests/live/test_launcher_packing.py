@@ -89,7 +89,7 @@ def test_the_wheel_contains_only_the_packages_of_the_launcher(built: tuple[Path,
     assert not [name for name in names if name.startswith("twisted/")]
 
 
-def test_no_packed_module_imports_one_that_is_not_packed(built: tuple[Path, Path]) -> None:
+def test_no_packed_module_imports_an_unpacked_module(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         modules = [entry for entry in packed.namelist() if entry.endswith(".py")]
         for module in modules:
@@ -130,7 +130,7 @@ def test_the_packed_file_names_no_folder_of_its_build(built: tuple[Path, Path]) 
     assert naming == []
 
 
-def test_every_module_is_imported_without_what_windows_lacks(
+def test_every_module_is_imported_without_posix_modules(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """``sys.platform`` is win32, and modules that exist only on POSIX are missing."""
@@ -211,7 +211,7 @@ def play_in_the_terminal(player: Player, join: str, name: str) -> None:
 
 
 # slow: an environment made, installed into, and played from
-def test_the_one_file_and_the_wheel_play_in_a_clean_python(
+def test_the_single_file_and_the_wheel_play_in_a_clean_python(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
     wheel, bundle = built

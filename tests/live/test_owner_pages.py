@@ -136,7 +136,7 @@ def test_the_readme_can_be_pasted(home: Path) -> None:
 
 
 # slow: some fifty commands, two stacks, backups and restores
-def test_the_owners_pages_can_be_pasted_one_after_the_other(home: Path) -> None:
+def test_the_commands_of_the_owner_pages_run_in_reading_order(home: Path) -> None:
     for entry in home.glob("*.pid"):  # stop README's host, so that the next host can use its ports
         os.killpg(int(entry.read_text()), signal.SIGTERM)
         entry.unlink()

@@ -103,7 +103,7 @@ def test_play_reports_items_that_are_lost_or_doubled(folder: Path, theft: str) -
     eventually(lambda: kinds(folder) == ["city"], 20)
 
 
-def test_another_certificate_than_the_pinned_one_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_certificate_that_is_not_pinned_is_named(folder: Path, tmp_path: Path) -> None:
     pinned, second = folder / "gateway-cert.pem", demo_host(tmp_path / "other")
     stored = pinned.read_bytes()
     pinned.write_bytes((second / "gateway-cert.pem").read_bytes())

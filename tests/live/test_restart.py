@@ -216,7 +216,7 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
     assert [entry == two for entry, two in zip(before, after, strict=True)] == [0, 0, 0, 1]
 
 
-def test_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:
+def test_without_a_stack_restart_fails_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "metagame.env").write_text("")
     done = run("restart", "--rolling", "--config", tmp_path)
     assert done.returncode == 1

@@ -132,7 +132,7 @@ async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
 
 @proves("POST /guild/invite/accept/:inviteId")
 @on_a_metagame
-async def test_a_player_who_accepts_five_guilds_at_once_joins_one(service: Joined) -> None:
+async def test_five_guild_invites_accepted_at_once_join_one_guild(service: Joined) -> None:
     player, *leaders = [await register(service, f"player_{number}") for number in range(6)]
     for number, leader in enumerate(leaders):
         await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
@@ -149,7 +149,7 @@ async def test_a_player_who_accepts_five_guilds_at_once_joins_one(service: Joine
 @isolates("social/friends: request")
 @proves("state: Friend request")
 @on_a_metagame
-async def test_two_players_who_request_each_other_at_once_are_friends(service: Joined) -> None:
+async def test_simultaneous_mutual_requests_make_two_players_friends(service: Joined) -> None:
     for number in range(5):
         pair = [await register(service, f"{name}_{number}") for name in ("ann", "bob")]
         ids = [player["id"] for player in pair]

@@ -64,7 +64,7 @@ class ChatGameTests(Base):
         self.assertEqual(about.rooms, {("Guild", made)})
         self.assertEqual(self.about(self.ann.id, self.chat_game(guilds=False)), About("Ann"))
 
-    def test_a_token_gives_its_account_and_a_bad_one_the_reason(self) -> None:
+    def test_a_token_gives_its_account_and_a_bad_token_the_reason(self) -> None:
         self.assertEqual(self.asks.account_of(self.ann.token), self.ann.id)
         with self.assertRaises(BadToken) as bad:
             self.asks.account_of("x")

@@ -32,7 +32,7 @@ class NewDatabaseTests(SynchronousTestCase):
             globalLogPublisher.removeObserver(lines.append)
         return [str(formatEvent(line)) for line in lines if line["log_level"].name == "warn"]
 
-    def test_one_line_says_where_a_new_database_was_made_and_what_to_do(self) -> None:
+    def test_the_log_names_a_new_databases_path_and_the_restore_command(self) -> None:
         file = self.folder.resolve() / "svc.db"
         for _ in range(2):
             (reply,) = self.start()

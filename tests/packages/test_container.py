@@ -37,7 +37,7 @@ class ContainerTests(SynchronousTestCase):
         # without --now, the unit stops nothing until the machine has been restarted
         self.assertEqual(PAGE.count("sudo systemctl enable --now podman-restart"), 2)
 
-    def test_the_host_is_stopped_before_what_it_needs(self) -> None:
+    def test_the_host_stops_before_the_services_it_needs(self) -> None:
         """Podman-compose 1.0.3 stops services in reverse file order, Docker by ``depends_on``."""
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
         self.assertEqual(list(services), ["database", "live", "svcserver"])

@@ -97,7 +97,7 @@ def test_a_newer_deb_is_installed_while_the_services_run(
 
 
 # slow: an installation, three starts of a whole host and an evening
-def test_a_purged_deb_leaves_the_host_and_a_new_one_finds_it(
+def test_a_purged_deb_leaves_the_host_and_a_new_deb_finds_it(
     host: tuple[System, Alone], newer: Path
 ) -> None:
     system, alone = host

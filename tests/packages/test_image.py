@@ -138,7 +138,7 @@ def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_
         assert f"SVC_GATEWAY_PORT=9, but this host's gateway listens on {port}" in told(back)
 
 
-def test_a_port_of_the_name_that_is_not_the_published_one_is_refused(image: str) -> None:
+def test_a_public_port_other_than_the_gateway_port_is_refused(image: str) -> None:
     words = ("-e", "SVC_PUBLIC_HOST=play.example.org:8443", "-e", "SVC_GATEWAY_PORT=443")
     with started(image, *words) as name:
         assert run("podman", "wait", name) == "1\n"

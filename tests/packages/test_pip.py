@@ -26,7 +26,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> System:
     return clean_system(tmp_path_factory.mktemp("system"), "python3-venv", "pipx", "adduser")
 
 
-def test_the_sdist_carries_what_a_contributor_needs_and_nothing_else(release: Path) -> None:
+def test_the_sdist_contains_exactly_the_tracked_files(release: Path) -> None:
     [made] = release.glob("svcserver-*.tar.gz")
     with tarfile.open(made) as archive:
         names = {member.name.partition("/")[2] for member in archive if member.isfile()}

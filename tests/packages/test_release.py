@@ -43,7 +43,7 @@ def test_the_checksums_of_a_release_cover_every_file(release: Path) -> None:
     ("what", "locks"),
     [("svcserver", ("run",)), ("svc-launcher", ("launcher", "launcher-windows"))],
 )
-def test_sboms_list_what_a_host_and_the_launcher_contain(
+def test_sboms_list_all_packages_of_the_host_and_the_launcher(
     release: Path, what: str, locks: tuple[str, ...]
 ) -> None:
     [path] = [path for path in release.glob(f"{what}-*-sbom.json") if "-image-" not in path.name]

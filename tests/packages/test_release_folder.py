@@ -45,7 +45,7 @@ class ReleaseFolderTests(SynchronousTestCase):
             (folder / name).write_text(version)
         return names
 
-    def test_a_new_release_replaces_the_one_before(self) -> None:
+    def test_a_new_release_replaces_the_previous_release(self) -> None:
         self.fill(self.dist, "1.2.3")
         names = self.fill(self.made, "1.2.4")
         self.release.replace(self.dist, self.made)

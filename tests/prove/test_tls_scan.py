@@ -61,7 +61,7 @@ def test_every_check_of_the_tls_scan_is_completed(match: dict[str, Any]) -> None
     assert len(taken) == len(LOOKS.split())
 
 
-def test_old_versions_are_refused_and_new_ones_spoken(match: dict[str, Any]) -> None:
+def test_old_tls_versions_are_refused_and_new_versions_accepted(match: dict[str, Any]) -> None:
     assert [accepted(match[version]) for version in OLD] == [[]] * len(OLD)
     assert accepted(match["tls_1_2_cipher_suites"])
     assert accepted(match["tls_1_3_cipher_suites"])

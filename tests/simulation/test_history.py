@@ -116,7 +116,7 @@ class HistoryTests(SynchronousTestCase):
         talk.settle(200.0)
         self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
 
-    def test_lines_need_not_reach_those_who_left(self) -> None:
+    def test_lines_need_not_reach_players_that_left(self) -> None:
         talk = self.history.chat
         talk.entered("room", "ada", 0.0)
         talk.entered("room", "bo", 0.0)
@@ -240,7 +240,7 @@ class HistoryTests(SynchronousTestCase):
         self.assertTrue(saves.rivalled("c", 1, "b"))
         self.assertFalse(saves.rivalled("c", 2, "a"))
 
-    def test_old_saves_are_thinned_and_new_ones_kept(self) -> None:
+    def test_old_saves_are_thinned_and_new_saves_kept(self) -> None:
         saves, hour = self.history.saves, 3_600_000
         saves.answered("c", 4, "d")
         saves.kept("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)

@@ -72,7 +72,7 @@ class HoldingsTests(SynchronousTestCase):
         store.entitled(set())
         self.assertEqual(self.rules(), ["a purchase once"] * 2 + ["acknowledged means present"] * 2)
 
-    def test_a_read_gives_the_last_value_or_one_that_raced_it(self) -> None:
+    def test_a_read_gives_the_last_value_or_a_concurrent_value(self) -> None:
         chosen = self.history.chosen
         first = chosen.sent("slot", "one", 1.0)
         chosen.check_value("slot", "the game's own", 1.5)

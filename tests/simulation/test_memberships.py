@@ -31,12 +31,12 @@ class MembershipTests(SynchronousTestCase):
         self.guilds.settled([roll], 30.0)
         self.assertEqual(self.rules(), [])
 
-    def test_a_member_who_joined_must_be_shown(self) -> None:
+    def test_a_new_guild_member_must_be_shown(self) -> None:
         self.guilds.shown("bo", None, 20.0)
         self.guilds.settled([self.roll(ada=LEADER)], 30.0)
         self.assertEqual(self.rules(), ["acknowledged means present"] * 2)
 
-    def test_a_member_who_left_must_not_be_stored(self) -> None:
+    def test_a_former_guild_member_must_not_be_stored(self) -> None:
         self.guilds.answered(self.guilds.leaving("bo", 20.0), ACKED, 21.0)
         self.guilds.shown("bo", None, 22.0)
         self.assertEqual(self.rules(), [])

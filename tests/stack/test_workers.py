@@ -108,7 +108,7 @@ class RollingTests(SynchronousTestCase):
     def roll(self) -> Deferred[bool]:
         return Deferred.fromCoroutine(self.children.roll())
 
-    def test_rolling_restart_replaces_one_after_the_other(self) -> None:
+    def test_rolling_restart_replaces_workers_one_by_one(self) -> None:
         over = self.roll()
         first, second, deploy, content, gateway = self.reactor.spawned[:5]
         self.assertEqual(first.signals, [])  # the worker serves until another worker can take over
@@ -132,7 +132,7 @@ class RollingTests(SynchronousTestCase):
         self.reactor.advance(120)
         self.assertEqual(self.reactor.getDelayedCalls(), [])
 
-    def test_rolling_restart_stops_if_one_does_not_come_back(self) -> None:
+    def test_rolling_restart_stops_if_a_worker_does_not_come_back(self) -> None:
         over = self.roll()
         self.ready()
         self.last()

@@ -54,7 +54,7 @@ class BeginTests(SynchronousTestCase):
         wait.callback(None)
         self.failureResultOf(work, SystemExit)
 
-    def test_cancelling_a_coroutine_cancels_what_it_waits_for(self) -> None:
+    def test_cancelling_a_coroutine_cancels_its_current_wait(self) -> None:
         waits: list[Deferred[int]] = [Deferred(), Deferred()]
         work = self.later(*waits)
         waits[0].callback(1)

@@ -177,7 +177,7 @@ class ChannelTests(SynchronousTestCase):
         self.wire.abortConnection()
         self.assertEqual(self.factory.channels, {})
 
-    def test_on_stop_idle_connections_close_and_busy_ones_are_counted(self) -> None:
+    def test_stop_closes_idle_and_counts_busy_connections(self) -> None:
         self.assertEqual(self.factory.close_idle(keep_used=False), 0)
         self.assertTrue(self.wire.disconnecting)
 
@@ -394,7 +394,7 @@ class WaitingTests(SynchronousTestCase):
         self.reactor.advance(HALF_CLOSED_S)
         self.assertEqual((self.front.cancelled, self.wire.ended), (1, "cut"))
 
-    def test_a_flood_of_requests_behind_a_slow_one_is_not_kept(self) -> None:
+    def test_a_flood_of_requests_behind_a_slow_request_is_not_kept(self) -> None:
         self.channel.dataReceived(GET * 3000)
         self.assertTrue(self.wire.paused)
         for _ in range(1_000):

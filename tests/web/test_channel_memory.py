@@ -36,7 +36,7 @@ class MemoryTests(SynchronousTestCase):
         return channel, wire
 
     @proves("bounded bodies, fair to small ones")
-    def test_with_full_memory_a_large_body_is_503_and_a_small_one_passes(self) -> None:
+    def test_with_full_memory_a_large_body_is_503_and_a_small_body_passes(self) -> None:
         self.patch(channel_module, "MAX_HELD", 1_000_000)
         _, first = self.upload(900_000)
         self.assertEqual(self.factory.held, 900_000)

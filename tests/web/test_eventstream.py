@@ -84,7 +84,7 @@ class EventStreamTests(SynchronousTestCase):
         self.assertIn(b"Transfer-Encoding: chunked", self.head)
         self.assertNotIn(b"Content-Length", self.head)
 
-    def test_only_what_is_new_is_sent(self) -> None:
+    def test_unchanged_data_are_not_sent_again(self) -> None:
         self.stream.begin(self.out)
         self.assertEqual(self.sent(), BEAT + b"data: 1\n\n")
         self.clock.advance(EVERY_S)

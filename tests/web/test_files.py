@@ -187,7 +187,7 @@ class KernelTests(TransferCase):
         self.assertEqual(got + self.out.written, b"HEAD" + BODY)
         self.assertEqual(self.ends, [(len(BODY), True)])
 
-    def test_a_reader_that_went_away_or_a_broken_disk_end_only_this_one(self) -> None:
+    def test_a_lost_reader_or_a_broken_disk_ends_only_its_own_transfer(self) -> None:
         for number in (errno.EPIPE, errno.ECONNRESET, errno.EIO):
 
             def broken(*_: int, number: int = number) -> int:

@@ -123,7 +123,7 @@ class DocumentTests(SynchronousTestCase):
         self.assertIn("GuildMember", kinds)  # this shape occurs only inside another shape
 
     @proves("svcctl openapi")
-    def test_a_row_says_who_may_call_it_and_what_it_answers(self) -> None:
+    def test_an_operation_states_its_access_and_its_responses(self) -> None:
         health = self.document["paths"]["/svc/api/BackendHealth"]["get"]
         session: dict[str, list[str]] = {"dashboardCookie": [], "dashboardWord": []}
         self.assertEqual(health["security"], [{"accountKey": []}, session])
@@ -153,7 +153,7 @@ class DocumentTests(SynchronousTestCase):
             faults = [*rules_of_shape(SanctionEntry).iter_errors({**sanction, "since": since})]
             self.assertEqual(not faults, fits, since)
 
-    def test_an_envelope_is_a_shape_named_after_what_is_in_it(self) -> None:
+    def test_an_envelope_shape_is_named_after_its_contents(self) -> None:
         schemas: dict[str, Any] = {}
         result = schema(Envelope[list[Envelope[JoinWish]]], schemas)
         self.assertEqual(result, reference("JoinWishEnvelopeListEnvelope"))

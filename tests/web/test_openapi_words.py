@@ -32,7 +32,7 @@ class WordTests(SynchronousTestCase):
         ]
         self.assertEqual(rough, [])
 
-    def test_every_name_in_a_text_is_one_of_the_document(self) -> None:
+    def test_every_name_in_a_text_occurs_in_the_document(self) -> None:
         known = set(names(self.document)) | {*Access, "OPEN", "INVITECODE", "NONE"}
         named = {name: text for text in self.texts for name in NAMED.findall(text)}
         unknown = {name: text for name, text in named.items() if not self.is_known(name, known)}
@@ -61,7 +61,7 @@ class WordTests(SynchronousTestCase):
                     passed.add((method.upper(), path.lower()))
         self.assertEqual(passed, {text for text in PUBLIC_MANAGEMENT if text[0] != "HEAD"})
 
-    def test_every_shape_says_what_it_is(self) -> None:
+    def test_every_shape_has_a_description(self) -> None:
         shapes = self.document["components"]["schemas"]
         self.assertEqual([text for text in shapes if not shapes[text]["description"]], [])
 

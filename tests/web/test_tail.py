@@ -23,7 +23,7 @@ class TailTests(SynchronousTestCase):
             (tail.after(0), tail.after(1), tail.after(2)), (["one", "two"], ["two"], [])
         )
 
-    def test_only_the_last_lines_are_kept_and_long_ones_are_cut(self) -> None:
+    def test_only_the_last_lines_are_kept_and_long_lines_are_cut(self) -> None:
         tail = LogTail()
         for number in range(KEPT + 7):
             tail.write(f"{number}\n")

@@ -96,7 +96,7 @@ class ApartTests(BackupCase):
         certificate = (self.folder / "gateway-cert.pem").read_text()
         self.assertEqual(settings["gateway-cert.pem"], certificate)
 
-    def test_a_drill_of_a_host_without_a_gateway_makes_one(self) -> None:
+    def test_a_drill_of_a_host_without_a_gateway_configures_a_gateway(self) -> None:
         for name in ("gateway", "allowlist", "relay"):
             (self.folder / f"{name}.env").unlink()
         change(self.folder, "metagame", "BIND_HOST", "100.64.0.9")

@@ -51,7 +51,7 @@ class ArchiveCase(SynchronousTestCase):
 
 class ArchiveTests(ArchiveCase):
     @proves("svcctl backup: a damaged one is noticed")
-    def test_an_unpacked_archive_equals_what_was_packed(self) -> None:
+    def test_an_unpacked_archive_has_the_packed_contents(self) -> None:
         into = self.fresh()
         self.assertEqual(archive.unpack(self.file, into), CONTENTS)
         self.assertEqual((into / "database").read_bytes(), b"rows" * 500)
@@ -131,7 +131,7 @@ class SealingTests(ArchiveCase):
             self.assertIn(why, str(refused))
 
     @proves("svcctl backup: encrypted with age or a passphrase")
-    def test_a_passphrase_opens_what_it_encrypted(self) -> None:
+    def test_a_passphrase_decrypts_the_archive_it_encrypted(self) -> None:
         # tests/live/test_backup.py uses the library's slow encryption
         self.patch(pyrage.passphrase, "encrypt", cheap_age.encrypt)
         closed, clear = self.folder / "closed", self.folder / "clear"

@@ -79,7 +79,7 @@ class BackupTests(BackupCase):
         self.assertNotIn("Set these again", ran.out)
         self.assertEqual((into / "notes.env").read_bytes(), b"caf\xe9=1\n")
 
-    def test_a_restored_launcher_folder_names_the_new_one(self) -> None:
+    def test_a_restored_launcher_readme_names_the_new_folder(self) -> None:
         ran, into = self.restored("BACKUP_SECRETS=1")
         self.assertEqual(ran.status, 0, ran.err)
         self.assertIn(f"--config {into}\n", (into / "launcher" / "README.txt").read_text())
@@ -168,7 +168,7 @@ class BackupTests(BackupCase):
         self.assertIn("is not empty: it contains allowlist.env. A restore", again.line)
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_a_host_without_its_secrets_gets_new_ones(self) -> None:
+    def test_a_restored_host_without_secrets_gets_new_secrets(self) -> None:
         restored = nowhere(self)
         made = self.made().data["file"]
         ran = self.ctl("backup", "restore", made, "--into", restored, "--json")
@@ -347,7 +347,7 @@ class BackupTests(BackupCase):
         self.made()
         self.assertIsNone(self.ctl("backup", "list", "--json").data["wrong"])
 
-    def test_no_backup_begins_while_another_one_runs(self) -> None:
+    def test_no_second_backup_begins_while_a_backup_runs(self) -> None:
         with backups.running(self.folder), mock.patch.object(command, "PAUSE_S", 0.0):
             self.assertIn("in progress", self.ctl("backup", "now").line)
             night = self.ctl("backup", "nightly")

@@ -38,7 +38,7 @@ class ScratchTests(SynchronousTestCase):
         return made
 
     @proves("svcctl backup now|list|prove|restore")
-    def test_a_drill_leaves_nothing_and_removes_what_a_killed_one_left(self) -> None:
+    def test_a_drill_removes_its_files_and_those_of_a_killed_drill(self) -> None:
         left, foreign = self.left(), self.folder / "svc-else"
         foreign.mkdir()
         with scratch.scratch(SQLITE) as folder:

@@ -73,7 +73,7 @@ def test_one_player_gets_one_game_server_and_leaves_the_other_ports(tmp_path: Pa
         assert {reply["port"] for reply in hunts(games)} == {first, second}
 
 
-def test_a_player_who_also_joins_the_city_gets_one_hunt_server(tmp_path: Path) -> None:
+def test_joining_hunt_and_city_repeatedly_starts_one_hunt_server(tmp_path: Path) -> None:
     with host(tmp_path) as (players, games):
         greedy = register(players, "greedy")
         for _ in range(ASKS):

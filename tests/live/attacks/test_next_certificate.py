@@ -15,7 +15,7 @@ from tests.support.processes import free_port
 pytestmark = pytest.mark.live
 
 
-def test_the_next_certificate_counts_and_no_third_one_does(tmp_path: Path) -> None:
+def test_only_the_two_pinned_certificates_are_accepted(tmp_path: Path) -> None:
     with running(tmp_path) as host:
         old, second = (make_pair(["127.0.0.1"]).fingerprint for _ in range(2))
         for pins, works in (((old, host.pair.fingerprint), True), ((old, second), False)):

@@ -162,7 +162,7 @@ def test_one_player_starts_one_game_server(host: Toured) -> None:
     assert figures(host.port("deploy", "METRICS_PORT"))["svc_deploy_launches_waiting"] == 0
 
 
-def test_no_web_page_reaches_what_trusts_this_machine(host: Toured) -> None:
+def test_web_pages_cannot_reach_services_that_trust_this_machine(host: Toured) -> None:
     for component, path, variable in (
         ("deploy", "/gameservers", "PORT"),
         ("metagame", "/svc/dashboard", "PORT"),
@@ -202,7 +202,7 @@ def test_idle_connections_keep_no_newcomer_out(host: Toured) -> None:
         host.unharmed(lambda: time.sleep(1))
 
 
-def test_a_new_key_ends_what_the_old_token_opened(host: Toured) -> None:
+def test_a_new_account_key_revokes_the_old_token(host: Toured) -> None:
     cat = host.player("Cat_1")
     assert host.public(THIEF, "GET", "/accountinfo", **bearer(cat))[0] == 200
     ran = run("account", "new-key", cat["name"], "--config", host.folder)

@@ -206,7 +206,7 @@ def test_a_grandchild_with_its_own_session_ends_with_a_restart(tmp_path: Path) -
 
 
 # slow: as long as a game server may take to stop
-def test_a_deaf_one_in_the_background_is_killed(tmp_path: Path) -> None:
+def test_a_background_game_server_that_ignores_stop_is_killed(tmp_path: Path) -> None:
     binary = program(tmp_path, "wrapper", BACKGROUND, "exit 0")
     deaf = {"GAMESERVER_ARGS": "-sim-deaf"}
     with deploy(tmp_path, GAMESERVER_BINARY_PATH=binary, **deaf) as service:
@@ -311,7 +311,7 @@ def test_the_doctor_tries_the_program_and_names_the_cause(name: str, tmp_path: P
     assert words in cause(str(binary), error)
 
 
-def test_the_doctor_does_not_run_what_it_tries(tmp_path: Path) -> None:
+def test_the_doctor_does_not_run_the_game_server_it_checks(tmp_path: Path) -> None:
     flag = tmp_path / "ran"
     binary = program(tmp_path, "game-server", f"touch {flag}", "sleep 3600")
     folder = demo_host(tmp_path / "host")

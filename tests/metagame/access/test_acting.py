@@ -54,7 +54,7 @@ class SubjectTests(SynchronousTestCase):
                 self.acting.writes(call(FORWARDING), BOB)
         self.assertEqual([(event["named"], event["forwarded"]) for event in events], [(BOB, ANN)])
 
-    def test_a_player_who_names_another_is_logged_once(self) -> None:
+    def test_a_request_for_another_account_is_logged_once(self) -> None:
         with capturedLogs() as events:
             accounts = [
                 self.acting.itself(call(PLAYER), account_id) for account_id in (ANN, BOB, BOB)

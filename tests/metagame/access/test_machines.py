@@ -41,7 +41,7 @@ class MachineTests(SynchronousTestCase):
         return int(answer.status)
 
     @proves("svcctl: as the owner, whatever opens the dashboard to people")
-    def test_a_ticket_opens_all_staff_routes_except_those_of_ones_sign_in(self) -> None:
+    def test_a_ticket_opens_all_staff_routes_except_sign_in_routes(self) -> None:
         closed = set()
         for row in self.game.door.rows:
             route = row.path.rpartition("/")[2]

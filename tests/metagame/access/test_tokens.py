@@ -54,7 +54,7 @@ class EpochTests(TokenCase):
         self.refused(ann)
         self.assertEqual(self.tokens.verify(bob), BOB)
 
-    def test_a_login_in_the_same_second_works_and_the_one_before_does_not(self) -> None:
+    def test_within_a_second_only_the_token_after_the_epoch_is_valid(self) -> None:
         self.now = START + 0.2
         before = self.tokens.sign(ANN)
         self.tokens.epochs.learn(ANN, int(START) + 1)
@@ -80,7 +80,7 @@ class EpochTests(TokenCase):
         self.refused(before)
         self.assertEqual(self.tokens.verify(self.tokens.sign(ANN)), ANN)
 
-    def test_an_epoch_of_a_clock_far_behind_ends_what_was_signed_here(self) -> None:
+    def test_an_epoch_of_a_clock_far_behind_revokes_local_tokens(self) -> None:
         stolen, bob = self.tokens.sign(ANN), self.tokens.sign(BOB)
         self.tokens.epochs.learn(ANN, int(START) - 5_000)
         self.refused(stolen)
@@ -195,7 +195,7 @@ class KeyTests(TokenCase):
         [kid] = self.tokens.keys.public
         self.assertEqual(head, {"typ": "JWT", "alg": "RS256", "kid": kid})
 
-    def test_renewed_keys_log_nobody_out_until_the_old_one_is_retired(self) -> None:
+    def test_renewed_keys_log_nobody_out_until_the_old_key_is_retired(self) -> None:
         fresh = new_signing_keys()
         old_token = self.tokens.sign(ANN)
         both = self.made(fresh.private, fresh.public, signing_keys()[1])

@@ -170,7 +170,7 @@ class InviteStateTests(SynchronousTestCase):
             self.assertEqual((page.status, page.headers["retry-after"]), (429, "600"))
         self.assertEqual(self.ask(CODE, at="198.51.100.8").status, 200)
 
-    def test_host_without_codes_accepts_any_and_a_closed_one_none(self) -> None:
+    def test_an_open_host_accepts_any_code_and_a_closed_host_none(self) -> None:
         for _ in range(GUESSES.limit + 1):
             self.assertEqual(self.ask("any", self.host("OPEN")).json, {"invite": "valid"})
         page = self.ask(CODE, self.host("NONE"))

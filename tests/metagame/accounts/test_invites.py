@@ -40,7 +40,7 @@ class InviteTests(SynchronousTestCase):
             self.assertEqual(self.ask("DELETE", f"InviteCode/{code}").status, 200)
         self.assertEqual(self.ask("GET", "InviteCodes").json, {"InviteCodes": []})
 
-    def test_a_code_without_further_wishes_is_for_one_and_has_no_note(self) -> None:
+    def test_a_code_without_options_has_one_use_and_no_note(self) -> None:
         with capturedLogs() as events:
             self.assertEqual(self.ask("POST", "CreateInvite", json={}).status, 200)
         listed = self.ask("GET", "InviteCodes").json["InviteCodes"]
@@ -77,7 +77,7 @@ class InviteTests(SynchronousTestCase):
         self.assertEqual(self.ask("POST", "CreateInvite", data=b"{").json["error"], "bad_request")
 
     @proves("POST /svc/api/RegisterInviteCode")
-    def test_a_valid_own_code_is_stored_and_an_invalid_one_is_400(self) -> None:
+    def test_a_valid_own_code_is_stored_and_an_invalid_code_is_400(self) -> None:
         for uses in ({"Uses": 2}, {"InfiniteUses": True}):
             body = {"NewInviteCode": "friends"} | uses
             self.assertEqual(self.ask("POST", "RegisterInviteCode", json=body).status, 200)

@@ -123,7 +123,7 @@ class LoginTests(SynchronousTestCase):
         "DELETE /account/api/oauth/sessions/kill/:token",
         "authentication 1: tokens are stateless",
     )
-    def test_sessions_are_killed_in_name_only(self) -> None:
+    def test_killing_sessions_is_acknowledged_without_effect(self) -> None:
         for path in (
             "/account/api/oauth/sessions/kill",
             f"/account/api/oauth/sessions/kill/{self.ann.token}",
@@ -183,7 +183,7 @@ class ConcurrentLoginTests(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(len(self.started), AT_ONCE + 1)
 
-    def test_a_failed_login_lets_the_next_one_run(self) -> None:
+    def test_a_failed_login_lets_the_next_login_run(self) -> None:
         self.started[0].errback(Malformed("unknown"))
         self.failureResultOf(self.results[0], Malformed)
         self.clock.advance(0)

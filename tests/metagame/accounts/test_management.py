@@ -177,7 +177,7 @@ class RegistrationStatusTests(SynchronousTestCase):
         )
 
     @proves("state: Registration mode: memory only", "POST /svc/api/RegistrationStatus")
-    def test_an_admin_changes_the_registration_mode_to_a_valid_one(self) -> None:
+    def test_an_admin_can_set_only_valid_registration_modes(self) -> None:
         game = Game(self)
         admin = game.player("Boss_1", admin=True)
         page = game.browse(

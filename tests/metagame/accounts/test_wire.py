@@ -36,7 +36,7 @@ class WishTests(SynchronousTestCase):
 
 
 class PageTests(SynchronousTestCase):
-    def test_a_page_names_the_next_only_where_one_follows(self) -> None:
+    def test_a_page_names_the_next_page_only_if_it_exists(self) -> None:
         page = [(Account(f"UID-{number}", f"P{number}"), None) for number in range(101)]
         whole, more = wire.show_page(page[:100], 200), wire.show_page(page, 200)
         self.assertEqual((len(whole["accounts"]), whole["nextOffset"]), (100, None))

@@ -144,7 +144,7 @@ class NewsTests(Case):
 class BetweenTests(Case):
     """Other players' changes between two attempts are not undone."""
 
-    def test_a_retried_kick_spares_a_player_who_has_rejoined(self) -> None:
+    def test_a_retried_kick_spares_a_rejoined_player(self) -> None:
         self.town.party(self.ann, self.bob)
         request = self.ann, f"DELETE /party/member/{self.bob.id}"
         self.first(*request)
@@ -198,7 +198,7 @@ class BetweenTests(Case):
         self.assertEqual([self.again(*request).status for _ in range(3)], [200] * 3)
         self.assertEqual(self.town.state()["slayer_link_invites_sent"], taken)
 
-    def test_a_repeated_request_of_a_game_server_counts_as_a_new_one(self) -> None:
+    def test_a_repeated_game_server_request_counts_as_a_new_request(self) -> None:
         body = {"name": "Slayers", "nameplate": "", "leader_account_id": self.ann.id}
         self.town.did(self.ann, "POST /guild/validate", body)
         for status in (200, 409):

@@ -45,7 +45,7 @@ class HousekeepingTests(SynchronousTestCase):
         service.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
-    def test_a_failed_round_is_logged_and_the_next_one_comes(self) -> None:
+    def test_a_failed_round_is_logged_and_the_next_round_runs(self) -> None:
         service = housekeeping(Broken(), self.clock, self.clock.seconds)
         service.startService()
         self.clock.advance(3600)

@@ -112,7 +112,7 @@ class BodyLogTests(SynchronousTestCase):
         self.assertEqual([event["log_level"] for event in warned], [LogLevel.warn])
 
     @proves("convention 6: LOG_BODIES, BODY_LOG_FILE, BODY_LOG_PER_PATH")
-    def test_a_full_file_gives_way_to_a_new_one(self) -> None:
+    def test_a_full_body_log_is_replaced_by_a_new_file(self) -> None:
         self.patch(bodylog, "MOST", 1_000)
         game = self.game(BODY_LOG_PER_PATH="0")
         token = game.player("Ann_1").token

@@ -88,7 +88,7 @@ class GamePortsTests(SynchronousTestCase):
             self.ports.close(player)
         self.assertEqual(self.withdrawn(), [HOME])
 
-    def test_a_kicked_player_who_returns_is_not_closed_a_second_time(self) -> None:
+    def test_a_returning_kicked_player_is_not_closed_a_second_time(self) -> None:
         self.ports.note_network(ANN, HOME)
         self.ports.close(ANN)
         self.assertEqual(self.withdrawn(), [HOME])

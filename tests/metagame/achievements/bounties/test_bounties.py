@@ -59,7 +59,7 @@ class BountyTests(Achieving):
             self.assertEqual(page["payload"]["bounties"][0]["n"], n)
 
     @proves("POST /bounty/:userId")
-    def test_a_bounty_in_a_taken_slot_replaces_the_earlier_one(self) -> None:
+    def test_a_bounty_in_a_taken_slot_replaces_the_earlier_bounty(self) -> None:
         self.post({"bounty_id": "A", "slot_index": 0}, {"bounty_id": "B", "slot_index": 1})
         self.post({"bounty_id": "C", "slot_index": 0})
         self.assertEqual(self.ids(), ["C", "B"])

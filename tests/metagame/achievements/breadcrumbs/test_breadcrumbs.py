@@ -62,7 +62,7 @@ class RuleTests(SynchronousTestCase):
         check(3, 4)
         self.assertRaises(Conflict, check, 3, 3)
 
-    def test_a_version_leaves_room_for_later_ones(self) -> None:
+    def test_a_version_above_the_maximum_is_refused(self) -> None:
         check(None, MAX_VERSION)
         for stored in (None, 3, MAX_WHOLE):
             self.assertRaises(Conflict, check, stored, MAX_VERSION + 1)

@@ -46,11 +46,11 @@ class GrantTests(SynchronousTestCase):
         short = evolve(self.timed, duration=0.5)
         self.assertEqual((short.holds(1000 + HOUR_MS // 4), short.holds(1000 + HOUR_MS)), (1, 0))
 
-    def test_a_permanent_grant_replaces_a_timed_one_and_keeps_its_start(self) -> None:
+    def test_a_permanent_grant_replaces_a_timed_grant_keeping_its_start(self) -> None:
         fresh = Entitlement("X", 0.0, 2000, "hunt")
         self.assertEqual(granted(self.timed, fresh), Entitlement("X", 0.0, 1000, "hunt"))
 
-    def test_a_timed_grant_over_a_permanent_one_changes_nothing(self) -> None:
+    def test_a_timed_grant_over_a_permanent_grant_changes_nothing(self) -> None:
         fresh = Entitlement("X", 5.0, 2000, "hunt")
         self.assertIs(granted(self.forever, fresh), self.forever)
 

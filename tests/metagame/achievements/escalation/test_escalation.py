@@ -85,7 +85,7 @@ class RealTests(Achieving):
         self.assertEqual(self.asks("GET", self.path).json["payload"], payload)
 
     @proves("POST /escalation/:season/:userId")
-    def test_unknown_account_and_season_are_404_and_a_disabled_one_409(self) -> None:
+    def test_unknown_accounts_and_seasons_are_404_a_disabled_season_409(self) -> None:
         for path, status in (
             ("/escalation/ESC_SEASON_9/UID-no", 404),
             (f"/escalation/ESC_SEASON_6/{self.ann.id}", 404),

@@ -50,7 +50,7 @@ class ReadTests(Achieving):
     @proves(
         "GET /progression/objectives/:userId", "GET /progression/objectives/:userId/:objectiveId"
     )
-    def test_objectives_are_an_array_and_an_unknown_one_is_zeros(self) -> None:
+    def test_objectives_are_an_array_and_an_unknown_objective_is_zeros(self) -> None:
         path = f"/progression/objectives/{self.ann.id}"
         self.check_marks("GET", path, own=True)
         self.check_marks("GET", f"{path}/x", own=True)
@@ -148,7 +148,7 @@ class GrantTests(Achieving):
         self.assertEqual(self.progress(), 407)
 
     @proves("POST /progression/:userId")
-    def test_objectives_are_absolute_and_a_lower_one_is_stored_as_sent(self) -> None:
+    def test_objectives_are_absolute_and_a_lower_value_is_stored_as_sent(self) -> None:
         self.grant(objectives=[{"objective_id": "O", "value": 5, "completed_count": 1}])
         page = self.grant(objectives=[{"objective_id": "O", "value": 3}])
         objective = page.json["payload"]["objectives"][0]
@@ -189,7 +189,7 @@ class ConfirmTests(Achieving):
         self.check_marks("POST", f"{self.path}/1/confirm/public")
 
     @proves("POST /progression/:userId/:progressionId/:rank/confirm/:kind")
-    def test_a_rank_rises_to_the_earned_one_and_never_falls(self) -> None:
+    def test_a_rank_rises_to_the_earned_rank_and_never_falls(self) -> None:
         for rank, confirmed in ((3, 3), (99, 10), (2, 10)):
             payload = self.confirm(rank, "public").json["payload"]
             self.assertEqual(payload["confirmed_fremium_rank"], confirmed)
@@ -341,7 +341,7 @@ class RealAccountTests(Achieving):
 
 class HuntPassTests(Achieving):
     @proves("GET /huntpass/:userId", "POST /huntpass/:userId")
-    def test_the_hunt_pass_is_the_default_until_one_is_selected(self) -> None:
+    def test_the_hunt_pass_is_the_default_until_a_pass_is_selected(self) -> None:
         path = f"/huntpass/{self.ann.id}"
         self.check_marks("GET", path, own=True)
         self.check_marks("POST", path, json={})

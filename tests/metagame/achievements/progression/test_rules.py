@@ -71,7 +71,7 @@ class ConfirmTests(SynchronousTestCase):
 
 
 class SeedTests(SynchronousTestCase):
-    def test_fresh_sets_every_track_to_0_the_unknown_ones_last(self) -> None:
+    def test_fresh_sets_every_track_to_0_and_lists_unknown_tracks_last(self) -> None:
         stored = {"Old": Track("Old", 5, 1, 1, 1), "T": Track("T", 20, 2)}
         tracks = rules.seeded(stored, {"T": PATH, "U": evolve(PATH, id="U")}, "fresh", 9)
         self.assertEqual(tracks, [Track("T"), Track("U"), Track("Old")])

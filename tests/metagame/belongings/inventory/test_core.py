@@ -100,7 +100,7 @@ class CoreTests(SynchronousTestCase):
     @proves("thing: Inventory transaction")
     @tried(40)
     @given(st.lists(DEALS, max_size=8))
-    def test_clamped_sums_equal_the_acknowledged_ones(self, deals: Any) -> None:
+    def test_clamped_sums_equal_the_acknowledged_sums(self, deals: Any) -> None:
         model, _, held = self.run_all(deals, Policy())
         stacks = {stack["catalogId"]: stack["quantity"] for stack in held["stackedItems"]}
         self.assertEqual(stacks, {name: n for name, n in model.stacks.items() if n})

@@ -24,7 +24,7 @@ class CountTests(SynchronousTestCase):
             names = "num_account_slots max_account_slots num_character_slots max_character_slots"
             self.assertEqual(counts, dict(zip(names.split(), counted, strict=True)))
 
-    def test_saved_slots_come_in_order_with_the_active_one(self) -> None:
+    def test_saved_slots_come_in_order_with_the_active_slot(self) -> None:
         elements = {"1": b'{"b":1}', "persistent": b'{"p":1}', "0": b'{"a":1}'}
         for real, active in ((True, 2), (False, 0)):
             payload = json.parse(json.dump(wire.show_loadouts(THREE, elements, real=real)))[

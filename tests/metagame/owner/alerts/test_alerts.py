@@ -116,7 +116,7 @@ class AlertTests(SynchronousTestCase):
         self.assertEqual(self.asked(), [])
         self.assertEqual(len([*self.folder.glob("alert-test-*")]), 1)
 
-    def test_staff_sees_channels_and_only_an_owner_tests_one(self) -> None:
+    def test_staff_sees_alert_channels_and_only_an_owner_tests_them(self) -> None:
         self.described()
         helper = self.game.player("Hel")
         self.game.ledger.run(lambda tx: SqlAccounts(tx).set_role(helper.id, Role.HELPER))

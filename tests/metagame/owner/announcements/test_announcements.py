@@ -59,7 +59,7 @@ class AnnouncementTests(SynchronousTestCase):
         self.assertEqual(self.banner()["en"], "Welcome to Game Server!")
 
     @proves("GET DashboardAnnouncement")
-    def test_an_empty_announcement_ends_the_current_one(self) -> None:
+    def test_an_empty_announcement_ends_the_current_announcement(self) -> None:
         self.announce("one"), self.announce("two"), self.announce("")
         self.assertEqual(self.line_due, ["one", "two"])
         page = self.game.browse("GET", "/svc/api/DashboardAnnouncement", key=self.olga.key)

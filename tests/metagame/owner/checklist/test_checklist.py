@@ -53,7 +53,7 @@ class ChecklistTests(SynchronousTestCase):
     def states(self, checklist: Checklist | None = None) -> dict[str, bool]:
         return {name: entry["done"] for name, entry in self.items(checklist).items()}
 
-    def test_a_new_host_lacks_everything_and_says_what_to_do(self) -> None:
+    def test_a_new_host_lists_every_step_as_open_with_its_remedy(self) -> None:
         items = self.items()
         names = ["name", "server", "files", "ports", "alerts", "backup", "invite"]
         self.assertEqual(list(items), names)

@@ -45,7 +45,7 @@ HUNT = Spot(Place.HUNT, "h 7777", "Gnasher")
 
 
 class ChangesTests(SynchronousTestCase):
-    def test_players_who_hunt_together_are_one_line(self) -> None:
+    def test_players_in_the_same_hunt_share_one_line(self) -> None:
         before = {"Ada": CITY, "Bo": CITY, "Cleo": CITY}
         after = {"Ada": HUNT, "Bo": HUNT, "Cleo": Spot(Place.HUNT, "h 7778", "Gnasher")}
         wanted = [(["Ada", "Bo"], "began a hunt: Gnasher"), (["Cleo"], "began a hunt: Gnasher")]

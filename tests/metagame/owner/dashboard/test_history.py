@@ -19,7 +19,7 @@ class HistoryTests(SynchronousTestCase):
         self.history.take(self.health, now, rss_mb=80.5, players=2)
 
     @proves("GET DashboardEvents")
-    def test_a_sample_counts_since_the_previous_one(self) -> None:
+    def test_a_sample_counts_since_the_previous_sample(self) -> None:
         for status, seconds in ((200, 0.004), (404, 0.004), (500, 9.0)):
             self.health.requests.note(status, seconds, 100.0)
         self.take(105.0)
@@ -44,7 +44,7 @@ class HistoryTests(SynchronousTestCase):
             self.take(number * EVERY_S)
         self.assertEqual((len(self.history.samples), self.history.samples[0].at), (KEPT, 15.0))
 
-    def test_a_reader_gets_only_what_is_new(self) -> None:
+    def test_a_reader_gets_only_newer_samples(self) -> None:
         for at in (5.0, 10.0, 15.0):
             self.take(at)
         self.assertEqual([sample.at for sample in self.history.after(10.0)], [15.0])

@@ -113,7 +113,7 @@ class SaveDiffTests(Case):
         self.assertEqual(self.diff(2, 2).json["changes"], [])
 
     @proves("GET DashboardSaveDiff")
-    def test_missing_versions_are_404_and_invalid_ones_400(self) -> None:
+    def test_missing_versions_are_404_and_invalid_versions_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         for bad in ("", "x", "-1", "9" * 17, "²"):
             self.assertEqual(self.diff(1, bad).status, 400, bad)
@@ -151,7 +151,7 @@ class LoadoutDiffTests(Case):
         self.assertEqual(self.diff(4, 4).json["changes"], [])
 
     @proves("GET DashboardLoadoutDiff")
-    def test_missing_versions_are_404_and_invalid_ones_400(self) -> None:
+    def test_missing_versions_are_404_and_invalid_versions_400(self) -> None:
         self.assertEqual(self.diff(1, 9).status, 404)
         self.assertEqual(self.diff(1, "x").status, 400)
         self.assertEqual(self.ask("DashboardLoadoutDiff?From=1&To=2").status, 400)

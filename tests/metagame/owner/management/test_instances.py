@@ -96,7 +96,7 @@ class WhoTests(InstancesCase):
         self.assertEqual([instance.players for instance in placed.instances], [1, 1])
 
     @proves("thing: Status reply: instances and each player's instance")
-    def test_a_hunt_is_the_one_that_expects_the_player(self) -> None:
+    def test_a_players_hunt_is_the_hunt_that_expects_the_player(self) -> None:
         hunts = [record(1, "hunt"), record(2, "hunt", expectedPlayers=[ANN, BOB])]
         placed = self.place(
             hunts,

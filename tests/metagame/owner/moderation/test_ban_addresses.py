@@ -73,7 +73,7 @@ class AddressTests(StaffCase):
         self.game.clock.advance(1)
         self.assertEqual(self.comes(self.bob, CAFE), 200)
 
-    def test_players_who_were_there_long_ago_play_on(self) -> None:
+    def test_an_address_ban_spares_players_last_seen_there_long_ago(self) -> None:
         self.comes(self.bob, HOME)
         self.game.clock.advance(LIFETIME_S + AGAIN_S + 1)
         self.comes(self.ann, HOME), self.comes(self.bob, CAFE)

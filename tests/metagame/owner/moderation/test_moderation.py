@@ -60,7 +60,7 @@ class StaffCase(SynchronousTestCase):
 
 class BanTests(StaffCase):
     @proves("POST DashboardBan")
-    def test_a_banned_player_is_refused_like_an_unknown_one(self) -> None:
+    def test_a_banned_player_is_refused_like_an_unknown_player(self) -> None:
         page = self.do(self.mod, "Ban", "ann_1", Reason="cheats", Note="third time", For="7d")
         self.assertEqual(page.status, 200)
         self.assertEqual(
@@ -256,7 +256,7 @@ class RoleTests(StaffCase):
         self.assertEqual(self.do(self.olga, "Ban", "Mick").status, 200)
 
     @proves("POST DashboardRole")
-    def test_only_an_owner_gives_roles_and_the_last_one_stays(self) -> None:
+    def test_only_an_owner_gives_roles_and_the_last_owner_stays(self) -> None:
         self.assertEqual(self.do(self.mod, "Role", "Ann_1", Role="helper").status, 403)
         page = self.do(self.olga, "Role", "Ann_1", Role="moderator")
         self.assertEqual(page.json["Role"], "moderator")

@@ -84,7 +84,7 @@ class BelongingsTests(SynchronousTestCase):
         self.assertIn(b'"weapon":"i-1"', page.body)
         self.assertEqual(taken.left_out, [])
 
-    def test_a_passport_never_reduces_what_the_account_already_has(self) -> None:
+    def test_a_passport_never_reduces_existing_belongings(self) -> None:
         self.bob.add("potion", 9)
         own = {**SWORD, "itemData": '{"power":9}', "updateVersion": 8}
         self.bob.transact(addInstancedItems=[own])
@@ -117,7 +117,7 @@ class BelongingsTests(SynchronousTestCase):
             self.assertIn(word, reasons)
         self.assertIn("which this host does not import", reasons)
 
-    def test_without_characters_items_go_to_existing_ones(self) -> None:
+    def test_without_passport_characters_items_go_to_existing_characters(self) -> None:
         taken = self.take(self.passport(), PASSPORT_TAKES="inventory")
         self.assertEqual((taken.characters, taken.items), (0, 2))
         self.assertEqual(self.bob.stacks(), {"potion": 5})
@@ -165,7 +165,7 @@ class BelongingsTests(SynchronousTestCase):
         self.again()
         self.take(passport)
 
-    def test_the_import_command_lists_what_was_left_out(self) -> None:
+    def test_the_import_command_lists_omitted_entries(self) -> None:
         folder = new_host(nowhere(self))
         file = Path(folder, "ann.json")
         page = self.ann.game.browse("GET", "/launcher/passport", key=self.ann.player.key)

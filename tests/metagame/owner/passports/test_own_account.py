@@ -25,7 +25,7 @@ class NewKeyTests(SynchronousTestCase):
         return self.game.browse("GET", "/svc/api/GetUserInfo", key=key).status
 
     @proves("POST /launcher/new-key | account key")
-    def test_a_new_key_replaces_the_old_one_and_its_sessions(self) -> None:
+    def test_a_new_key_replaces_the_old_key_and_its_sessions(self) -> None:
         self.assertEqual(self.renew(self.ann.key), 200)
         self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 401))
         self.game.clock.advance(2)

@@ -129,7 +129,7 @@ class PassportTests(SynchronousTestCase):
             with self.assertRaises(Malformed):
                 wire.unseal(text)
 
-    def test_a_host_that_trusts_this_one_imports_it_once(self) -> None:
+    def test_a_host_that_trusts_the_issuer_imports_a_passport_once(self) -> None:
         folder = new_host(nowhere(self))
         file = Path(folder, "ann.json")
         passport = self.passport()

@@ -39,7 +39,7 @@ def is_id(column: Column[Any]) -> bool:
 
 class HandlingTests(StaffCase):
     @proves("POST DashboardNewKey")
-    def test_a_new_key_ends_the_old_one_and_its_sessions(self) -> None:
+    def test_a_new_key_revokes_the_old_key_and_its_sessions(self) -> None:
         page = self.do(self.olga, "NewKey", "ann_1", Reason="lost")
         self.assertEqual(page.status, 200)
         self.assertEqual((self.log_in(self.ann), self.plays(self.ann)), (400, False))

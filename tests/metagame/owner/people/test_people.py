@@ -50,7 +50,7 @@ class PeopleTests(SynchronousTestCase):
         self.assertEqual(self.names(f"Text={self.ann.id[3:20]}"), ["ann_1"])
         self.assertEqual(self.ask("DashboardPeople?Text=" + "x" * 65).status, 400)
 
-    def test_pages_follow_one_another(self) -> None:
+    def test_a_second_page_lists_the_remaining_accounts(self) -> None:
         for number in range(60):
             self.game.player(f"Zoe_{number:02}")
         first = self.ask("DashboardPeople").json
@@ -58,7 +58,7 @@ class PeopleTests(SynchronousTestCase):
         rest = self.ask("DashboardPeople?Offset=50").json
         self.assertEqual((len(rest["accounts"]), rest["nextOffset"]), (13, None))
 
-    def test_a_list_shows_who_is_online_banned_or_muted(self) -> None:
+    def test_the_list_marks_online_banned_and_muted_accounts(self) -> None:
         self.beat(self.ann.token)
         for act, who in (("Ban", "Bob_1"), ("Mute", "ann_1")):
             body = {"Account": who, "For": "1h"}

@@ -124,7 +124,7 @@ class SettingsTests(SynchronousTestCase):
         self.assertEqual(page.status, 403)
 
     @proves("POST DashboardSetting")
-    def test_the_registration_mode_replaces_what_svcctl_set(self) -> None:
+    def test_a_changed_registration_mode_overrides_that_of_svcctl(self) -> None:
         self.game.browse(
             "POST",
             "/svc/api/RegistrationStatus",

@@ -36,7 +36,7 @@ class BannerTests(SynchronousTestCase):
     def test_without_the_extras_the_banner_has_nine_fields(self) -> None:
         self.assertEqual(list(Game(self, STATUS_EXTRA="0").browse("GET", "/svc-status").json), NINE)
 
-    def test_bad_names_fall_back_and_long_ones_are_cut(self) -> None:
+    def test_bad_names_fall_back_and_long_names_are_cut(self) -> None:
         self.assertEqual(
             Game(self, SERVER_NAME="x" * 99).browse("GET", "/svc-status").json["name"], "x" * 64
         )

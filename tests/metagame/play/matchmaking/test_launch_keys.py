@@ -80,7 +80,7 @@ class GateTests(SynchronousTestCase):
 
 
 class BoundTests(SynchronousTestCase):
-    def test_key_lookups_are_limited_and_excess_ones_are_refused(self) -> None:
+    def test_key_lookups_are_limited_and_excess_lookups_refused(self) -> None:
         self.patch(deploy_client, "MAX_WAITING", 3)
         deploy, clock = Deploy(), Clock()
         deploy.answer = Deferred()

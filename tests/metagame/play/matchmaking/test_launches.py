@@ -95,7 +95,7 @@ class AloneTests(LaunchCase):
         self.fleet.held[0].callback(Reply(200, {"host": "203.0.113.9", "port": 8775}))
         self.assertEqual(self.sent_to(self.ann), 8775)
 
-    def test_queues_for_one_hunt_after_the_other_lead_to_the_first(self) -> None:
+    def test_a_request_for_a_second_hunt_leads_to_the_first_hunt(self) -> None:
         self.assertEqual(self.hunt(self.ann), 8775)
         self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
         self.game.clock.advance(20)
@@ -123,7 +123,7 @@ class AloneTests(LaunchCase):
         self.join(self.ann, **TUTORIAL)
         self.assertEqual(self.sent_to(self.ann), 8775)
 
-    def test_after_the_city_a_hunt_waits_for_the_end_of_the_last_one(self) -> None:
+    def test_after_the_city_a_hunt_waits_for_the_last_hunt_to_end(self) -> None:
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         self.assertEqual(self.sent_to(self.ann), 8777)
@@ -133,7 +133,7 @@ class AloneTests(LaunchCase):
         self.assertEqual(self.sent_to(self.ann), 8774)
         self.assertEqual(self.fleet.requests[-1]["HuntId"], "Hunt_B")
 
-    def test_a_new_hunt_waits_however_long_the_last_one_runs(self) -> None:
+    def test_a_new_hunt_waits_however_long_the_last_hunt_runs(self) -> None:
         self.hunt(self.ann)
         self.join(self.ann, **CITY)
         for _ in range(10):
@@ -209,7 +209,7 @@ class TogetherTests(LaunchCase):
         self.game.clock.advance(after)
         return self.sent_to(player)
 
-    def test_a_player_who_leaves_a_hunt_waits_out_the_launch_cooldown(self) -> None:
+    def test_leaving_a_hunt_does_not_skip_the_launch_cooldown(self) -> None:
         self.city(self.ann)
         self.assertEqual(self.hunt(self.ann, OTHER), "MATCHING")
         self.game.clock.advance(39)
@@ -225,7 +225,7 @@ class TogetherTests(LaunchCase):
         self.game.clock.advance(1)
         self.assertEqual(self.sent_to(self.bob), 8773)
 
-    def test_a_player_who_left_gets_a_new_server_two_minutes_later(self) -> None:
+    def test_a_former_hunter_gets_a_new_server_after_two_minutes(self) -> None:
         self.city(self.ann), self.city(self.bob)
         self.assertEqual(self.again(self.bob, 98.9), "MATCHING")
         self.game.clock.advance(0.1)
@@ -252,7 +252,7 @@ class PartyTests(LaunchCase):
         super().setUp()
         self.party(self.ann, self.bob)
 
-    def test_a_leader_who_asks_for_another_hunt_is_sent_to_the_partys(self) -> None:
+    def test_a_leaders_request_for_another_hunt_joins_the_partys_hunt(self) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
         again = self.join(self.ann, **OTHER).json
         self.assertEqual((again["candidateId"], again["huntId"]), (first, "Hunt_A"))

@@ -54,7 +54,7 @@ class BookTests(SynchronousTestCase):
         self.transaction.now = now
         return self.launches.in_the_way(match)
 
-    def test_a_port_given_to_another_launch_ends_the_one_before(self) -> None:
+    def test_a_launch_ends_when_its_port_goes_to_another_launch(self) -> None:
         self.runs(self.match("ann"), 1)
         self.assertEqual(list(self.in_the_way(self.match("ann"), 1.0)), ["ann"])
         self.runs(self.match("bob"), 1, "another machine")
@@ -82,7 +82,7 @@ class BookTests(SynchronousTestCase):
         launches.end_those_not_on([first, second], {2})
         self.assertEqual((first.ended, second.ended), (True, False))
 
-    def test_a_partys_launch_counts_for_who_came_to_the_party_later(self) -> None:
+    def test_a_partys_launch_counts_for_members_that_joined_later(self) -> None:
         first, second, third = self.match("ann"), self.match("cat"), self.match("cat")
         first.party_id, second.party_id = "p", "p"
         self.runs(first, 1)

@@ -197,7 +197,7 @@ QueueMachineTests.settings = settings(max_examples=40, stateful_step_count=30, d
 
 class RulesTests(SynchronousTestCase):
     @proves("POST /candidate/join")
-    def test_a_party_member_who_is_not_the_leader_chooses_no_hunt(self) -> None:
+    def test_only_the_party_leader_can_choose_a_hunt(self) -> None:
         class HuntGroup:
             id, leader, members = "p", "a", ("a", "b")
 

@@ -203,7 +203,7 @@ class QueueTests(MatchmakingCase):
         self.assertEqual(self.deploy.requests[0]["ExpectedPlayers"], [self.ann.id, self.bob.id])
 
     @proves("candidate none -> MATCHING: join")
-    def test_a_new_join_replaces_the_older_waiting_one(self) -> None:
+    def test_a_new_join_replaces_the_older_waiting_join(self) -> None:
         first = self.join(self.ann, **HUNT).json["candidateId"]
         self.game.clock.advance(15)
         second = self.join(self.ann, **HUNT).json["candidateId"]
@@ -222,7 +222,7 @@ class QueueTests(MatchmakingCase):
         self.status(self.bob)
         self.assertEqual(self.deploy.requests[-1]["ExpectedPlayers"], [self.bob.id])
 
-    def test_a_player_who_leaves_during_a_launch_is_not_in_its_retry(self) -> None:
+    def test_a_launch_retry_omits_players_that_have_left(self) -> None:
         self.deploy.hold = True
         for player in (self.ann, self.bob):
             self.join(player, **HUNT)
@@ -260,7 +260,7 @@ class CancelTests(MatchmakingCase):
                 self.assertEqual((page.status, page.body), (404, b""))
 
     @proves("candidate MATCHING -> none: cancel", "DELETE /candidate/leave")
-    def test_a_waiting_player_who_cancels_leaves_the_queue(self) -> None:
+    def test_cancelling_removes_a_waiting_player_from_the_queue(self) -> None:
         self.start(MATCHMAKING_CANCEL="1")
         for path in ("/candidate", "/candidate/leave"):
             self.join(self.ann, **HUNT)
@@ -331,7 +331,7 @@ class SmallRouteTests(MatchmakingCase):
             self.assertEqual(ask("POST", path, json={}).status, 401)
 
     @proves("GET /candidate/regions")
-    def test_the_region_is_the_one_of_the_settings(self) -> None:
+    def test_the_region_comes_from_the_settings(self) -> None:
         self.assertEqual(
             self.game.browse("GET", "/candidate/regions", token=self.ann.token).json["payload"][
                 "regionUrls"

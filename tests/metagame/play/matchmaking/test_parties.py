@@ -85,7 +85,7 @@ class PartyTests(MatchmakingCase):
         self.assertNotIn("ExpectedPlayers", self.deploy.requests[-1])
 
     @proves("POST /candidate/join")
-    def test_the_leader_takes_to_the_city_who_was_on_the_same_server(self) -> None:
+    def test_the_leader_takes_players_of_the_same_server_to_the_city(self) -> None:
         self.join(self.ann, **HUNT)
         for player in (self.ann, self.bob):
             self.status(player)
@@ -97,7 +97,7 @@ class PartyTests(MatchmakingCase):
         self.assertEqual(self.status(self.cleo).json["huntId"], "Hunt_A")
 
     @proves("POST /candidate/join")
-    def test_a_member_who_leaves_before_the_launch_is_not_expected(self) -> None:
+    def test_a_launch_does_not_expect_members_that_left_the_party(self) -> None:
         self.deploy.answer = Reply(503, {"error": "capacity_unavailable", "reason": "ports"})
         self.join(self.ann, **HUNT)
         self.game.browse("DELETE", "/party/member", token=self.bob.token)

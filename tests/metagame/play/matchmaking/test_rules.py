@@ -88,7 +88,7 @@ class PartyTests(Case):
         self.assertTrue(alone.is_gone)
         self.assertEqual(match.players, ["ann", "bob", "cat"])
 
-    def test_a_leaders_cancel_leaves_alone_who_went_elsewhere(self) -> None:
+    def test_a_leaders_cancel_spares_members_in_another_match(self) -> None:
         self.matches.asking(self.join("ann"), 0.0)
         city = self.join("bob", 1.0, CITY)
         self.matches.cancel("ann", PARTY)
@@ -130,7 +130,7 @@ class PartyTests(Case):
             match = self.join("ann", request=LaunchRequest("ISLAND", "", hunt))
             self.assertEqual((match.players, match.expects), (["ann"], False), hunt)
 
-    def test_the_leader_takes_to_the_city_who_is_on_the_same_server(self) -> None:
+    def test_the_leader_takes_players_of_the_same_server_to_the_city(self) -> None:
         (
             self.alone("ann", request=CITY),
             self.alone("bob", request=CITY),
@@ -142,7 +142,7 @@ class PartyTests(Case):
         self.assertEqual((match.players, match.expects), (["ann", "bob"], False))
         self.assertEqual(match.request().players, ())
 
-    def test_only_a_member_who_still_waits_follows(self) -> None:
+    def test_only_a_waiting_party_member_can_follow(self) -> None:
         match = self.join("ann")
         self.assertIs(self.matches.follow("bob", match.id, PARTY, 1.0).match, match)
         for player, candidate, group in (
@@ -247,7 +247,7 @@ class WaitTests(Case):
 
 
 class MemoryTests(Case):
-    def test_a_player_who_sends_no_request_for_an_hour_is_forgotten(self) -> None:
+    def test_a_player_is_forgotten_after_an_hour_without_requests(self) -> None:
         self.alone("ann"), self.alone("bob")
         self.matches.entry("bob", 100.0)
         self.assertIsNone(self.matches.entry("ann", 3600.0))

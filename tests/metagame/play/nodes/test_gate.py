@@ -178,12 +178,12 @@ class NodeGateTests(SynchronousTestCase):
         self.game.clock.advance(1)
         self.assertEqual(self.grant(self.ann), 200)
 
-    def test_the_city_acts_for_players_who_were_sent_to_it(self) -> None:
+    def test_the_city_acts_only_for_players_sent_to_it(self) -> None:
         self.assertEqual(self.grant(self.bob, CITY_KEY), 200)
         statuses = [self.grant(player, CITY_KEY) for player in (self.ann, self.eve)]
         self.assertEqual(statuses, [403, 403])
 
-    def test_the_city_saves_a_player_who_has_just_left(self) -> None:
+    def test_the_city_can_save_a_player_shortly_after_departure(self) -> None:
         self.send(self.bob, LaunchRequest("ISLAND", "map", "Hunt"), HUNT)
         self.assertEqual(self.grant(self.bob, CITY_KEY), 200)
         self.game.clock.advance(LEFT_S + 1)

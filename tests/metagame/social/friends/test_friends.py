@@ -265,7 +265,7 @@ class BlockTests(Base):
         self.assertEqual(self.list_of(self.ann), [])
         self.assertEqual(self.friend("POST", self.bob, self.ann.id), 204)
 
-    def test_a_block_and_what_it_ends_share_one_transaction(self) -> None:
+    def test_a_block_and_the_end_of_friendship_share_a_transaction(self) -> None:
         self.befriend(self.ann, self.bob)
         self.news.clear()
 

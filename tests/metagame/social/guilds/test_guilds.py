@@ -215,7 +215,7 @@ class FallbackTests(Base):
     environ = {"GUILD_CREATE_ACTIVITY_FALLBACK": "1"}  # noqa: RUF012
 
     @proves("create 2: GUILD_CREATE_ACTIVITY_FALLBACK")
-    def test_a_leader_who_checked_another_name_passes(self) -> None:
+    def test_validating_any_name_allows_founding_under_another(self) -> None:
         self.refused(self.create(self.ann, "Slayers"), 403, "")
         self.ack(self.validate(self.ann, "Others"))
         self.assertEqual(self.create(self.ann, "Slayers").status, 200)
@@ -293,7 +293,7 @@ class MembershipTests(Base):
             self.refused(self.rank(by, target, rank), status, word)
 
     @proves("PUT /guild/rank/:accountId/:rank")
-    def test_a_leader_who_hands_over_becomes_an_officer(self) -> None:
+    def test_handing_over_makes_the_leader_an_officer(self) -> None:
         self.ack(self.rank(self.ann, self.bob, "Leader"))
         guild = self.mine(self.cat)
         self.assertEqual(guild["leader_account_id"], self.bob.id)

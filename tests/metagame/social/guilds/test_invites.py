@@ -147,7 +147,7 @@ class InviteTests(Base):
             self.ack(end())
             self.assertEqual(self.invites(self.cat), [])
 
-    def test_a_demoted_officers_invite_does_not_block_a_new_one(self) -> None:
+    def test_a_demoted_officers_invite_does_not_block_a_new_invite(self) -> None:
         self.join(self.ann, self.bob)
         self.ack(self.rank(self.ann, self.bob, "officer"))
         self.ack(self.invite(self.bob, self.cat))

@@ -236,7 +236,7 @@ class AcceptTests(Base):
             self.assertEqual((page.status, page.json), (404, {}), named)
 
     @proves("PUT /party/invite/accept/:inviteId")
-    def test_a_lone_player_without_an_invite_cannot_accept_one(self) -> None:
+    def test_a_lone_player_without_an_invite_cannot_accept(self) -> None:
         party_id = self.poll(self.bob)["partyId"]
         for named in (party_id, self.bob.id):
             self.assertEqual(self.accept(self.bob, named).status, 404)

@@ -171,7 +171,7 @@ class LeaveTests(Base):
             self.assertEqual((page.status, page.json), (status, {}))
 
     @proves("DELETE /party/member/:memberId")
-    def test_a_member_who_removes_oneself_leaves_the_party(self) -> None:
+    def test_members_can_remove_themselves_from_the_party(self) -> None:
         party_id = self.join(self.ann, self.bob)
         page = self.do("DELETE", f"/member/{self.bob.id}", self.bob)
         self.assertEqual(page.status, 200)
@@ -220,7 +220,7 @@ class SilenceTests(Base):
             self.assertEqual(len(self.poll(self.ann)["playerIds"]), 2)
 
     @proves("DELETE /party/leader/:leaderId")
-    def test_a_silent_leader_is_removed_and_a_lively_one_is_not(self) -> None:
+    def test_a_silent_leader_is_removed_and_an_active_leader_is_not(self) -> None:
         self.join(self.ann, self.bob, self.cat)
         for advance in (60, 60):
             self.game.clock.advance(advance)
@@ -234,7 +234,7 @@ class SilenceTests(Base):
         self.assertEqual(self.poll(self.cat)["leaderPlayerId"], self.bob.id)
         self.assertEqual(self.do("DELETE", "/leader/x", self.dan).status, 200)
 
-    def test_the_last_one_is_never_dropped(self) -> None:
+    def test_the_last_party_member_is_never_dropped(self) -> None:
         party_id = self.poll(self.ann)["partyId"]
         self.game.clock.advance(1000)
         self.assertEqual(self.poll(self.ann)["partyId"], party_id)

@@ -185,7 +185,7 @@ class AnswerTests(Base):
         self.assertEqual(self.ok(self.post(self.bob, "accept", self.ann)), {"link_id": second})
 
     @proves("POST /slayerlink/invite")
-    def test_accepting_takes_the_wanted_slot_or_the_first_free_one(self) -> None:
+    def test_accepting_takes_the_wanted_slot_or_the_first_free_slot(self) -> None:
         self.befriend(self.bob, self.cat)
         self.invite(self.bob, self.cat, 1)
         self.link(self.ann, self.bob, 1, slot=1)
