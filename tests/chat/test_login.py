@@ -247,7 +247,7 @@ class RefusalTests(TownTests):
         assert person is not None
         self.assertEqual((len(person.sessions), person.about.blocked_by), (2, {account(2)}))
 
-    def test_a_connection_that_ends_while_the_game_is_asked_is_forgotten(self) -> None:
+    def test_a_connection_that_ends_during_its_login_is_forgotten(self) -> None:
         self.town.game.silent = True
         client = self.town.opened()
         client.auth()
@@ -282,7 +282,7 @@ class RevokedTests(TownTests):
     def end(self, number: int) -> None:
         self.town.server.on_sessions_ended(SessionsEnded(account(number), 0))
 
-    def test_every_session_of_the_account_hears_why_and_ends(self) -> None:
+    def test_every_session_of_the_account_gets_the_reason_and_ends(self) -> None:
         mine, another = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
         for item in mine:
             item.heard()

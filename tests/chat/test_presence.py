@@ -30,7 +30,7 @@ class PresenceTests(SynchronousTestCase):
         self.first, self.second, self.stranger = (self.town.bound(n) for n in (1, 2, 3))
 
     @proves("chat: broadcast presence")
-    def test_friends_that_announced_themselves_hear_show_and_status(self) -> None:
+    def test_announced_friends_receive_show_and_status(self) -> None:
         self.stranger.send("<presence/>")
         self.assertEqual(self.first.send(AWAY), [])
         inner = "<show>away</show><status>off &amp; on</status>"
@@ -62,7 +62,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(self.second.heard(), [gone(another, self.second)])
 
     @proves("chat: broadcast presence")
-    def test_sessions_of_one_account_never_hear_each_other(self) -> None:
+    def test_sessions_of_one_account_get_no_presence_of_each_other(self) -> None:
         another = self.town.bound(1, "other")
         self.first.heard()
         self.first.send("<presence/>")
@@ -87,7 +87,7 @@ class PresenceTests(SynchronousTestCase):
         self.assertEqual(self.second.heard(), [])
 
     @proves("chat: broadcast presence")
-    def test_blocked_friends_hear_nothing(self) -> None:
+    def test_blocked_friends_receive_no_presence(self) -> None:
         self.second.send("<presence/>")
         self.town.game.block(account(2), account(1))
         self.town.clock.advance(2)

@@ -31,7 +31,7 @@ class ElsewhereTests(Base):
         for who in (self.first, self.second, self.stranger):
             who.heard()
 
-    def test_friends_that_announced_themselves_hear_each_other(self) -> None:
+    def test_announced_friends_receive_each_others_presence(self) -> None:
         self.assertEqual(self.first.send(AWAY), [])
         self.assertEqual(self.second.send("<presence/>"), [seen(self.first, self.second, IS_AWAY)])
         self.assertEqual(self.first.heard(), [seen(self.second, self.first, "")])
@@ -125,4 +125,4 @@ class ElsewhereTests(Base):
         self.first, self.second = self.here.bound(1), self.there.bound(2)
         self.stranger = self.there.bound(3)
         with self.assertRaises(self.failureException):
-            self.test_friends_that_announced_themselves_hear_each_other()
+            self.test_announced_friends_receive_each_others_presence()

@@ -112,7 +112,7 @@ class EndTests(Case):
             client.session.end("shutdown")
         self.assertFalse(self.held_back(1))
 
-    def test_friends_hear_of_an_end_but_not_at_a_shutdown(self) -> None:
+    def test_friends_learn_of_a_session_end_but_not_of_a_shutdown(self) -> None:
         self.town = Town(Settings(presence=True))
         self.town.game.befriend(account(1), account(2))
         for end, news in (("socket", 1), ("shutdown", 0)):

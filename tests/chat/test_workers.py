@@ -90,7 +90,7 @@ class Base(SynchronousTestCase):
 
 
 class RoomTests(Base):
-    def test_all_see_each_other_and_hear_every_line_once_in_one_order(self) -> None:
+    def test_all_see_each_other_and_get_every_line_once_in_one_order(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
         self.assertIn(f'/{bob.nick}"', ann.heard()[0])
         received: dict[str, list[str]] = {ann.nick: [], bob.nick: []}

@@ -110,7 +110,7 @@ class LauncherLookTests(SynchronousTestCase):
             self.assertEqual(wire.ended, "cut")
         self.clock.advance(CHECK_EVERY_S)
 
-    def test_the_page_is_shown_anew_when_the_answer_changes(self) -> None:
+    def test_the_page_is_shown_again_when_the_reply_changes(self) -> None:
         self.check.startService()
         for statuses, links in (
             ((MISSING, MISSING), [0]),

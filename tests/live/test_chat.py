@@ -35,7 +35,7 @@ def talker(talkers: list[Talker], port: int, player: dict[str, str], name: str) 
 
 
 @proves("chat: WebSocket: target //, protocol xmpp, one stanza per message")
-def test_players_of_a_real_metagame_talk_whisper_and_hear_goodbye(
+def test_players_of_a_real_metagame_chat_whisper_and_see_departures(
     tmp_path: Path, hang_up: list[Talker]
 ) -> None:
     port = free_port()

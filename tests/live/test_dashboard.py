@@ -289,9 +289,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
 
 
 @proves("GET DashboardSanctions", "GET DashboardAudit", "POST DashboardAnnouncement")
-def test_a_player_is_muted_and_let_go_and_all_of_it_is_audited(
-    browser: Browser, here: Host
-) -> None:
+def test_a_player_is_muted_and_unmuted_and_both_are_audited(browser: Browser, here: Host) -> None:
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         open_account(tab, "Eve")

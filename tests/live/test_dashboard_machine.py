@@ -99,7 +99,7 @@ def test_the_overview_shows_the_services_of_a_running_stack(
 
 # slow: a stack with a game server, of which each list comes late
 @proves("POST DashboardGameServer", "GET DashboardConsole", "GET DashboardGameServers")
-def test_a_game_server_is_started_stopped_and_begun_anew(
+def test_a_game_server_is_started_stopped_and_restarted(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, _ = town
@@ -390,7 +390,9 @@ def test_the_focus_returns_to_a_row_that_was_away(
 
 # slow: a deaf game server is killed after ten seconds
 @proves("POST DashboardGameServer")
-def test_a_deaf_city_is_begun_anew_and_stopped(browser: Browser, town: tuple[Host, Told]) -> None:
+def test_an_unresponsive_city_is_restarted_and_stopped(
+    browser: Browser, town: tuple[Host, Told]
+) -> None:
     here, _ = town
     with visit(browser, here) as tab:
         tab.sign_in(here.key)

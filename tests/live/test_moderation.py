@@ -165,7 +165,7 @@ SECRET = "s" * 32
 
 @proves("a mute by addresses")
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET, CHAT_MESSAGE_RATE="600,600")
-def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -> None:
+def test_an_address_mute_applies_to_chat_from_the_address(service: Beside) -> None:
     eventually(lambda: "chat: listening on" in service.log)
     file = env_file(service.folder, service.environ)
     port, came = service.port("CHAT_PORT"), "2001:db8:5:2::7"
@@ -201,7 +201,7 @@ def test_a_mute_of_addresses_reaches_whoever_chats_from_there(service: Beside) -
 
 @proves("a ban by addresses")
 @beside_a_metagame(CHAT="1", CHAT_PORT=FREE, GATEWAY_SECRET=SECRET)
-def test_a_ban_of_addresses_reaches_whoever_plays_from_there(service: Beside) -> None:
+def test_an_address_ban_applies_to_players_from_the_address(service: Beside) -> None:
     eventually(lambda: "chat: listening on" in service.log)
     file = env_file(service.folder, service.environ)
 

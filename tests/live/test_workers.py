@@ -134,7 +134,7 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
         return results
 
 
-def test_every_listener_of_a_room_hears_one_order(tmp_path: Path) -> None:
+def test_every_occupant_of_a_room_gets_the_lines_in_one_order(tmp_path: Path) -> None:
     result = heard(tmp_path, 15)
     assert all(them == result[0] for them in result)
 

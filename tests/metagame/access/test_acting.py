@@ -116,7 +116,7 @@ class SenderTests(SynchronousTestCase):
         read = None if named is None else lambda: named
         return Deferred.fromCoroutine(sender_of(sent, self.people, read))
 
-    def test_the_sender_is_the_key_owner_or_whom_an_admin_names(self) -> None:
+    def test_the_sender_is_the_key_owner_or_the_account_an_admin_names(self) -> None:
         self.assertEqual(self.successResultOf(self.ask(call(PLAYER), None)), ANN)
         for named in (BOB, "Bob"):
             self.assertEqual(self.successResultOf(self.ask(call(ADMIN), named)), BOB)
