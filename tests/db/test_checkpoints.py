@@ -25,7 +25,7 @@ class ScheduleTests(SynchronousTestCase):
         self.assertFalse(self.schedule.committed(24))
         self.assertTrue(self.schedule.committed(1), "four pages a job are supposed at first")
 
-    def test_the_next_checkpoint_time_counts_from_the_last_checkpoint(self) -> None:
+    def test_a_checkpoint_begins_sooner_if_jobs_change_more_pages(self) -> None:
         self.schedule.committed(10)
         self.piece(200)
         self.assertFalse(self.schedule.committed(4))

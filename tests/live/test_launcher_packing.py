@@ -89,7 +89,7 @@ def test_the_wheel_contains_only_the_packages_of_the_launcher(built: tuple[Path,
     assert not [name for name in names if name.startswith("twisted/")]
 
 
-def test_no_packed_module_imports_an_unpacked_module(built: tuple[Path, Path]) -> None:
+def test_no_packed_module_imports_a_missing_module(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as packed:
         modules = [entry for entry in packed.namelist() if entry.endswith(".py")]
         for module in modules:

@@ -59,7 +59,7 @@ class CodeTests(SynchronousTestCase):
         rules.register(accounts, "INVITECODE", "Ann", code, 0.0)
         return accounts.spent
 
-    def test_generated_codes_match_in_any_case_and_own_codes_exactly(self) -> None:
+    def test_generated_codes_match_in_any_case_and_own_codes_as_typed(self) -> None:
         made, own = InviteCode("ABCD-EFGH-JKMN", 1, False), InviteCode("abcd-efgh-jkmp", 0, True)
         self.assertEqual(self.spends(Accounts(made), "abcd-efgh-jkmn"), [made.code])
         self.assertEqual(self.spends(Accounts(own), "abcd-efgh-jkmp"), [own.code])
