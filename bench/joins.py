@@ -79,10 +79,10 @@ class Group:
             assert status == 200, answer
         began = time.perf_counter()
         self.joins += GROUP
-        await asyncio.gather(*(self._told(n) for n in range(GROUP)))
+        await asyncio.gather(*(self._wait_for_hunt(n) for n in range(GROUP)))
         self.waits_s.append(time.perf_counter() - began)
 
-    async def _told(self, number: int) -> None:
+    async def _wait_for_hunt(self, number: int) -> None:
         ask = request("GET", "/candidate/status", token=self.players[number].token)
         while True:
             _, answer = await self.wires[number].send(ask)

@@ -64,7 +64,7 @@ def _talk() -> Iterator[str]:
     plain, bo = town.connect(1), town.bound(2)
     ada = Shown(plain.session, plain.wire, plain.number, plain.resource)
     bo.join("City-1")
-    bo.heard()
+    bo.take_texts()
     steps: tuple[tuple[str, Callable[[], object]], ...] = (
         ("Ada opens a stream", ada.open),
         ("logs in: SASL PLAIN of account and token", ada.auth),
@@ -82,8 +82,8 @@ def _talk() -> Iterator[str]:
         sent, ada.sent = ada.sent, []
         yield from ("", f"**{title}**", "", "```text")
         yield from (f"> Ada: {entry}" for entry in sent)
-        yield from (f"< Ada: {entry}" for entry in ada.heard())
-        yield from (f"< Bo:  {entry}" for entry in bo.heard())
+        yield from (f"< Ada: {entry}" for entry in ada.take_texts())
+        yield from (f"< Bo:  {entry}" for entry in bo.take_texts())
         yield "```"
 
 

@@ -74,7 +74,7 @@ class Answers:
         """
         return since > self.troubled_until and since > self._of.get(person(who), -inf)
 
-    def heard(self, who: str, method: str, path: str, status: int, began: float) -> None:
+    def check_status(self, who: str, method: str, path: str, status: int, began: float) -> None:
         """Check the status of the reply to a request that a player sent at ``began``."""
         if status < 400 or may_refuse(method, path, status):
             return

@@ -83,7 +83,7 @@ class Audit:
         ):
             histories[character].append((version, at_ms))
         for character, saves in histories.items():
-            self.history.saves.kept(character, saves, SAVES_KEPT)
+            self.history.saves.check_saves(character, saves, SAVES_KEPT)
 
     def _inventories(self) -> None:
         stacks: dict[str, dict[str, int]] = defaultdict(dict)
@@ -126,7 +126,7 @@ class Audit:
             "SELECT l.character_id, l.character_slots, l.version, s.version FROM loadouts l "
             "LEFT JOIN loadout_saves s ON s.id = l.save_id"
         ):
-            self.history.slots.seen(character, slots)
+            self.history.slots.check_slots(character, slots)
             if (saved or 0) != version:
                 self._wrong("versions agree", f"loadout of {character}: {version} and {saved}")
 
@@ -140,7 +140,7 @@ class Audit:
         )
         stored = dict(rows)
         for account in sorted({*self.history.grants.most, *stored}):
-            self.history.grants.seen(account, stored.get(account, 0))
+            self.history.grants.check_progress(account, stored.get(account, 0))
 
     def _accounts(self) -> None:
         stored = dict(self.host.disk.rows("SELECT username, id FROM accounts"))

@@ -181,11 +181,11 @@ def held(
     history: History, character: str, stacks: dict[str, int], things: list[dict[str, Any]]
 ) -> None:
     """Check an inventory, read from the host or the database, against the recorded history."""
-    history.stacks.seen(character, stacks.get(CURRENCY, 0), stacks)
+    history.stacks.check_inventory(character, stacks.get(CURRENCY, 0), stacks)
     versions = {
         thing["instanceId"]: (thing["updateVersion"], thing.get("itemData")) for thing in things
     }
-    history.things.seen(character, versions, stacks)
+    history.things.check_items(character, versions, stacks)
     counts = Counter(stacks)
     counts.update(thing["catalogId"] for thing in things)
-    history.purchases.seen(character, counts)
+    history.purchases.check_purchases(character, counts)

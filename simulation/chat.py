@@ -39,7 +39,9 @@ def _chat(me: SimPlayer, resource: str) -> Chat:
 
     def on_line(line: Line) -> None:
         if not line.is_whisper:
-            talk.heard(line.local, who, line.text, own=line.resource == chat.nick, now=me.now)
+            talk.check_received(
+                line.local, who, line.text, own=line.resource == chat.nick, now=me.now
+            )
         elif not line.text.startswith("{"):  # the host's own news of friends
             talk.whispered(line.text, who)
 
@@ -62,7 +64,7 @@ async def enter(me: SimPlayer, room: str) -> None:
         me.history.chat.entered(room, f"{me.name}/{chat.resource[-6:]}", me.now)
     # other rooms may be left meanwhile by other actions
     elif room == CITY and not me.is_over(issued):
-        me.history.answers.heard(me.name, "enter", room, 403, began)
+        me.history.answers.check_status(me.name, "enter", room, 403, began)
 
 
 async def speak(me: SimPlayer, dice: random.Random) -> None:
@@ -85,7 +87,7 @@ async def speak(me: SimPlayer, dice: random.Random) -> None:
         text = me.history.chat.utters(f"line # of {me.name} <&>", me.now)
         chat.send_to_room(room, text)
         me.history.chat.spoke(room, f"{me.name}/{chat.resource[-6:]}", text)
-    second = me.other(dice)
+    second = me.choose_peer(dice)
     if second is not None and dice.random() < 0.4:
         text = me.history.chat.utters(f"whisper # of {me.name}", me.now)
         chat.whisper(second.account, text)

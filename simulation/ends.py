@@ -119,7 +119,7 @@ class End:
             self.world.later(1.0, self._deliver)
         else:
             self._under_way.clear()
-            self.lost(ConnectionLost())
+            self.drop_connection(ConnectionLost())
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         """Register a producer for back-pressure.
@@ -202,7 +202,7 @@ class End:
             self.world.at(self.process.frozen_until, lambda: self.peer_ended(how))
             return
         if isinstance(how, ConnectionLost):
-            self.lost(how)
+            self.drop_connection(how)
             return
         self._inbox_end = how
         self._read()
@@ -216,7 +216,7 @@ class End:
             else:
                 self.loseConnection()
             return
-        self.lost(how)
+        self.drop_connection(how)
 
     def pauseProducing(self) -> None:
         """Pause reading."""
@@ -245,7 +245,7 @@ class End:
             return
         self._fin = True
         self._send(ConnectionDone())
-        self.process.callLater(SOON_S, lambda: self.lost(ConnectionDone()))
+        self.process.callLater(SOON_S, lambda: self.drop_connection(ConnectionDone()))
 
     def loseWriteConnection(self) -> None:
         """Close the writing side; reading continues."""
@@ -261,7 +261,7 @@ class End:
         self._under_way.clear()
         self._fin = True
         self._send(ConnectionLost())
-        self.process.callLater(0, lambda: self.lost(ConnectionAborted()))
+        self.process.callLater(0, lambda: self.drop_connection(ConnectionAborted()))
 
     _aborted = False
 
@@ -269,8 +269,8 @@ class End:
         """Break the connection and notify both ends."""
         self._under_way.clear()
         self.far_end._under_way.clear()
-        self.lost(ConnectionLost())
-        self.far_end.lost(ConnectionLost())
+        self.drop_connection(ConnectionLost())
+        self.far_end.drop_connection(ConnectionLost())
 
     def vanish(self) -> None:
         """Simulate a power loss: send nothing, and do not notify the other end."""
@@ -283,7 +283,7 @@ class End:
         self._rests = True
         self.process.callLater(seconds, self._rested)
 
-    def lost(self, why: Exception) -> None:
+    def drop_connection(self, why: Exception) -> None:
         """Close this end and notify its protocol, once."""
         if self.gone:
             return

@@ -139,7 +139,7 @@ async def armed(me: SimPlayer, dice: random.Random) -> None:
         if f"{path}/{slot}" in chosen.of:  # an unsaved slot may have the game's default
             chosen.check_value(f"{path}/{slot}", slots.get(slot), began)
     if not me.unlocking and me.unlocks == unlocks:
-        me.history.slots.seen(me.character, payload["num_character_slots"])
+        me.history.slots.check_slots(me.character, payload["num_character_slots"])
 
 
 def _slots(payload: dict[str, Any]) -> dict[str, str]:

@@ -37,7 +37,7 @@ def _roll(shown: dict[str, Any]) -> Roll:
 
 
 async def _invite(me: SimPlayer, dice: random.Random) -> None:
-    invited = me.other(dice)
+    invited = me.choose_peer(dice)
     if invited is None:
         return
     reply = await me.make_request(*requests.invite_to_guild(invited.account))

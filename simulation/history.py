@@ -56,7 +56,7 @@ class Saves:
         versions = self._sent.get(character, {})
         return max(versions, default=0) > version or bool(versions.get(version, set()) - {data})
 
-    def kept(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
+    def check_saves(self, character: str, saves: list[tuple[int, int]], most: int) -> None:
         """Check the save history: the version and time (ms) of each save, newest first.
 
         The newest ``most`` saves must remain. Of the older saves, at most one of each hour may
@@ -129,7 +129,7 @@ class Stacks:
         if earning.state == UNKNOWN or state == ACKED:
             earning.state = state
 
-    def seen(self, character: str, currency: int, markers: dict[str, int]) -> None:
+    def check_inventory(self, character: str, currency: int, markers: dict[str, int]) -> None:
         """Check an inventory that was read while the character had no pending transaction."""
         total = 0
         for name, earning in self.of.get(character, {}).items():
@@ -197,7 +197,7 @@ class Grants:
             grant.again = True
             self.most[grant.account] += grant.amount
 
-    def seen(self, account: str, progress: int) -> None:
+    def check_progress(self, account: str, progress: int) -> None:
         """Check the stored progress while no grant is pending."""
         if not self.least[account] <= progress <= self.most[account]:
             least, most = self.least[account], self.most[account]
@@ -223,7 +223,7 @@ class Parties:
                 "acknowledged means present", f"{account} joined {party}, but is shown {shown}"
             )
 
-    def seen(self, account: str, party: str, members: list[str], leader: str) -> None:
+    def check_poll(self, account: str, party: str, members: list[str], leader: str) -> None:
         """Check a party poll: the player is a member, a member leads, and the size is allowed."""
         if account not in members:
             self.wrong.add("one party each", f"{account} is shown {party} without a seat in it")

@@ -54,18 +54,18 @@ class Things:
         changes = self.of.get(character, {}).get(item, [])
         return not any(change.state == UNKNOWN for change in changes)
 
-    def seen(
+    def check_items(
         self, character: str, held: Mapping[str, tuple[int, str | None]], markers: Mapping[str, int]
     ) -> None:
         """Check the version and data of all items, which were read while no change was pending."""
         known = self.of.get(character, {})
         for item, changes in known.items():
-            self._one(f"{item} of {character}", changes, held.get(item), markers)
+            self._check_item(f"{item} of {character}", changes, held.get(item), markers)
         gone = [item for item, changes in known.items() if changes[-1].version is None]
         for item in gone[:-REMEMBERED]:
             del known[item]
 
-    def _one(
+    def _check_item(
         self,
         what: str,
         changes: list[ItemChange],
@@ -113,7 +113,7 @@ class Purchases:
         if sure:
             self.rights.setdefault(account, set()).update(rights)
 
-    def seen(self, character: str, held: Mapping[str, int]) -> None:
+    def check_purchases(self, character: str, held: Mapping[str, int]) -> None:
         """Check that the inventory has each purchased item once."""
         for item, (sure, unsure) in self.of.get(character, {}).items():
             count = held.get(item, 0)
@@ -196,7 +196,7 @@ class Slots:
         if state == ACKED:
             self.least[character] = self.least.get(character, 0) + 1
 
-    def seen(self, character: str, slots: int) -> None:
+    def check_slots(self, character: str, slots: int) -> None:
         """Check the number of slots while no unlock is pending; a new character has one slot."""
         least = min(self.most_slots, 1 + self.least.get(character, 0))
         most = min(self.most_slots, 1 + self.most.get(character, 0))
@@ -270,7 +270,7 @@ class Links:
                 link.ended = UNKNOWN
         return sure
 
-    def seen(self, rows: Iterable[LinkRow]) -> None:
+    def check_links(self, rows: Iterable[LinkRow]) -> None:
         """Check the links shown to a player, or all stored links."""
         taken: set[tuple[str, int]] = set()
         for row in rows:
@@ -287,7 +287,7 @@ class Links:
 
     def settled(self, rows: list[LinkRow], now: float) -> None:
         """Check all stored links at the end of the run."""
-        self.seen(rows)
+        self.check_links(rows)
         sides: dict[str, int] = {}
         for row in rows:
             sides[row.link] = sides.get(row.link, 0) + 1

@@ -31,7 +31,7 @@ def check_shown(me: SimPlayer, links: list[dict[str, Any]]) -> None:
         LinkRow(me.account, link["linked_account_id"], link["slot"], link["link_id"])
         for link in links
     ]
-    me.history.links.seen(rows)
+    me.history.links.check_links(rows)
 
 
 def invited(me: SimPlayer, invites: list[dict[str, Any]]) -> list[dict[str, Any]]:

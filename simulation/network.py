@@ -137,7 +137,7 @@ class Network:
             near = attempt.made(ours)
             if near is not None:
                 ours.attach(near)
-                ours.lost(ConnectionDone())
+                ours.drop_connection(ConnectionDone())
             return
         near = attempt.made(ours)
         if near is None:

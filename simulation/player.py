@@ -128,7 +128,7 @@ class SimPlayer:
         if status == 500:
             self.history.wrong.add("no failure of ours", f"{method} {path} answered 500")
         if not right:
-            self.history.answers.heard(self.name, method, path, status, began)
+            self.history.answers.check_status(self.name, method, path, status, began)
 
     def _is_out(self, path: str, issued: float, *, bears: bool) -> bool:
         """Return whether a request to this path was sent without a token of a valid session.
@@ -158,7 +158,7 @@ class SimPlayer:
         self.history.answers.took(who, f"{method} {path}", began, self.now)
         # by the specification, the reply to a revoked token is 500 here
         if reply.status not in (401, 500) or not self.is_over(issued):
-            self.history.answers.heard(who, method, path, reply.status, began)
+            self.history.answers.check_status(who, method, path, reply.status, began)
         return reply
 
     @property
@@ -228,7 +228,7 @@ class SimPlayer:
             return False
         return self.place.hear(self.process.address, self.account, goodbye=goodbye)
 
-    def other(self, dice: random.Random) -> SimPlayer | None:
+    def choose_peer(self, dice: random.Random) -> SimPlayer | None:
         """Return another player with an account, or None if there is no such player."""
         known = [player for player in self.everybody if player is not self and player.account]
         return dice.choice(known) if known else None

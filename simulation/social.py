@@ -35,7 +35,7 @@ async def party_of(me: SimPlayer) -> dict[str, Any] | None:
     party["moves"] = moves
     me.party = str(party["partyId"])
     members = [str(account) for account in party["playerIds"]]
-    me.history.parties.seen(me.account, me.party, members, str(party["leaderPlayerId"]))
+    me.history.parties.check_poll(me.account, me.party, members, str(party["leaderPlayerId"]))
     return party
 
 
@@ -83,7 +83,7 @@ def _astray(me: SimPlayer) -> bool:
 
 async def invite(me: SimPlayer, dice: random.Random) -> None:
     """Invite a random player into the party."""
-    invited = me.other(dice)
+    invited = me.choose_peer(dice)
     if invited is not None:
         await _invite(me, invited, await party_of(me))
         if dice.random() < 0.6 and invited.token and not invited.busy:
@@ -168,7 +168,7 @@ async def promote(me: SimPlayer, dice: random.Random) -> None:
 
 async def befriend(me: SimPlayer, dice: random.Random) -> None:
     """Request or accept a friendship; sometimes end a friendship."""
-    friend = me.other(dice)
+    friend = me.choose_peer(dice)
     if friend is None:
         return
     low, high = sorted((me.account, friend.account))

@@ -120,7 +120,7 @@ class ChatHistory:
         self.owed.pop(line, None)
         self.refused.discard(line)
 
-    def heard(self, room: str, who: str, line: str, own: bool, now: float) -> None:
+    def check_received(self, room: str, who: str, line: str, own: bool, now: float) -> None:
         """Check that a received line was sent, and that the session gets it for the first time."""
         self.count += 1
         if own:

@@ -76,10 +76,10 @@ class SimValkey:
     outages: int = field(default=0, init=False)  # of its machine's power
     _entries: dict[bytes, tuple[bytes, float]] = field(factory=dict, init=False)
     _lists: dict[bytes, dict[bytes, float]] = field(factory=dict, init=False)
-    _told: dict[bytes, int] = field(factory=dict, init=False)
+    _counts: dict[bytes, int] = field(factory=dict, init=False)
     _lately: dict[tuple[bytes, int], bytes] = field(factory=dict, init=False)  # messages by number
     _lives: dict[bytes, bytes] = field(factory=dict, init=False)  # names of its life, by key
-    _heard: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
+    _subscribers: dict[bytes, dict[_Wire, None]] = field(factory=dict, init=False)
     _scripts: dict[bytes, Callable[[list[bytes], list[bytes]], Reply]] = field(
         factory=dict, init=False
     )
@@ -101,7 +101,7 @@ class SimValkey:
         self.network.off.discard(MACHINE)
         self.process = Process(self.world, self.network, "valkey", MACHINE, ADDRESS)
         self.wires.clear()
-        self._heard.clear()
+        self._subscribers.clear()
         self._scripts.clear()
         self.process.listenTCP(PORT, _Wires(self))
 
@@ -134,7 +134,7 @@ class SimValkey:
         """Kill the engine and restart it without its data."""
         if not self.process.dead:
             self.process.die()
-            for table in (self._entries, self._lists, self._told, self._lately, self._lives):
+            for table in (self._entries, self._lists, self._counts, self._lately, self._lives):
                 table.clear()
             self._journal.clear()
             self.world.later(back_in_s, self.start)
@@ -162,12 +162,12 @@ class SimValkey:
                 keys = int(count)
                 return reply(run(rest[:keys], rest[keys:]))
             case b"SUBSCRIBE", [channel]:
-                self._heard.setdefault(channel, {})[wire] = None
+                self._subscribers.setdefault(channel, {})[wire] = None
                 return reply((b"subscribe", channel, 1))
             case b"INFO", [b"server"]:
                 return reply(b"# Server\r\nvalkey_version:8.1.0\r\nuptime_in_seconds:60\r\n")
             case b"PUBSUB", [b"NUMSUB", channel]:
-                return reply((channel, len(self._heard.get(channel, {}).keys() & self.wires)))
+                return reply((channel, len(self._subscribers.get(channel, {}).keys() & self.wires)))
             case b"DEL", keys_to_delete:
                 there = [key for key in keys_to_delete if self._get(key) is not None]
                 for key in there:
@@ -178,7 +178,7 @@ class SimValkey:
     def _read(self, name: bytes, words: list[bytes]) -> bytes:
         match name.upper(), words:
             case b"GET", [key]:
-                number = self._told.get(key)
+                number = self._counts.get(key)
                 named = self._lives.get(key, self._get(key))
                 return reply(named if number is None else b"%d" % number)
             case b"LRANGE", [key, first, b"-1"]:
@@ -202,7 +202,7 @@ class SimValkey:
         return [member for score, member in sorted((s, m) for m, s in scores) if score > least]
 
     def _latest(self, channel: bytes, most: int) -> list[bytes]:
-        last = self._told.get(channel + b":told", -1)
+        last = self._counts.get(channel + b":told", -1)
         return [
             self._lately[channel, number] for number in range(max(0, last + 1 - most), last + 1)
         ]
@@ -236,13 +236,13 @@ class SimValkey:
         news = words[4 * len(keys) :]
         for channel, text in zip(news[::2], news[1::2], strict=True):
             count_key = channel + b":told"
-            number = self._told.get(count_key, 0) + 1
+            number = self._counts.get(count_key, 0) + 1
             if number == 1:
                 now = self.world.now
                 life = b"0 life %d.%d" % (int(now), int(now % 1 * 1e6))
                 self._put(self._lives, channel + b":life", life)
                 self._tell(channel, 0, life)
-            self._put(self._told, count_key, number)
+            self._put(self._counts, count_key, number)
             self._tell(channel, number, b"%d %b" % (number, text))
             numbers.append(number)
         return numbers
@@ -252,7 +252,7 @@ class SimValkey:
         stored = text if len(text) <= LONGEST_LATELY else b"%d " % number
         self._put(self._lately, (channel, number), stored)
         self._lately.pop((channel, number - 2 * MOST_LATELY), None)
-        for wire in list(self._heard.get(channel, ())):
+        for wire in list(self._subscribers.get(channel, ())):
             if wire in self.wires:
                 wire.send(reply((b"message", channel, text)))
 

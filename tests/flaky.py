@@ -58,7 +58,7 @@ def once(file: Path, what: list[str]) -> None:
     part.rename(file)
 
 
-def told(files: list[Path]) -> tuple[str, bool]:
+def summarize_runs(files: list[Path]) -> tuple[str, bool]:
     """Return the results of all runs as text, and whether tests ran and none failed or was slow."""
     failed: Counter[str] = Counter()
     least: dict[str, float] = {}  # the shortest duration of each test
@@ -100,7 +100,7 @@ def main() -> int:
             began = time.monotonic()
             once(file, what)
             print(f"run {file.stem} of {runs}: {time.monotonic() - began:.0f} s", flush=True)
-    text, well = told(files)
+    text, well = summarize_runs(files)
     print(text)
     return int(not well)
 

@@ -74,11 +74,13 @@ def inside(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def bindings(scope: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield each name that a scope assigns or takes as a parameter, and its line."""
+    """Yield each name that a scope assigns, defines or takes as a parameter, and its line."""
     for node in inside(scope):
         match node:
             case (
-                ast.Name(id=name, ctx=ast.Store())
+                ast.FunctionDef(name=name)
+                | ast.AsyncFunctionDef(name=name)
+                | ast.Name(id=name, ctx=ast.Store())
                 | ast.arg(arg=name)
                 | ast.Attribute(attr=name, ctx=ast.Store())
             ):
@@ -104,7 +106,7 @@ def code_faults(path: Path) -> Iterator[Fault]:
             if re.match(rf"({'|'.join(sorted(FIRST_WORDS))})\b", summary):
                 yield Fault(place, line, f"the docstring begins with {summary.split()[0]}")
         for name, at in bindings(scope):
-            if name in IDENTIFIERS:
+            if name.lstrip("_") in IDENTIFIERS:
                 yield Fault(f"{place}.{name}", at, f"{name} says nothing: name the thing")
 
 

@@ -263,7 +263,7 @@ class EngineConnection:
         self._beats.startService()
 
     def _build(self, _: Any) -> EngineWire:
-        return EngineWire(self.reactor, self._lost, self.pushed)
+        return EngineWire(self.reactor, self._on_wire_lost, self.pushed)
 
     def _failed(self, failure: Any) -> None:
         if not self._running:
@@ -284,7 +284,7 @@ class EngineConnection:
             self._made.cut()
         self._again()
 
-    def _lost(self, wire: EngineWire) -> None:
+    def _on_wire_lost(self, wire: EngineWire) -> None:
         if wire is not self.wire:
             return  # the wire was not ready yet: ``_failed`` handles the loss
         self.wire = None

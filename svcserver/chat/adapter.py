@@ -363,11 +363,11 @@ class ChatProtocol(WebSocketServerProtocol):
             self._next.cancel()
         if self._behind is not None:
             self._behind.drop()
-        self.factory.share.run(self._lost)
+        self.factory.share.run(self._on_connection_lost)
 
-    def _lost(self) -> None:
+    def _on_connection_lost(self) -> None:
         if self.session is not None:
-            self.session.lost()
+            self.session.on_connection_lost()
         if self._cut is not None and self._cut.active():
             self._cut.cancel()
 

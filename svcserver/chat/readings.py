@@ -90,14 +90,14 @@ def pause(session: Session, reading: Deferred[Any], go_on: Callable[[Any], None]
     at_once: list[Any] = []
     waiting = False
 
-    def found(result: Any) -> None:
+    def on_result(result: Any) -> None:
         if waiting:
             # one reading may answer many sessions in one turn
             session.wire.take_turn(lambda: session.resume(lambda: go_on(result)))
         else:
             at_once.append(result)
 
-    reading.addCallback(found)
+    reading.addCallback(on_result)
     if at_once:
         go_on(at_once[0])
     else:

@@ -254,7 +254,7 @@ class Session:
         self._inbox.append(text)
         return NOTHING
 
-    def lost(self) -> None:
+    def on_connection_lost(self) -> None:
         self.end("socket")
 
     @property

@@ -83,7 +83,7 @@ class NewsFile:
 
     path: Path | None
     _body: bytes = field(default=b'{"items":[]}', init=False)
-    _seen: tuple[int, int, int] | None = field(default=None, init=False)
+    _loaded_mark: tuple[int, int, int] | None = field(default=None, init=False)
     _looked_at: float | None = field(default=None, init=False)
     _unreadable: Throttle = field(factory=Throttle, init=False)
 
@@ -103,16 +103,16 @@ class NewsFile:
         try:
             stat = path.stat()
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if mark == self._seen:
+            if mark == self._loaded_mark:
                 return
-            self._seen = mark
+            self._loaded_mark = mark
             if stat.st_size > MAX_FILE:
                 raise BadNews("the file is too large")
             items = parse(path.read_bytes())
         except FileNotFoundError:
-            items, self._seen = [], None
+            items, self._loaded_mark = [], None
         except OSError as why:  # the file may become readable without a change: try again
-            self._seen = None
+            self._loaded_mark = None
             if self._unreadable.due(why.errno, now):
                 log.warn(
                     "the news file cannot be read, so the previous news is still shown: {why}",

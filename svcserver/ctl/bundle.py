@@ -78,20 +78,26 @@ def bundle(host: Host, out: Out, file: Path | None, lines: int) -> None:
 
 def contents(host: Host, folder: Path, lines: int) -> Iterator[tuple[str, str]]:
     """Yield the name and text of each part; if a part cannot be read, its text says why."""
-    yield "doctor.json", told(lambda: [as_data(finding) for finding in examine(host, folder)])
-    yield "versions.json", told(versions)
+    yield (
+        "doctor.json",
+        dump_result(lambda: [as_data(finding) for finding in examine(host, folder)]),
+    )
+    yield "versions.json", dump_result(versions)
     for name in (*SHAPES, "stack", *alert_files(folder)):
         if (folder / f"{name}.env").is_file():
             yield f"settings/{name}.env", "\n".join(map(visible, shown(host, name))) + "\n"
-    yield "settings/page.json", told(lambda: transact(host, lambda tx: SqlSettings(tx).all()))
+    yield (
+        "settings/page.json",
+        dump_result(lambda: transact(host, lambda tx: SqlSettings(tx).all())),
+    )
     yield "log.txt", last_lines(log_files(host, folder), lines)
-    yield "status.json", told(lambda: fetch_status(host))
-    yield "figures.json", told(lambda: owner_of(host).find("DashboardFigures", range="week"))
+    yield "status.json", dump_result(lambda: fetch_status(host))
+    yield "figures.json", dump_result(lambda: owner_of(host).find("DashboardFigures", range="week"))
     for name in (*SHAPES, "stack"):
         yield from figures(host, folder, name)
 
 
-def told(ask: Callable[[], object]) -> str:
+def dump_result(ask: Callable[[], object]) -> str:
     """Return the result of ``ask`` as JSON, or the reason for its failure."""
     try:
         return json.dump_ascii(ask()) + "\n"

@@ -60,7 +60,7 @@ def make(
     if renewal:
         paths = next_to(paths[0]), next_to(paths[1])
     ours = host if folder is None else Host()  # a certificate in another folder is not the host's
-    with noted(ours, "make certificate", reason=reason) as trace, told(paths[0].parent):
+    with noted(ours, "make certificate", reason=reason) as trace, explain_errors(paths[0].parent):
         if renewal and paths[0].exists():
             fail(f"The next certificate is already prepared ({paths[0]}). Run svcctl cert switch.")
         pair = make_pair(hosts)
@@ -91,7 +91,7 @@ def switch(host: Host, out: Out, reason: str) -> None:
     certificate is kept with -previous in its name.
     """
     paths = pair_of(host, None)
-    with noted(host, "switch certificate", reason=reason) as trace, told(paths[0].parent):
+    with noted(host, "switch certificate", reason=reason) as trace, explain_errors(paths[0].parent):
         before = fingerprint(paths[0].read_bytes()) if paths[0].exists() else ""
         pair = switch_pair(paths)
         relay = host.folder / "relay.env" if host.folder is not None else None
@@ -132,7 +132,7 @@ def pair_of(host: Host, folder: Path | None) -> tuple[Path, Path]:
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def explain_errors(folder: Path) -> Iterator[None]:
     """Raise Failed if the ``with`` block fails because of a certificate or a file in ``folder``."""
     try:
         yield

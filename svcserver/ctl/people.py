@@ -272,7 +272,7 @@ def saves(host: Host, out: Out, name: str) -> None:
 def _saves(tx: Connection, name: str) -> tuple[Account, list[History]]:
     account, histories = person(SqlAccounts(tx), name), SqlHistories(tx)
     return account, [
-        show_history(histories.kept(head)) for head in histories.heads(account.id, None)
+        show_history(histories.read_history(head)) for head in histories.heads(account.id, None)
     ]
 
 

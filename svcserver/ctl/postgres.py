@@ -22,7 +22,7 @@ def needs(*programs: str) -> None:
         fail(f"{what}; install PostgreSQL's client programs (postgresql-client)")
 
 
-def found(program: str) -> str:
+def find_program(program: str) -> str:
     """Return the path of a program; raises Failed if it is not installed."""
     needs(program)
     return shutil.which(program) or program
@@ -50,7 +50,9 @@ def dump(url: URL, target: Path) -> None:
 def pg_dump(url: URL, target: Path, *arguments: str) -> None:
     """Write the whole database into ``target``; pg_dump gets the password in its environment."""
     place, environ = connection(url)
-    run([found("pg_dump"), place, "--format=custom", *arguments, f"--file={target}"], environ)
+    run(
+        [find_program("pg_dump"), place, "--format=custom", *arguments, f"--file={target}"], environ
+    )
 
 
 def connection(url: URL) -> tuple[str, dict[str, str]]:

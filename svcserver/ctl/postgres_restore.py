@@ -16,7 +16,7 @@ from sqlalchemy import inspect
 from sqlalchemy.engine import URL
 
 from svcserver.ctl.output import Failed, HalfDone, fail
-from svcserver.ctl.postgres import DUMP_S, connection, dump, fault, found, needs, run
+from svcserver.ctl.postgres import DUMP_S, connection, dump, fault, find_program, needs, run
 from svcserver.ctl.stopping import STOPPED
 from svcserver.db.engine import SQLAlchemyError, describe, make_engine
 
@@ -105,7 +105,10 @@ def restore_into(url: URL, source: Path) -> None:
     needs("pg_restore")
     place, environ = connection(url)
     with _wanted(_listed(source)) as wanted:
-        run([found("pg_restore"), place, *_OURS, wanted, "--exit-on-error", str(source)], environ)
+        run(
+            [find_program("pg_restore"), place, *_OURS, wanted, "--exit-on-error", str(source)],
+            environ,
+        )
 
 
 def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -> Path | None:
@@ -118,7 +121,7 @@ def put_back(source: Path, url: URL, beside: Path, say: Callable[[str], None]) -
     try:
         needs(*PROGRAMS)
         listed = _of_a_host(source)
-        previous = _kept(url, beside)
+        previous = _dump_current(url, beside)
     except Failed as why:
         fail(f"{why.message}; the database was not changed")
     except STOPPED:
@@ -142,7 +145,7 @@ def _tried(source: Path, url: URL, wanted: str, say: Callable[[str], None]) -> N
 
 
 def _listed(source: Path) -> str:
-    return run([found("pg_restore"), "--list", str(source)], dict(os.environ))
+    return run([find_program("pg_restore"), "--list", str(source)], dict(os.environ))
 
 
 def _of_a_host(source: Path) -> str:
@@ -168,7 +171,7 @@ def _wanted(listed: str) -> Iterator[str]:
         yield f"--use-list={file.name}"
 
 
-def _kept(url: URL, beside: Path) -> Path | None:
+def _dump_current(url: URL, beside: Path) -> Path | None:
     """Dump the current database into a file; return the file, or None for an empty database."""
     if not _is_used(url):
         return None
@@ -196,15 +199,23 @@ def _replace(source: Path, url: URL, wanted: str) -> None:
     """
     place, environ = connection(url)
     quiet = ("--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=verbose")
-    read = [found("pg_restore"), "--clean", "--if-exists", *_OURS, wanted, "--file=-", str(source)]
+    read = [
+        find_program("pg_restore"),
+        "--clean",
+        "--if-exists",
+        *_OURS,
+        wanted,
+        "--file=-",
+        str(source),
+    ]
     with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as read_errors:
-        with _psql([found("psql"), place, *quiet], environ, errors) as psql:
+        with _psql([find_program("psql"), place, *quiet], environ, errors) as psql:
             so_far = _AS_IT_WAS
             try:
                 status = _fed(psql, read, read_errors)
                 if not status and _is_carried_out(psql):
                     so_far = _UNSURE
-                    _given(psql, b"COMMIT;\n")
+                    _write_script(psql, b"COMMIT;\n")
                 _stdin(psql).close()
                 done = psql.wait(DUMP_S)
             except subprocess.TimeoutExpired:
@@ -250,7 +261,7 @@ def _stdin(psql: subprocess.Popen[bytes]) -> IO[bytes]:
     return psql.stdin
 
 
-def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
+def _write_script(psql: subprocess.Popen[bytes], script: bytes) -> None:
     """Write to psql; do nothing if psql has already ended."""
     with suppress(BrokenPipeError):
         _stdin(psql).write(script)
@@ -258,7 +269,7 @@ def _given(psql: subprocess.Popen[bytes], script: bytes) -> None:
 
 def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> int:
     """Pipe pg_restore into psql, in an open transaction; return pg_restore's exit status."""
-    _given(psql, f"{_BEGIN}{_DROP}".encode())
+    _write_script(psql, f"{_BEGIN}{_DROP}".encode())
     done = subprocess.run(read, stdout=psql.stdin, stderr=errors, timeout=DUMP_S, check=False)
     return done.returncode
 
@@ -266,7 +277,7 @@ def _fed(psql: subprocess.Popen[bytes], read: list[str], errors: IO[bytes]) -> i
 def _is_carried_out(psql: subprocess.Popen[bytes]) -> bool:
     """Wait until psql has executed all input; return False if psql has ended."""
     assert psql.stdout is not None  # noqa: S101 - it is a pipe
-    _given(psql, rb"\echo " + _FED)
+    _write_script(psql, rb"\echo " + _FED)
     if not select.select([psql.stdout], [], [], DUMP_S)[0]:
         raise subprocess.TimeoutExpired(psql.args, DUMP_S)
     return psql.stdout.readline() == _FED

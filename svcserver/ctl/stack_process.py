@@ -62,7 +62,7 @@ class Stack:
         command = ["-m", "svcserver.stack.child", "svc-stack", "--config", str(self.folder)]
         self.running = True
         self._process = self.reactor.spawnProcess(
-            LinesAndEnd(self.heard, self.ended),
+            LinesAndEnd(self.handle_line, self.ended),
             sys.executable,
             [sys.executable, *command],
             env=environment(os.environ, SCRATCH),  # for the stack's nightly restore test
@@ -79,7 +79,7 @@ class Stack:
             if insist.active():
                 insist.cancel()
 
-    def heard(self, line: str) -> None:
+    def handle_line(self, line: str) -> None:
         """Handle an output line of the stack or of one of its child processes."""
         self._log.keep(line + "\n")
         if self.ready.called:

@@ -111,25 +111,29 @@ def answers(
         )
         if mode == PUBLIC:
             question = "Name or address under which players reach the host"
-            public_host = asked(question, lambda answer: place_of(answer, None))
+            public_host = prompt_until_valid(question, lambda answer: place_of(answer, None))
         else:
             address = own_address() or LOOPBACK
             question = "Address to listen on"
-            private_host = asked(question, lambda answer: place_of(None, answer), address)
+            private_host = prompt_until_valid(
+                question, lambda answer: place_of(None, answer), address
+            )
     place = place_of(public_host, private_host, base_port)
     if taken := taken_port(place, Machine()):
         fail(taken)
     if ask and name is None:
-        name = asked("Name of the host, which players see", host_name, SERVER_NAME)
+        name = prompt_until_valid("Name of the host, which players see", host_name, SERVER_NAME)
     if ask and owner is None:
-        owner = asked("Name of the first player, who owns the host", owner_name, OWNER)
+        owner = prompt_until_valid("Name of the first player, who owns the host", owner_name, OWNER)
     free = place.private or place.port_given
     if not free and Machine().port(LOOPBACK, place.ports.gateway).denied:
         place = evolve(place, ports=evolve(place.ports, gateway=UNPRIVILEGED_PORT))
     return place, name, owner
 
 
-def asked(question: str, check: Callable[[str], object], default: str | None = None) -> str:
+def prompt_until_valid(
+    question: str, check: Callable[[str], object], default: str | None = None
+) -> str:
     """Ask until ``check`` accepts the answer; print the reason for each rejected answer."""
 
     def checked(answer: str) -> str:

@@ -350,7 +350,7 @@ class SwarmEngine:
     services: dict[str, SwarmService] = field(factory=dict, init=False)  # by name
     _machines: Machines = field(factory=Machines, init=False)
     # hunts on lost machines by task: since when, and the port
-    _lost: dict[str, tuple[float, int]] = field(factory=dict, init=False)
+    _lost_services: dict[str, tuple[float, int]] = field(factory=dict, init=False)
     _avoided: dict[str, float] = field(factory=dict, init=False)  # machine: end of the time
     _waiting: dict[str, WaitingMatch] = field(factory=dict, init=False)  # by match id
     _labels: Throttle = field(factory=lambda: Throttle(LABELS_S), init=False)
@@ -461,7 +461,7 @@ class SwarmEngine:
         lost, the port counts as used for ``HELD_S`` seconds.
         """
         begin = self.clock.seconds() - HELD_S
-        if any(since > begin and held == port for since, held in self._lost.values()):
+        if any(since > begin and held == port for since, held in self._lost_services.values()):
             return True
         return any(service.server.port == port for service in self.services.values())
 
@@ -634,9 +634,9 @@ class SwarmEngine:
             for task in tasks
             if task.has_port and self._machines.has_lost(task.node)
         }
-        self._lost = current | {
+        self._lost_services = current | {
             task: (since, port)
-            for task, (since, port) in self._lost.items()
+            for task, (since, port) in self._lost_services.items()
             if task in current or now - since < HELD_S
         }
 

@@ -313,13 +313,13 @@ class Exchange:
             if self.record.tries == 1:
                 self.start(fresh=True)
             else:  # the upstream accepted the connection while it was stopping
-                self._wait(Unreachable(*self.client.policy.lost("reset", False)[:2]))
+                self._wait(Unreachable(*self.client.policy.describe_failure("reset", False)[:2]))
         else:
             self.fail("reset")
 
     def fail(self, cause: str) -> None:
         """End the exchange: send an error, or disconnect the client if an answer has begun."""
-        status, code, reason = self.client.policy.lost(cause, self.answered)
+        status, code, reason = self.client.policy.describe_failure(cause, self.answered)
         self.record.reason = reason
         if self.answered:
             self.abandon(aborted=True)

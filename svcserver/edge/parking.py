@@ -87,7 +87,7 @@ class Parking:
             )
         self._check_in(0)
 
-    def lost(self) -> None:
+    def suspend(self) -> None:
         """Make no connection until the next check, because the upstream is about to end."""
         if self._reached and self._away_since is None:
             self._away_since = self.clock.seconds()
@@ -110,7 +110,7 @@ class Parking:
         first waited. ``peer`` is the client's address.
         """
         now = self.clock.seconds()
-        self.lost()
+        self.suspend()
         if not self.away:
             return fail(error)
         until = (now if since is None else since) + self.park_s

@@ -193,7 +193,7 @@ class _Secure(UpstreamConnection):
 
     def connectionLost(self, reason: Failure = protocol.connectionDone) -> None:
         super().connectionLost(reason)
-        self.attempt.lost(reason)
+        self.attempt.on_connection_lost(reason)
 
 
 class _Attempt(protocol.ClientFactory):
@@ -212,7 +212,7 @@ class _Attempt(protocol.ClientFactory):
         return self.connection
 
     def clientConnectionFailed(self, connector: Any, reason: Failure) -> None:
-        self.lost(reason)
+        self.on_connection_lost(reason)
 
     def handshaken(self, connection: _Secure, presented: str) -> None:
         """Compare the peer's certificate with the pins before any request byte is sent."""
@@ -222,7 +222,7 @@ class _Attempt(protocol.ClientFactory):
             self._settle(Failure(Mismatch(presented)))
             connection.abort()
 
-    def lost(self, reason: Failure) -> None:
+    def on_connection_lost(self, reason: Failure) -> None:
         log.debug("a TLS connection failed: {why}", why=reason.getErrorMessage())
         self._settle(Failure(Unreachable(self.pool.status, self.pool.code)))
 

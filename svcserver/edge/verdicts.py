@@ -125,7 +125,7 @@ class ProxyPolicy(Protocol):
     def wrong(self, fault: Fault) -> Refuse:
         """Return the answer to a malformed message."""
 
-    def lost(self, why: str, answered: bool) -> tuple[int, str, str]:
+    def describe_failure(self, why: str, answered: bool) -> tuple[int, str, str]:
         """Return status, code and log word for a request whose upstream failed.
 
         ``why`` is ``reset`` or ``silent``; ``answered`` is True if the upstream's answer had begun.

@@ -64,7 +64,7 @@ class AllowlistFeed:
     secret: Secret
     refresh_s: float
     counters: Counters = field(factory=Counters)
-    _told: LRUCache[tuple[str, str], LRUCache[str, float]] = field(
+    _reported: LRUCache[tuple[str, str], LRUCache[str, float]] = field(
         factory=lambda: LRUCache(MAX_KEYS), init=False
     )
     _wanted: dict[tuple[str, str], _Report] = field(factory=dict, init=False)
@@ -91,7 +91,7 @@ class AllowlistFeed:
             if report is not None:
                 report.last_active = now
                 continue
-            reported = self._told.get((url, network))
+            reported = self._reported.get((url, network))
             last = None if reported is None else reported.get(address)
             if (last is None or now - last >= self.refresh_s) and not self._is_full(url, network):
                 self._want(key, now)
@@ -123,7 +123,7 @@ class AllowlistFeed:
         """Forget earlier reports of an address; the next sign-in from there is reported at once."""
         network = network_of(address)
         for url in self.urls:
-            reported = self._told.get((url, network))
+            reported = self._reported.get((url, network))
             if reported is not None:
                 reported.pop(address, None)
             report = self._wanted.get((url, address))
@@ -131,7 +131,7 @@ class AllowlistFeed:
                 report.drop()
 
     def _remember(self, url: str, address: str) -> None:
-        reported = self._told.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
+        reported = self._reported.setdefault((url, network_of(address)), LRUCache(NETWORK_TOLD))
         reported[address] = self.clock.seconds()
 
     async def _insist(self, key: tuple[str, str], report: _Report) -> None:

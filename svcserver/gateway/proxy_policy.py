@@ -205,7 +205,7 @@ class Gateway:
     def wrong(self, fault: Fault) -> Refuse:
         return Refuse(fault.status, fault.code, fault.code, close=True)
 
-    def lost(self, cause: str, answered: bool) -> tuple[int, str, str]:
+    def describe_failure(self, cause: str, answered: bool) -> tuple[int, str, str]:
         if cause == "silent":
             return 504, "upstream_timeout", "upstream_timeout"
         return 502, "bad_gateway", f"upstream_{cause}"

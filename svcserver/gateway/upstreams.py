@@ -242,12 +242,12 @@ _WORDS = {Route.METAGAME: "metagame", Route.CONTENT: "content server", Route.WS:
 def _ending(pool: Pool) -> Callable[[], None]:
     """Return the function to call when an upstream's only process has ended."""
 
-    def lost() -> None:
+    def on_lost() -> None:
         pool.drop_idle()
         if pool.parking is not None:
-            pool.parking.lost()
+            pool.parking.suspend()
 
-    return lost
+    return on_lost
 
 
 def _out(spread: Spread, number: int) -> Callable[[], None]:

@@ -115,7 +115,7 @@ def request_test(folder: Path, name: str, now: float) -> None:
     _put(folder / f"{TEST}{name}", {"at": now})
 
 
-def asked(folder: Path, now: float) -> list[str]:
+def take_test_requests(folder: Path, now: float) -> list[str]:
     """Delete all requests for tests, and return the channels to test; raises OSError."""
     names = []
     for path in sorted(folder.glob(f"{TEST}*"))[: 2 * MOST]:

@@ -37,7 +37,7 @@ class Signal(Generic[T]):
 
 
 @frozen
-class Heard:
+class PlayerActive:
     """A player's client has sent a heartbeat or a poll."""
 
     account_id: AccountId
@@ -139,7 +139,7 @@ class Announced:
 class News:
     """The signals between features; ``metagame/composition.py`` connects the listeners."""
 
-    active: Signal[Heard] = field(factory=Signal)
+    active: Signal[PlayerActive] = field(factory=Signal)
     blocked: Signal[Blocked] = field(factory=Signal)
     unfriended: Signal[Unfriended] = field(factory=Signal)
     friend_accepted: Signal[FriendAccepted] = field(factory=Signal)

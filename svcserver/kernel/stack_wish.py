@@ -25,7 +25,7 @@ def has_stack(folder: Path, since: float) -> bool:
         return False
 
 
-def wish(folder: Path, what: str, now: float) -> None:
+def send_request(folder: Path, what: str, now: float) -> None:
     """Send the stack one of the requests in ``WISHES``; raises OSError."""
     replace_json(folder / WISH_FILE, folder / f"{WISH_FILE}.new", {"wish": what, "at": now})
 

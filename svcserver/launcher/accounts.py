@@ -43,7 +43,7 @@ _INVITE_STATES = {
 }
 
 
-def lost(error: NoReply) -> str:
+def explain_no_reply(error: NoReply) -> str:
     """Return the text to show the player when the host sent no complete reply."""
     if error.code == "certificate_mismatch":
         return words.WRONG_CERTIFICATE
@@ -68,7 +68,7 @@ async def register(client: HostClient, name: str, code: str) -> Account:
         reply = await client.fetch_reply("POST", "/svc/api/Register", json_body=body)
     except NoReply as error:
         sent = error.code == "upstream_unreachable" and error.after_sending
-        raise Refused(words.REGISTER_LOST if sent else lost(error)) from error
+        raise Refused(words.REGISTER_LOST if sent else explain_no_reply(error)) from error
     key = reply.fields.get("UUK")
     if reply.status == 200 and isinstance(key, str) and KEY.match(key):
         return Account(name, "", Secret(key))
@@ -83,7 +83,7 @@ async def recognise(client: HostClient, key: Secret) -> Account:
     try:
         reply = await client.fetch_reply("GET", "/svc/api/GetUserInfo", key=key)
     except NoReply as error:
-        raise Refused(lost(error)) from error
+        raise Refused(explain_no_reply(error)) from error
     name = reply.fields.get("Username")
     if reply.status == 200 and isinstance(name, str) and NAME.match(name):
         return Account(name, str(reply.fields.get("UserId", "")), key)
@@ -110,7 +110,7 @@ async def renew(client: HostClient, old: Secret, new: Secret) -> None:
             "POST", "/launcher/new-key", key=old, json_body={"UUK": new.reveal()}
         )
     except NoReply as error:
-        raise Refused(lost(error)) from error
+        raise Refused(explain_no_reply(error)) from error
     if reply.status == 404:
         raise Refused(words.KEY_NOT_RENEWED)
     if reply.status != 200:

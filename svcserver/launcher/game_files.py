@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from svcserver.kernel.game_paths import LONGEST_LIST
 from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
-from svcserver.launcher.accounts import general, lost
+from svcserver.launcher.accounts import explain_no_reply, general
 from svcserver.launcher.downloads import Download, DownloadFailed, DownloadRate, ListingChanged
 from svcserver.launcher.game_folder import Comparison, GameFolder, Progress
 from svcserver.launcher.host_client import HostClient, NoReply
@@ -54,7 +54,7 @@ class GameFiles:
         try:
             reply = await self.client.fetch_reply("GET", MANIFEST, limit=LONGEST_LIST)
         except NoReply as error:
-            raise DownloadFailed(lost(error)) from error
+            raise DownloadFailed(explain_no_reply(error)) from error
         if reply.status in (404, 502, 503):
             raise NoListing(words.NO_FILES)
         if reply.status != 200:

@@ -7,7 +7,7 @@ from attrs import define, field, frozen
 
 from svcserver.kernel.foreign_text import plain
 from svcserver.kernel.secrets import Secret
-from svcserver.launcher.accounts import general, lost
+from svcserver.launcher.accounts import explain_no_reply, general
 from svcserver.launcher.host_client import HostClient, NoReply
 from svcserver.launcher.words import MASTERY, meeting, place, profile, track_name
 
@@ -58,7 +58,7 @@ class HostNews:
             )
             banner = await client.fetch_reply("GET", "/svc-status", patience_s=10.0)
         except NoReply as error:
-            self.reachable, self.why = False, lost(error)
+            self.reachable, self.why = False, explain_no_reply(error)
             self.wrong_certificate = error.code == "certificate_mismatch"
             return
         self.wrong_certificate = False

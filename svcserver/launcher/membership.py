@@ -554,7 +554,7 @@ class Membership:
                 return
             await self.around.in_thread(write_private, path, reply.body)
         except NoReply as error:
-            self.host.note = accounts.lost(error)
+            self.host.note = accounts.explain_no_reply(error)
         except OSError as error:
             reason = error.strerror or error
             self.host.note = words.NOT_WRITABLE.format(folder=path.parent, why=reason)

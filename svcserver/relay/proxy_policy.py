@@ -139,7 +139,7 @@ class Relay:
             return Refuse(403, "forbidden", fault.kind, close=True)
         return Refuse(fault.status, fault.code, fault.kind, close=True)
 
-    def lost(self, cause: str, answered: bool) -> tuple[int, str, str]:
+    def describe_failure(self, cause: str, answered: bool) -> tuple[int, str, str]:
         return 502, "upstream_unreachable", cause
 
     def done(self, record: Record) -> None:

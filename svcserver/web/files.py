@@ -53,7 +53,7 @@ class Transfer(Stream):
     _kernel: _Kernel | None = field(default=None, init=False)
     _socket: Any = field(default=None, init=False)
     _moved_at: float = field(default=0.0, init=False)
-    _seen: int = field(default=-1, init=False)
+    _last_position: int = field(default=-1, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.at = self.span.start
@@ -74,8 +74,8 @@ class Transfer(Stream):
     def stalled(self, now: float) -> bool:
         """Return whether the client has received nothing for ``STALL_S``; ``now`` is in seconds."""
         position = self.at - _unsent(self._socket)
-        if position != self._seen:
-            self._seen, self._moved_at = position, now
+        if position != self._last_position:
+            self._last_position, self._moved_at = position, now
         return now - self._moved_at >= STALL_S
 
     def cut(self) -> None:

@@ -97,7 +97,7 @@ class Process:
         self.board.listen(Done, self._on_done)
 
     @property
-    def other(self) -> str:
+    def peer_name(self) -> str:
         return "b" if self.name == "a" else "a"
 
     def until(self, what: Any) -> Deferred[None]:
@@ -109,7 +109,7 @@ class Process:
 
     def acts_of_other(self) -> float:
         """Return how many transactions the other process has done, or infinity if it has ended."""
-        return math.inf if self.other in self.over else self._done[self.other]
+        return math.inf if self.peer_name in self.over else self._done[self.peer_name]
 
     def other_acts(self) -> Deferred[None]:
         """Return a Deferred that fires when the other process has done a few more transactions."""
@@ -121,7 +121,7 @@ class Process:
 
     async def meet(self) -> None:
         """Wait until both processes run and receive each other's notifications."""
-        while self.other not in self._listens:
+        while self.peer_name not in self._listens:
             await self.publish(Ready(self.name, self.name in self._there))
             await self.board.engine.pause(0.02)
         await self.publish(Ready(self.name, listens=True))

@@ -74,7 +74,7 @@ class AdapterCase(SynchronousTestCase):
         connection.dataReceived(upgrade(more) if request is None else request)
         return connection
 
-    def said(self, connection: Any) -> list[tuple[int, bytes]]:
+    def take_frames(self, connection: Any) -> list[tuple[int, bytes]]:
         self.clock.advance(0)  # frames are written at the end of a turn
         data = connection.transport.value()
         connection.transport.clear()
@@ -173,16 +173,16 @@ class AdapterTests(AdapterCase):
         client.transport.clear()
         for data in (masked(OPEN), masked(OPEN, 2)):
             client.dataReceived(data)
-            self.assertEqual(len(self.said(client)), 2)
+            self.assertEqual(len(self.take_frames(client)), 2)
         for byte in masked(OPEN):
             client.dataReceived(bytes([byte]))
-        self.assertEqual([opcode for opcode, _ in self.said(client)], [1, 1])
+        self.assertEqual([opcode for opcode, _ in self.take_frames(client)], [1, 1])
 
     def test_a_frame_over_64_kib_is_closed_with_1009_size(self) -> None:
         client = self.connect()
         client.transport.clear()
         client.dataReceived(masked(b"x" * 65_537)[:40])
-        self.assertEqual(self.said(client), [(8, b"\x03\xf1size")])
+        self.assertEqual(self.take_frames(client), [(8, b"\x03\xf1size")])
         self.assertEqual(client.session.why_ended, "size")
         self.clock.advance(1.5)
         self.assertTrue(client.transport.disconnecting)
@@ -255,9 +255,9 @@ class AdapterTests(AdapterCase):
         client.dataReceived(masked(b"x" * 18, 9) * pings)
         counts: list[int] = []
         while len(counts) < 9 and client.transport.producerState == "paused":
-            counts.append(len(self.said(client)))
+            counts.append(len(self.take_frames(client)))
             self.clock.advance(0)
-        counts.append(len(self.said(client)))
+        counts.append(len(self.take_frames(client)))
         self.assertEqual((client.transport.producerState, sum(counts)), ("producing", pings))
         self.assertEqual(len(counts), 2)
 
@@ -325,7 +325,7 @@ class AdapterTests(AdapterCase):
         client = self.connect()
         client.transport.clear()
         client.dataReceived(masked(b"hi", 9))
-        self.assertEqual(self.said(client), [(10, b"hi")])
+        self.assertEqual(self.take_frames(client), [(10, b"hi")])
 
     @proves("chat: close")
     def test_close_is_followed_by_code_1000_and_the_disconnect(self) -> None:
@@ -333,7 +333,8 @@ class AdapterTests(AdapterCase):
         client.transport.clear()
         client.dataReceived(masked(stanza.serialize(stanza.CLOSE).encode()))
         self.assertEqual(
-            self.said(client), [(1, stanza.serialize(stanza.CLOSE).encode()), (8, b"\x03\xe8close")]
+            self.take_frames(client),
+            [(1, stanza.serialize(stanza.CLOSE).encode()), (8, b"\x03\xe8close")],
         )
         self.clock.advance(1.5)
         self.assertTrue(client.transport.disconnecting)

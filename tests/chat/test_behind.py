@@ -69,17 +69,17 @@ class BehindTests(SynchronousTestCase):
 class SpokenTests(AdapterCase):
     def test_the_frames_of_a_turn_are_written_together(self) -> None:
         client = self.connect()
-        self.said(client)
+        self.take_frames(client)
         for name in "ab":
             client.send(text_frame(f"<{name}/>"))
         self.assertEqual(client.transport.value(), b"")
-        self.assertEqual([text for _, text in self.said(client)], [b"<a/>", b"<b/>"])
+        self.assertEqual([text for _, text in self.take_frames(client)], [b"<a/>", b"<b/>"])
 
     def test_speakers_of_one_turn_are_echoed_after_all_have_the_line(self) -> None:
         first, second = self.connect(), self.connect()
         written: list[tuple[Any, bytes]] = []
         for client in (first, second):
-            self.said(client)
+            self.take_frames(client)
             self.patch(client.transport, "write", partial(self.note, written, client))
         for line, speaker, listener in ((b"1", first, second), (b"2", second, first)):
             listener.send(line)
@@ -104,14 +104,16 @@ class SpokenTests(AdapterCase):
 
     def test_frames_sent_after_an_own_line_keep_their_order(self) -> None:
         client = self.connect()
-        self.said(client)
+        self.take_frames(client)
         first, second, third = (text_frame(f"<{name}/>") for name in "abc")
         client.send(first)
         client.send_behind(second)
         client.send(third)
-        self.assertEqual([text for _, text in self.said(client)], [b"<a/>", b"<b/>", b"<c/>"])
+        self.assertEqual(
+            [text for _, text in self.take_frames(client)], [b"<a/>", b"<b/>", b"<c/>"]
+        )
         client.send(first)
-        self.assertEqual([text for _, text in self.said(client)], [b"<a/>"])
+        self.assertEqual([text for _, text in self.take_frames(client)], [b"<a/>"])
 
     def test_held_frames_count_as_unsent(self) -> None:
         for first, second in (
@@ -120,7 +122,7 @@ class SpokenTests(AdapterCase):
             ("send_behind", "send_behind"),
         ):
             client = self.connect()
-            self.said(client)
+            self.take_frames(client)
             getattr(client, first)(b"x" * (self.factory.backlog + 1))
             getattr(client, second)(b"y")
             self.clock.advance(0)
@@ -132,15 +134,15 @@ class SpokenTests(AdapterCase):
 
     def test_held_messages_are_sent_when_a_session_ends(self) -> None:
         client = self.connect()
-        self.said(client)
+        self.take_frames(client)
         client.send(text_frame("<a/>"))
         client.send_behind(text_frame("<b/>"))
         client.session.end("shutdown")
-        self.assertEqual([text for _, text in self.said(client)][:2], [b"<a/>", b"<b/>"])
+        self.assertEqual([text for _, text in self.take_frames(client)][:2], [b"<a/>", b"<b/>"])
 
     def test_a_lost_connection_gets_nothing_that_is_held(self) -> None:
         client = self.connect()
-        self.said(client)
+        self.take_frames(client)
         client.send(text_frame("<a/>"))
         client.send_behind(text_frame("<b/>"))
         client.connectionLost(Failure(ConnectionDone()))

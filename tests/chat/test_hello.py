@@ -116,7 +116,7 @@ class AnswerTests(Base):
         self.assertEqual(bob.join(ROOM), [])
         self.assertEqual(self.occupants(late), [])
         self.pass_time(ALIVE_S + 1, self.here, self.there, late)
-        self.assertIn('code="110"', "".join(bob.heard()))
+        self.assertIn('code="110"', "".join(bob.take_texts()))
         self.assertEqual(len(self.occupants(late)), 31)
 
     def test_seven_thousand_sessions_are_sent_in_small_pieces(self) -> None:

@@ -21,7 +21,7 @@ class JoinTests(TownTests):
         self.assertEqual(
             second.join("City-1"), [occupant(first, second), occupant(second, second, codes="110")]
         )
-        self.assertEqual(first.heard(), [occupant(second, first)])
+        self.assertEqual(first.take_texts(), [occupant(second, first)])
         self.assertEqual(
             third.join("City-1"),
             [occupant(first, third), occupant(second, third), occupant(third, third, codes="110")],
@@ -32,13 +32,13 @@ class JoinTests(TownTests):
         old, new, another = self.town.bound(1), self.town.bound(1, "new"), self.town.bound(2)
         old.join("City-1")
         another.join("City-1")
-        old.heard()
+        old.take_texts()
         self.assertEqual(
             new.join("City-1"), [occupant(another, new), occupant(new, new, codes="110")]
         )
-        self.assertEqual(old.heard(), [])
+        self.assertEqual(old.take_texts(), [])
         self.assertEqual(
-            another.heard(), [occupant(old, another, gone=True), occupant(new, another)]
+            another.take_texts(), [occupant(old, another, gone=True), occupant(new, another)]
         )
         self.assertEqual(old.say("City-1", "x"), [not_acceptable(old)])
 
@@ -47,7 +47,7 @@ class JoinTests(TownTests):
         self.assertEqual(
             second.join("City-1"), [occupant(first, second), occupant(second, second, codes="110")]
         )
-        self.assertEqual(first.heard(), [])
+        self.assertEqual(first.take_texts(), [])
 
     def test_a_session_leaves_the_room_before_it_takes_another_nickname(self) -> None:
         client = self.town.joined(1)
@@ -75,7 +75,7 @@ class JoinTests(TownTests):
             f'<message type="groupchat" to="{room}" id="m1"><body>hi</body></message>'
         )
         self.assertIn('from="City-1@muc.127.0.0.1:61010/', replies[0])
-        self.assertEqual(client.heard()[-1], message(far, "hi"))
+        self.assertEqual(client.take_texts()[-1], message(far, "hi"))
 
     @proves("chat: Join refusal: not-allowed")
     def test_invalid_room_names_and_domains_are_not_allowed(self) -> None:
@@ -116,16 +116,16 @@ class JoinTests(TownTests):
         for who in (first, second):
             who.join("Party-7")
             who.join("Guild-g")
-        first.heard()
+        first.take_texts()
         del self.town.game.parties[second.account]
         self.town.server.on_party_changed(PartyChanged("7", (second.account,)))
         room = f"Party-7@muc.{DOMAIN}"
-        self.assertEqual(second.heard(), [evicted(second, second, room)])
-        self.assertEqual(first.heard(), [evicted(second, first, room)])
+        self.assertEqual(second.take_texts(), [evicted(second, second, room)])
+        self.assertEqual(first.take_texts(), [evicted(second, first, room)])
         self.town.server.on_guild_changed(GuildChanged("g", (second.account,)))
         room = f"Guild-g@muc.{DOMAIN}"
-        self.assertEqual(second.heard(), [evicted(second, second, room)])
-        self.assertEqual(first.heard(), [evicted(second, first, room)])
+        self.assertEqual(second.take_texts(), [evicted(second, second, room)])
+        self.assertEqual(first.take_texts(), [evicted(second, first, room)])
 
     def test_leaving_or_dissolving_a_guild_removes_from_its_room(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
@@ -136,15 +136,15 @@ class JoinTests(TownTests):
         room = f"Guild-g@muc.{DOMAIN}"
         for who in (first, second):
             who.join("Guild-g")
-        first.heard()
+        first.take_texts()
         for news in (GuildChanged("h", ()), GuildChanged("", ("nobody",))):
             self.town.server.on_guild_changed(news)
-        self.assertEqual((first.heard(), second.heard()), ([], []))
+        self.assertEqual((first.take_texts(), second.take_texts()), ([], []))
         self.town.server.on_guild_changed(GuildChanged("", (second.account,)))
-        self.assertEqual(second.heard(), [evicted(second, second, room)])
-        self.assertEqual(first.heard(), [evicted(second, first, room)])
+        self.assertEqual(second.take_texts(), [evicted(second, second, room)])
+        self.assertEqual(first.take_texts(), [evicted(second, first, room)])
         self.town.server.on_guild_changed(GuildChanged("g", ()))
-        self.assertEqual(first.heard(), [evicted(first, first, room)])
+        self.assertEqual(first.take_texts(), [evicted(first, first, room)])
 
     def test_membership_is_swept_every_minute(self) -> None:
         client = self.town.bound(1)
@@ -154,7 +154,7 @@ class JoinTests(TownTests):
             self.town.game.people[account(1)], rooms=frozenset()
         )
         self.town.pass_time(62)
-        self.assertTrue(any('code="307"' in text for text in client.heard()))
+        self.assertTrue(any('code="307"' in text for text in client.take_texts()))
 
     @proves("state: Chat connection")
     def test_sessions_active_in_other_rooms_are_swept(self) -> None:
@@ -165,9 +165,9 @@ class JoinTests(TownTests):
         del self.town.game.parties[account(1)]
         self.town.pass_time(55)
         client.say("City-1", "x")
-        self.assertFalse(any('code="307"' in text for text in client.heard()))
+        self.assertFalse(any('code="307"' in text for text in client.take_texts()))
         self.town.pass_time(6)
-        self.assertTrue(any('code="307"' in text for text in client.heard()))
+        self.assertTrue(any('code="307"' in text for text in client.take_texts()))
 
     def test_former_members_of_a_guild_are_evicted_before_a_line(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
@@ -178,10 +178,10 @@ class JoinTests(TownTests):
         self.town.game.people[second.account] = evolve(person, rooms=frozenset())
         self.town.clock.advance(2)
         second.whisper(first.jid, "still here")  # the chat asks the game about this whisper
-        second.heard()
+        second.take_texts()
         self.assertIn("<body>hi</body>", first.say("Guild-g", "hi")[-1])
         room = f"Guild-g@muc.{DOMAIN}"
-        self.assertEqual(second.heard(), [evicted(second, second, room)])
+        self.assertEqual(second.take_texts(), [evicted(second, second, room)])
 
     @proves("chat: Rooms")
     def test_former_members_are_evicted_before_a_line(self) -> None:
@@ -189,14 +189,14 @@ class JoinTests(TownTests):
         for who in (first, second):
             self.town.game.parties[who.account] = "7"
             who.join("Party-7")
-        first.heard()
+        first.take_texts()
         del self.town.game.parties[second.account]
         room = f"Party-7@muc.{DOMAIN}"
         self.assertEqual(
             first.say("Party-7", "secret")[0],
             evicted(second, first, room),
         )
-        self.assertEqual(second.heard(), [evicted(second, second, room)])
+        self.assertEqual(second.take_texts(), [evicted(second, second, room)])
 
     def test_a_party_left_during_the_question_for_it_evicts_once(self) -> None:
         client, game, server = self.town.bound(1), self.town.game, self.town.server
@@ -209,7 +209,7 @@ class JoinTests(TownTests):
 
         self.patch(type(game), "party_of", settle)
         self.town.pass_time(61)
-        self.assertEqual(sum('code="307"' in text for text in client.heard()), 1)
+        self.assertEqual(sum('code="307"' in text for text in client.take_texts()), 1)
 
     def test_a_line_of_a_former_member_is_refused_and_evicts_the_member(self) -> None:
         client = self.town.bound(1)
@@ -327,7 +327,7 @@ class JoinTests(TownTests):
     def test_leaving_a_room_is_announced_to_the_others_and_the_leaver(self) -> None:
         first, second = self.town.pair()
         self.assertEqual(second.leave("City-1"), [occupant(second, second, codes="110", gone=True)])
-        self.assertEqual(first.heard(), [occupant(second, first, gone=True)])
+        self.assertEqual(first.take_texts(), [occupant(second, first, gone=True)])
         self.assertEqual(second.leave("City-1"), [])
 
     @proves("chat: presence type=unavailable or connection ends")
@@ -335,9 +335,10 @@ class JoinTests(TownTests):
         first, second, third = (self.town.bound(n) for n in (1, 2, 3))
         for who in (first, second, third):
             who.join("City-1")
-        first.heard()
-        second.session.lost()
+        first.take_texts()
+        second.session.on_connection_lost()
         third.send('<presence type="unavailable"/>')
         self.assertEqual(
-            first.heard(), [occupant(second, first, gone=True), occupant(third, first, gone=True)]
+            first.take_texts(),
+            [occupant(second, first, gone=True), occupant(third, first, gone=True)],
         )

@@ -31,7 +31,7 @@ class LogTests(SynchronousTestCase):
         client = town.joined(1)
         client.say("City-1", "hello")
         client.whisper(f"{account(9)}@{DOMAIN}", "psst")
-        client.session.lost()
+        client.session.on_connection_lost()
         uid, room = account(1), f"City-1@muc.{DOMAIN}"
         self.assertEqual(
             self.lines,
@@ -61,14 +61,14 @@ class LogTests(SynchronousTestCase):
         for number in range(500):
             stranger = town.opened(1, address=f"203.0.{number % 250}.9")
             stranger.auth("expired")
-            stranger.session.lost()
+            stranger.session.on_connection_lost()
         flood, dropped = len(self.lines), Counted.DROPPED_LOG_LINES
         self.assertLess(flood, 450)
         self.assertEqual(town.server.counters.by_reason(dropped), {"chat_refusals": 1500 - flood})
         town.pass_time(60)
         friend = town.connect(2, address="198.51.100.7").log_in()
         self.assertIn(f"via=gateway omitted={1500 - flood}", "\n".join(self.lines))
-        friend.session.lost()
+        friend.session.on_connection_lost()
         self.assertIn(f"uid={account(2)} reason=socket", self.lines[-1])
 
     def test_a_key_sent_as_the_name_of_a_login_is_not_logged(self) -> None:
@@ -176,7 +176,7 @@ class LogTests(SynchronousTestCase):
         for _ in range(10):
             client = town.connect(1, address=address)
             self.refused(client, "x")
-            client.session.lost()
+            client.session.on_connection_lost()
         for number in (1, 2):
             held = town.connect(number, address=address)
             self.assertEqual(self.refused(held, "x"), f"throttled uid={account(number)}")

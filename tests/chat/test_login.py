@@ -166,7 +166,7 @@ class RefusalTests(TownTests):
             for address in (f"2001:db8:0:{number}::1", "203.0.113.9", ""):
                 client = self.town.opened(1, address)
                 client.auth("bad")
-                client.session.lost()
+                client.session.on_connection_lost()
         for address in ("2001:db8:0:7::9", "203.0.113.9", ""):
             client = self.town.opened(1, address)
             self.assertIn("success", client.auth()[0], address)
@@ -203,7 +203,7 @@ class RefusalTests(TownTests):
         with capturedLogs() as events:
             self.town.clock.advance(11)
         for client in clients:
-            self.assertIn("temporary-auth-failure", client.heard()[0])
+            self.assertIn("temporary-auth-failure", client.take_texts()[0])
         warnings = [event for event in events if event["log_level"] is LogLevel.warn]
         self.assertEqual([event["seconds"] for event in warnings], [10], "told once a minute")
         self.assertFalse([event for event in events if "log_failure" in event])
@@ -231,7 +231,7 @@ class RefusalTests(TownTests):
         client.open()
         self.assertEqual(client.bind(), [])
         self.town.game.answer()
-        replies = client.heard()
+        replies = client.take_texts()
         self.assertIn("success", replies[0])
         self.assertIn("<jid>", replies[-1])
 
@@ -251,7 +251,7 @@ class RefusalTests(TownTests):
         self.town.game.silent = True
         client = self.town.opened()
         client.auth()
-        client.session.lost()
+        client.session.on_connection_lost()
         self.town.game.answer()
         self.assertEqual((len(self.town.server), len(self.town.server.people)), (0, 0))
 
@@ -272,7 +272,7 @@ class RefusalTests(TownTests):
         for _ in range(3):
             client = self.town.opened()
             client.auth()
-            client.session.lost()
+            client.session.on_connection_lost()
         self.assertIn("temporary", self.town.opened().auth()[0])
         self.town.clock.advance(61)
         self.assertIn("success", self.town.opened().auth()[0])
@@ -285,11 +285,11 @@ class RevokedTests(TownTests):
     def test_every_session_of_the_account_gets_the_reason_and_ends(self) -> None:
         mine, another = [self.town.bound(1, "a"), self.town.bound(1, "b")], self.town.bound(2)
         for item in mine:
-            item.heard()
+            item.take_texts()
         self.end(1)
         for item in mine:
             self.assertEqual(
-                item.heard(),
+                item.take_texts(),
                 [
                     '<stream:error xmlns:stream="http://etherx.jabber.org/streams">'
                     '<not-authorized xmlns="urn:ietf:params:xml:ns:xmpp-streams"/></stream:error>',

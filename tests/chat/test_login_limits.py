@@ -17,7 +17,7 @@ class SessionLimitTests(TownTests):
         first.send('<iq type="get" id="1"/>')
         self.town.bound(1, "c")
         self.assertEqual((first.end, second.end), ("", "replaced"))
-        self.assertEqual(second.heard()[-1], serialize(stanza.CLOSE))
+        self.assertEqual(second.take_texts()[-1], serialize(stanza.CLOSE))
         self.assertEqual(second.wire.ended, [1000])
 
     def test_the_same_resource_replaces_the_older_session(self) -> None:
@@ -55,7 +55,7 @@ class SessionLimitTests(TownTests):
 
     def test_a_new_bind_pings_the_other_session_for_ten_seconds(self) -> None:
         first, second = self.town.bound(1, "a"), self.town.bound(1, "b")
-        self.assertIn("<ping ", first.heard()[-1])
+        self.assertIn("<ping ", first.take_texts()[-1])
         self.town.pass_time(10)
         self.assertEqual((first.end, second.end), ("ping-timeout", ""))
 

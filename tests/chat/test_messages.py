@@ -17,7 +17,7 @@ class MessageTests(TownTests):
     def test_a_line_reaches_every_occupant_the_sender_too_with_its_id(self) -> None:
         first, second = self.town.pair()
         self.assertEqual(first.say("City-1", 'a<&>"'), [message(first, 'a&lt;&amp;&gt;"')])
-        self.assertEqual(second.heard(), [message(first, 'a&lt;&amp;&gt;"')])
+        self.assertEqual(second.take_texts(), [message(first, 'a&lt;&amp;&gt;"')])
 
     def test_only_the_body_is_kept(self) -> None:
         client = self.town.joined(1)
@@ -33,12 +33,12 @@ class MessageTests(TownTests):
         self.town.game.block(second.account, first.account)
         self.town.server.on_blocked(Blocked(second.account, first.account))
         self.assertEqual(first.say("City-1", "x"), [message(first, "x")])
-        self.assertEqual(second.heard(), [])
+        self.assertEqual(second.take_texts(), [])
         second.say("City-1", "y")
-        self.assertEqual(first.heard(), [message(second, "y")])
+        self.assertEqual(first.take_texts(), [message(second, "y")])
         three = self.town.joined(3)
         first.say("City-1", "z")
-        self.assertEqual(three.heard(), [message(first, "z")])
+        self.assertEqual(three.take_texts(), [message(first, "z")])
 
     def test_an_error_comes_from_the_room_without_nickname(self) -> None:
         client = self.town.bound(1)
@@ -51,7 +51,7 @@ class MessageTests(TownTests):
         first, second = self.town.bound(1), self.town.bound(2)
         self.town.server.on_blocked(Blocked(second.account, first.account))
         self.assertEqual(first.whisper(second.account + "@x", "hi"), [])
-        self.assertEqual(len(second.heard()), 1)
+        self.assertEqual(len(second.take_texts()), 1)
 
     @proves("chat: Undeliverable room message")
     def test_lines_from_outside_empty_or_long_are_not_acceptable(self) -> None:
@@ -92,16 +92,16 @@ class MessageTests(TownTests):
         client = self.town.bound(1)
         twos = [self.town.bound(2, "a"), self.town.bound(2, "b")]
         for two in twos:
-            two.heard()
+            two.take_texts()
         expected = (
             f'<message xmlns="jabber:client" type="chat" from="{client.jid}" to="{twos[1].jid}" '
             'id="w1"><body>hi</body></message>'
         )
         client.whisper(twos[1].jid, "hi")
-        self.assertEqual((twos[0].heard(), twos[1].heard()), ([], [expected]))
+        self.assertEqual((twos[0].take_texts(), twos[1].take_texts()), ([], [expected]))
         for to in (f"{account(2)}@{DOMAIN}", f"{account(2).lower()}@{DOMAIN}/gone"):
             self.assertEqual(client.whisper(to, "hi"), [])
-            self.assertEqual([len(two.heard()) for two in twos], [1, 1])
+            self.assertEqual([len(two.take_texts()) for two in twos], [1, 1])
 
     @proves("chat: message type=chat (whisper)")
     def test_whispers_that_cannot_be_delivered_vanish_silently(self) -> None:
@@ -114,13 +114,13 @@ class MessageTests(TownTests):
         self.town.server.on_blocked(Blocked(first.account, second.account))
         for sender, receiver in ((first, second), (second, first)):
             self.assertEqual(sender.whisper(receiver.jid, "x"), [])
-            self.assertEqual(receiver.heard(), [])
+            self.assertEqual(receiver.take_texts(), [])
 
     def test_whispers_share_the_message_rate(self) -> None:
         first, second = self.town.bound(1), self.town.bound(2)
         for _ in range(20):
             self.assertEqual(first.whisper(second.jid, "x"), [])
-        self.assertEqual(len(second.heard()), 8)
+        self.assertEqual(len(second.take_texts()), 8)
 
 
 class IqAndEndTests(TownTests):
@@ -149,10 +149,10 @@ class IqAndEndTests(TownTests):
     def test_silence_is_pinged_after_50_s_and_ended_100_s_later(self) -> None:
         client = self.town.bound(1)
         self.town.pass_time(49)
-        self.assertEqual(client.heard(), [])
+        self.assertEqual(client.take_texts(), [])
         self.town.pass_time(1)
         self.assertEqual(
-            client.heard(),
+            client.take_texts(),
             [
                 f'<iq xmlns="jabber:client" type="get" id="sp1" from="{DOMAIN}" to="{client.jid}">'
                 '<ping xmlns="urn:xmpp:ping"/></iq>'
@@ -220,9 +220,9 @@ class IqAndEndTests(TownTests):
         self.town.game.silent = True
         client.join("City-1")
         self.town.clock.advance(9.9)
-        self.assertEqual(client.heard(), [])
+        self.assertEqual(client.take_texts(), [])
         self.town.clock.advance(0.1)
-        self.assertEqual(client.heard(), [occupant(client, client, codes="110")])
+        self.assertEqual(client.take_texts(), [occupant(client, client, codes="110")])
 
     def test_a_database_that_is_away_logs_no_failure_for_each_reading(self) -> None:
         client = self.town.bound(1)
@@ -248,7 +248,7 @@ class IqAndEndTests(TownTests):
         self.town.server.shut()
         for client in (bound, new):
             self.assertEqual(
-                (client.heard()[-1], client.wire.ended), (serialize(stanza.CLOSE), [1000])
+                (client.take_texts()[-1], client.wire.ended), (serialize(stanza.CLOSE), [1000])
             )
 
     def test_a_silent_game_delays_only_the_requesting_client(self) -> None:
@@ -260,7 +260,7 @@ class IqAndEndTests(TownTests):
         self.assertEqual(second.send('<iq type="get" id="1"/>'), [serialize(stanza.result("1"))])
         self.town.game.answer()
         self.assertEqual(
-            first.heard(), [occupant(first, first, codes="110"), serialize(stanza.result("1"))]
+            first.take_texts(), [occupant(first, first, codes="110"), serialize(stanza.result("1"))]
         )
 
 
@@ -270,13 +270,13 @@ class MuteTests(TownTests):
         first, second = self.town.bound(1), self.town.bound(2)
         first.join("City-1")
         second.join("City-1")
-        first.heard(), second.heard()
+        first.take_texts(), second.take_texts()
         self.mute(first.account, muted=True)
         self.assertEqual(first.say("City-1", "x"), [not_acceptable(first)])
         first.whisper(second.account + "@x", "hi")
-        self.assertEqual(second.heard(), [])
+        self.assertEqual(second.take_texts(), [])
         second.say("City-1", "y")
-        self.assertEqual(first.heard(), [message(second, "y")])
+        self.assertEqual(first.take_texts(), [message(second, "y")])
         self.mute(first.account, muted=False)
         self.assertEqual(first.say("City-1", "z"), [message(first, "z")])
 
@@ -288,21 +288,21 @@ class MuteTests(TownTests):
         for each in (client, two):
             each.join("City-1")
         same.join("City-1")
-        client.heard(), two.heard(), same.heard()
+        client.take_texts(), two.take_texts(), same.take_texts()
         self.town.game.muted.add("2001:db8:1:2::/64")
         self.town.clock.advance(1)
         self.assertEqual(client.say("City-1", "x"), [not_acceptable(client)])
         client.whisper(two.account + "@x", "hi")
-        self.assertEqual(two.heard(), [])
+        self.assertEqual(two.take_texts(), [])
         self.assertEqual(same.say("City-1", "y"), [message(same, "y")])
-        self.assertEqual(two.heard(), [message(same, "y")])
-        client.heard()
+        self.assertEqual(two.take_texts(), [message(same, "y")])
+        client.take_texts()
         late = self.town.connect(3, address="2001:db8:1:2:ffff::1").log_in()
         late.join("City-1")
         self.assertEqual(late.say("City-1", "z"), [not_acceptable(late)])
         self.town.game.muted.clear()
         self.town.clock.advance(1)
-        client.heard()
+        client.take_texts()
         self.assertEqual(client.say("City-1", "again"), [message(client, "again")])
 
     def mute(self, who: str, *, muted: bool) -> None:
@@ -321,7 +321,7 @@ class AnnouncementTests(TownTests):
         self.town.server.on_announced(Announced("a < b"))
         nick = "Server:UID-00000000-0000-0000-0000-000000000000:server"
         for hears, room in ((first, "City-1"), (second, "City-2")):
-            [line] = hears.heard()
+            [line] = hears.take_texts()
             self.assertIn(f'from="{room}@muc.{DOMAIN}/{nick}"', line)
             self.assertIn("<body>a &lt; b</body>", line)
-        self.assertEqual(third.heard(), [])
+        self.assertEqual(third.take_texts(), [])

@@ -30,7 +30,7 @@ class PeopleTests(SynchronousTestCase):
         first.whisper(second.jid, "hi")
         town.server.on_blocked(Blocked(account(2), account(1)))
         town.game.answer()
-        self.assertEqual(second.heard(), [])
+        self.assertEqual(second.take_texts(), [])
         person = town.server.people.get(account(1))
         assert person is not None
         self.assertEqual(person.about.blocked_by, {account(2)})

@@ -14,7 +14,7 @@ from tests.support.proves import proves
 AWAY = "<presence><show>away</show><status>off &amp; on</status></presence>"
 
 
-def seen(of: Client, to: Client, inner: str) -> str:
+def presence_stanza(of: Client, to: Client, inner: str) -> str:
     head = f'<presence xmlns="jabber:client" from="{of.jid}" to="{to.jid}"'
     return f"{head}>{inner}</presence>" if inner else f"{head}/>"
 
@@ -34,47 +34,53 @@ class PresenceTests(SynchronousTestCase):
         self.stranger.send("<presence/>")
         self.assertEqual(self.first.send(AWAY), [])
         inner = "<show>away</show><status>off &amp; on</status>"
-        self.assertEqual(self.second.send("<presence/>"), [seen(self.first, self.second, inner)])
-        self.assertEqual(self.first.heard(), [seen(self.second, self.first, "")])
-        self.assertEqual(self.stranger.heard(), [])
+        self.assertEqual(
+            self.second.send("<presence/>"), [presence_stanza(self.first, self.second, inner)]
+        )
+        self.assertEqual(self.first.take_texts(), [presence_stanza(self.second, self.first, "")])
+        self.assertEqual(self.stranger.take_texts(), [])
 
     def test_repeats_other_shows_and_long_status_texts_are_not_sent(self) -> None:
         self.second.send("<presence/>")
         self.first.send(AWAY)
-        self.second.heard()
+        self.second.take_texts()
         self.first.send(AWAY)
-        self.assertEqual(self.second.heard(), [])
+        self.assertEqual(self.second.take_texts(), [])
         self.first.send(f"<presence><show>x</show><status>{'x' * 4097}</status></presence>")
-        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "")])
+        self.assertEqual(self.second.take_texts(), [presence_stanza(self.first, self.second, "")])
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_friends_see_the_session_that_remains_online(self) -> None:
         another = self.town.bound(1, "other")
         for who in (self.second, self.first, another):
             who.send("<presence/>")
-            who.heard()
-        self.second.heard()
+            who.take_texts()
+        self.second.take_texts()
         self.first.send('<presence type="unavailable"/>')
         self.assertEqual(
-            self.second.heard(), [gone(self.first, self.second), seen(another, self.second, "")]
+            self.second.take_texts(),
+            [gone(self.first, self.second), presence_stanza(another, self.second, "")],
         )
-        another.session.lost()
-        self.assertEqual(self.second.heard(), [gone(another, self.second)])
+        another.session.on_connection_lost()
+        self.assertEqual(self.second.take_texts(), [gone(another, self.second)])
 
     @proves("chat: broadcast presence")
     def test_sessions_of_one_account_get_no_presence_of_each_other(self) -> None:
         another = self.town.bound(1, "other")
-        self.first.heard()
+        self.first.take_texts()
         self.first.send("<presence/>")
-        self.assertEqual((another.send("<presence/>"), self.first.heard()), ([], []))
+        self.assertEqual((another.send("<presence/>"), self.first.take_texts()), ([], []))
 
     def test_changes_over_the_rate_go_out_later_the_newest_only(self) -> None:
         self.second.send("<presence/>")
         for n in range(10):
             self.first.send(f"<presence><status>{n}</status></presence>")
-        self.assertEqual(len(self.second.heard()), 5)
+        self.assertEqual(len(self.second.take_texts()), 5)
         self.town.pass_time(3)
-        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "<status>9</status>")])
+        self.assertEqual(
+            self.second.take_texts(),
+            [presence_stanza(self.first, self.second, "<status>9</status>")],
+        )
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_a_delayed_change_is_not_sent_after_going_offline(self) -> None:
@@ -82,9 +88,9 @@ class PresenceTests(SynchronousTestCase):
         for _ in range(6):
             self.first.send("<presence/>")
             self.first.send('<presence type="unavailable"/>')
-        self.second.heard()
+        self.second.take_texts()
         self.town.pass_time(5)
-        self.assertEqual(self.second.heard(), [])
+        self.assertEqual(self.second.take_texts(), [])
 
     @proves("chat: broadcast presence")
     def test_blocked_friends_receive_no_presence(self) -> None:
@@ -92,7 +98,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.game.block(account(2), account(1))
         self.town.clock.advance(2)
         self.first.send("<presence/>")
-        self.assertEqual((self.first.heard(), self.second.heard()), ([], []))
+        self.assertEqual((self.first.take_texts(), self.second.take_texts()), ([], []))
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "event: Chat pushes")
     def test_an_accepted_request_is_pushed_and_shows_both_statuses(self) -> None:
@@ -101,7 +107,7 @@ class PresenceTests(SynchronousTestCase):
         self.town.server.on_friend_accepted(
             FriendAccepted(account(1), account(3), "2026-09-21T10:00:00.000Z")
         )
-        push, presence = self.first.heard()
+        push, presence = self.first.take_texts()
         self.assertEqual(
             push,
             '<message xmlns="jabber:client" from="xmpp-admin@127.0.0.1:61000" '
@@ -111,24 +117,24 @@ class PresenceTests(SynchronousTestCase):
             '"created":"2026-09-21T10:00:00.000Z"},"timestamp":"2026-09-21T14:13:20.000Z"}'
             "</body></message>",
         )
-        self.assertEqual(presence, seen(self.stranger, self.first, ""))
-        push, presence = self.stranger.heard()
+        self.assertEqual(presence, presence_stanza(self.stranger, self.first, ""))
+        push, presence = self.stranger.take_texts()
         self.assertIn('"direction":"INBOUND"', push)
-        self.assertEqual(presence, seen(self.first, self.stranger, ""))
+        self.assertEqual(presence, presence_stanza(self.first, self.stranger, ""))
 
     @proves("event: Chat pushes")
     def test_friends_after_a_lifted_block_see_each_other(self) -> None:
         for who in (self.first, self.second, self.first):
             who.send("<presence/>")
         self.town.server.on_blocked(Blocked(account(2), account(1)))
-        self.first.heard(), self.second.heard()
+        self.first.take_texts(), self.second.take_texts()
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
         for me, another in ((self.first, self.second), (self.second, self.first)):
-            push, presence = me.heard()
+            push, presence = me.take_texts()
             self.assertIn("ACCEPTED", push)
-            self.assertEqual(presence, seen(another, me, ""))
+            self.assertEqual(presence, presence_stanza(another, me, ""))
         self.first.send(AWAY)
-        self.assertIn("<show>away</show>", self.second.heard()[0])
+        self.assertIn("<show>away</show>", self.second.take_texts()[0])
 
     @proves("event: Chat pushes")
     def test_a_change_read_before_its_news_is_sent_once(self) -> None:
@@ -142,7 +148,7 @@ class PresenceTests(SynchronousTestCase):
                 pair = (self.first, self.second)
                 for who in (self.first, self.second, self.first):
                     who.send("<presence/>")
-                self.first.heard(), self.second.heard()
+                self.first.take_texts(), self.second.take_texts()
                 for number in (1, 2):
                     self.town.game.people[account(number)] = About(f"Player{number}")
                 if isinstance(news, Blocked):
@@ -156,8 +162,10 @@ class PresenceTests(SynchronousTestCase):
                     self.town.server.on_unfriended(news)
                 self.assertEqual(len(replies), 2)
                 self.assertEqual(replies[0], gone(pair[1 - reader], pair[reader]))
-                self.assertEqual(pair[reader].heard(), [])
-                self.assertEqual(pair[1 - reader].heard(), [gone(pair[reader], pair[1 - reader])])
+                self.assertEqual(pair[reader].take_texts(), [])
+                self.assertEqual(
+                    pair[1 - reader].take_texts(), [gone(pair[reader], pair[1 - reader])]
+                )
 
     @proves("event: Chat pushes")
     def test_unfriend_or_block_sends_each_the_other_offline_once(self) -> None:
@@ -165,14 +173,14 @@ class PresenceTests(SynchronousTestCase):
             self.setUp()
             for who in (self.first, self.second, self.first):
                 who.send("<presence/>")
-            self.first.heard(), self.second.heard()
+            self.first.take_texts(), self.second.take_texts()
             if isinstance(news, Unfriended):
                 self.town.server.on_unfriended(news)
                 self.town.server.on_unfriended(news)
             else:
                 self.town.server.on_blocked(news)
-            self.assertEqual(self.first.heard(), [gone(self.second, self.first)])
-            self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
+            self.assertEqual(self.first.take_texts(), [gone(self.second, self.first)])
+            self.assertEqual(self.second.take_texts(), [gone(self.first, self.second)])
 
     @proves("chat: broadcast presence")
     def test_the_news_of_a_friendship_counts_before_it_is_read(self) -> None:
@@ -180,14 +188,14 @@ class PresenceTests(SynchronousTestCase):
             who.send("<presence/>")
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(3), ""))
         for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
-            another.heard()
+            another.take_texts()
             me.send(AWAY)
-            self.assertIn("<show>away</show>", another.heard()[-1])
+            self.assertIn("<show>away</show>", another.take_texts()[-1])
         self.town.server.on_unfriended(Unfriended(account(1), account(3)))
         for me, another in ((self.first, self.stranger), (self.stranger, self.first)):
-            another.heard()
+            another.take_texts()
             me.send("<presence/>")
-            self.assertEqual(another.heard(), [])
+            self.assertEqual(another.take_texts(), [])
 
     def test_news_of_absent_friends_changes_no_delivery(self) -> None:
         for number in range(10, 30):
@@ -198,22 +206,22 @@ class PresenceTests(SynchronousTestCase):
         self.town.server.on_blocked(Blocked(account(12), account(1)))
         self.town.clock.advance(2)
         self.second.send("<presence/>")
-        self.first.heard()
+        self.first.take_texts()
         self.first.send(AWAY)
-        self.assertEqual(len(self.second.heard()), 1)
+        self.assertEqual(len(self.second.take_texts()), 1)
 
     @proves("chat: presence type=unavailable or connection ends")
     def test_a_session_without_status_ends_unseen(self) -> None:
         self.second.send("<presence/>")
-        self.first.session.lost()
-        self.assertEqual(self.second.heard(), [])
+        self.first.session.on_connection_lost()
+        self.assertEqual(self.second.take_texts(), [])
 
     def test_shutdown_sends_no_presence(self) -> None:
         for who in (self.first, self.second):
             who.send("<presence/>")
-        self.first.heard()
+        self.first.take_texts()
         self.town.server.shut()
-        self.assertEqual(len(self.first.heard()), 1)
+        self.assertEqual(len(self.first.take_texts()), 1)
 
     @proves("event 4: chat pushes only with CHAT_PRESENCE=1", "chat: broadcast presence")
     def test_without_the_switch_presence_is_dropped(self) -> None:
@@ -221,9 +229,9 @@ class PresenceTests(SynchronousTestCase):
         self.town.game.befriend(account(1), account(2))
         first, second = self.town.bound(1), self.town.bound(2)
         first.send(AWAY)
-        self.assertEqual((second.send(AWAY), first.heard()), ([], []))
+        self.assertEqual((second.send(AWAY), first.take_texts()), ([], []))
         self.town.server.on_friend_accepted(FriendAccepted(account(1), account(2), ""))
-        self.assertEqual(first.heard(), [])
+        self.assertEqual(first.take_texts(), [])
 
 
 class Evening(RuleBasedStateMachine):
@@ -263,12 +271,12 @@ class Evening(RuleBasedStateMachine):
         if (client := self.pick(at)) is None:
             return
         for listener in self.clients:
-            listener.heard()
+            listener.take_texts()
         (reply,) = [line for line in client.say(room, "hello") if line.startswith("<message")]
         inside = [
             occupant.session.account for occupant in self.town.server.rooms.occupants(f"{room}@muc")
         ]
-        others = [peer for peer in self.clients if peer is not client and peer.heard()]
+        others = [peer for peer in self.clients if peer is not client and peer.take_texts()]
         if 'type="error"' in reply:
             assert all("hello" not in "".join(peer.wire.sent) for peer in others)
         else:
@@ -288,7 +296,7 @@ class Evening(RuleBasedStateMachine):
     @rule(at=st.integers(0, 9))
     def go(self, at: int) -> None:
         if (client := self.pick(at)) is not None:
-            client.session.lost()
+            client.session.on_connection_lost()
 
     @rule(seconds=st.integers(1, 70))
     def wait(self, seconds: int) -> None:

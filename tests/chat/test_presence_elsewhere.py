@@ -4,7 +4,7 @@ from svcserver.chat import workers
 from svcserver.chat.leases import ALIVE_S, LEASE_S
 from svcserver.chat.settings import Settings
 from svcserver.kernel.signals import Blocked, FriendAccepted, Unfriended
-from tests.chat.test_presence import gone, seen
+from tests.chat.test_presence import gone, presence_stanza
 from tests.chat.test_workers import Base
 from tests.chat.town import Town, account, resource
 
@@ -29,42 +29,50 @@ class ElsewhereTests(Base):
         for who in (self.first, self.second):
             who.send("<presence/>")
         for who in (self.first, self.second, self.stranger):
-            who.heard()
+            who.take_texts()
 
     def test_announced_friends_receive_each_others_presence(self) -> None:
         self.assertEqual(self.first.send(AWAY), [])
-        self.assertEqual(self.second.send("<presence/>"), [seen(self.first, self.second, IS_AWAY)])
-        self.assertEqual(self.first.heard(), [seen(self.second, self.first, "")])
+        self.assertEqual(
+            self.second.send("<presence/>"), [presence_stanza(self.first, self.second, IS_AWAY)]
+        )
+        self.assertEqual(self.first.take_texts(), [presence_stanza(self.second, self.first, "")])
         self.first.send("<presence><show>dnd</show></presence>")
-        self.assertEqual(self.second.heard(), [seen(self.first, self.second, "<show>dnd</show>")])
-        self.assertEqual(self.stranger.heard(), [])
+        self.assertEqual(
+            self.second.take_texts(), [presence_stanza(self.first, self.second, "<show>dnd</show>")]
+        )
+        self.assertEqual(self.stranger.take_texts(), [])
 
     def test_offline_is_followed_by_the_accounts_other_session(self) -> None:
         near, far = self.here.bound(1, resource(8)), None
         near.send("<presence/>")
         self.both_shown()
         self.assertEqual(self.first.send(OFFLINE), [])
-        received = self.second.heard()
-        self.assertEqual(received, [gone(self.first, self.second), seen(near, self.second, "")])
+        received = self.second.take_texts()
+        self.assertEqual(
+            received, [gone(self.first, self.second), presence_stanza(near, self.second, "")]
+        )
         near.session.end("socket")
-        self.assertEqual(self.second.heard(), [gone(near, self.second)])
+        self.assertEqual(self.second.take_texts(), [gone(near, self.second)])
         self.first.send("<presence/>")
         far = self.there.bound(1, resource(9))
         far.send("<presence/>")
-        self.second.heard()
+        self.second.take_texts()
         far.session.end("socket")
-        received = self.second.heard()
-        self.assertEqual(received, [gone(far, self.second), seen(self.first, self.second, "")])
+        received = self.second.take_texts()
+        self.assertEqual(
+            received, [gone(far, self.second), presence_stanza(self.first, self.second, "")]
+        )
 
     def test_ended_sessions_and_those_of_dead_processes_are_offline(self) -> None:
         self.both_shown()
         self.second.session.end("shutdown")
-        self.assertEqual(self.first.heard(), [gone(self.second, self.first)])
+        self.assertEqual(self.first.take_texts(), [gone(self.second, self.first)])
         again = self.there.bound(2)
         again.send("<presence/>")
-        self.first.heard()
+        self.first.take_texts()
         self.pass_time(LEASE_S + 3, self.here)
-        self.assertEqual(self.first.heard(), [gone(again, self.first)])
+        self.assertEqual(self.first.take_texts(), [gone(again, self.first)])
 
     def test_a_friendship_shows_both_statuses_until_it_ends(self) -> None:
         self.both_shown()
@@ -72,42 +80,46 @@ class ElsewhereTests(Base):
         news = FriendAccepted(account(1), account(3), "2026-01-01T00:00:00.000Z")
         for town in (self.here, self.there):
             town.server.on_friend_accepted(news)
-        pushed, shown = self.stranger.heard()
+        pushed, shown = self.stranger.take_texts()
         self.assertIn("INBOUND", pushed)
-        self.assertEqual(shown, seen(self.first, self.stranger, ""))
-        self.assertEqual(self.first.heard()[1:], [seen(self.stranger, self.first, "")])
+        self.assertEqual(shown, presence_stanza(self.first, self.stranger, ""))
+        self.assertEqual(
+            self.first.take_texts()[1:], [presence_stanza(self.stranger, self.first, "")]
+        )
         for town in (self.here, self.there):
             town.server.on_unfriended(Unfriended(account(1), account(3)))
-        self.assertEqual(self.stranger.heard(), [gone(self.first, self.stranger)])
-        self.assertEqual(self.first.heard(), [gone(self.stranger, self.first)])
+        self.assertEqual(self.stranger.take_texts(), [gone(self.first, self.stranger)])
+        self.assertEqual(self.first.take_texts(), [gone(self.stranger, self.first)])
         self.first.send(AWAY)
         self.first.session.end("socket")
-        self.assertEqual((self.stranger.heard(), len(self.second.heard())), ([], 2))
+        self.assertEqual((self.stranger.take_texts(), len(self.second.take_texts())), ([], 2))
 
     def test_blocked_accounts_see_no_status(self) -> None:
         self.both_shown()
         self.game.block(account(2), account(1))
         for town in (self.here, self.there):
             town.server.on_blocked(Blocked(account(2), account(1)))
-        self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
-        self.first.heard()
+        self.assertEqual(self.second.take_texts(), [gone(self.first, self.second)])
+        self.first.take_texts()
         self.first.send(AWAY)
         self.first.session.end("socket")
-        self.assertEqual(self.second.heard(), [])
+        self.assertEqual(self.second.take_texts(), [])
 
     def test_a_status_during_an_outage_is_corrected(self) -> None:
         self.both_shown()
         self.board.away = True
         self.first.send(AWAY)
-        self.assertEqual(self.second.heard(), [])
+        self.assertEqual(self.second.take_texts(), [])
         self.board.away = False
         self.pass_time(ALIVE_S + 1)
-        self.assertEqual(self.second.heard(), [seen(self.first, self.second, IS_AWAY)])
+        self.assertEqual(
+            self.second.take_texts(), [presence_stanza(self.first, self.second, IS_AWAY)]
+        )
         self.board.away = True
         self.first.send(OFFLINE)
         self.board.away = False
         self.pass_time(ALIVE_S + 1)
-        self.assertEqual(self.second.heard(), [gone(self.first, self.second)])
+        self.assertEqual(self.second.take_texts(), [gone(self.first, self.second)])
 
     def test_a_process_that_comes_later_knows_the_statuses(self) -> None:
         self.both_shown()
@@ -115,7 +127,7 @@ class ElsewhereTests(Base):
         self.pass_time(2, self.here, self.there, late)
         self.second.session.end("socket")
         two = late.bound(2)
-        self.assertEqual(two.send("<presence/>"), [seen(self.first, two, "")])
+        self.assertEqual(two.send("<presence/>"), [presence_stanza(self.first, two, "")])
 
     def test_friends_see_nothing_if_other_processes_are_ignored(self) -> None:
         """Check that the tests above would fail without the other process's presences."""

@@ -22,9 +22,9 @@ class RoomTests(TownTests):
             client.join("City-1")
         self.assertEqual(len(self.town.server.rooms), 1)
         for client in (first, second, third):
-            client.heard()
+            client.take_texts()
         first.say("City-1", "hello")
-        self.assertEqual([len(client.heard()) for client in (second, third)], [0, 1])
+        self.assertEqual([len(client.take_texts()) for client in (second, third)], [0, 1])
 
     def test_a_nickname_is_free_again_when_its_holder_has_left(self) -> None:
         self.town = Town(Settings(nick_check="log"))
@@ -32,7 +32,7 @@ class RoomTests(TownTests):
         third.join("City-1")
         first.join("City-1", "same")
         self.assertIn("conflict", second.join("City-1", "same")[-1])
-        first.session.lost()
+        first.session.on_connection_lost()
         self.assertIn("110", second.join("City-1", "same")[-1])
 
 
@@ -52,4 +52,4 @@ class StatusTests(SynchronousTestCase):
         for requests, accepted in ((1, 2), (2, 1)):
             news = FriendAccepted(account(requests), account(accepted), "then")
             town.server.presences.befriend(news, "now")
-            self.assertEqual(len(client.heard()), 1)
+            self.assertEqual(len(client.take_texts()), 1)

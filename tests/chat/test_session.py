@@ -83,7 +83,7 @@ class EndTests(Case):
     def test_the_log_distinguishes_replaced_from_disconnected(self) -> None:
         first, second = self.town.pair()
         self.assertEqual(self.reasons(lambda: first.session.end("replaced")), ["replaced"])
-        self.assertEqual(self.reasons(second.session.lost), ["disconnect"])
+        self.assertEqual(self.reasons(second.session.on_connection_lost), ["disconnect"])
 
     def test_an_end_for_cause_holds_the_account_a_minute(self) -> None:
         for number, reason in enumerate(("replaced", "abuse", "size", "backlog"), 1):
@@ -118,9 +118,9 @@ class EndTests(Case):
         for end, news in (("socket", 1), ("shutdown", 0)):
             first, second = self.town.bound(1), self.town.bound(2)
             first.send("<presence/>"), second.send("<presence/>")
-            second.heard()
+            second.take_texts()
             first.session.end(end)
-            self.assertEqual(len(second.heard()), news, end)
+            self.assertEqual(len(second.take_texts()), news, end)
             second.session.end("socket")
 
     def test_the_trace_shows_both_directions(self) -> None:

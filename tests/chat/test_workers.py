@@ -69,7 +69,7 @@ class Base(SynchronousTestCase):
     def in_room(self, town: Town, number: int) -> Client:
         client = town.bound(number)
         client.join(ROOM)
-        client.heard()
+        client.take_texts()
         return client
 
     def deafen(self, town: Town) -> Callable[[], None]:
@@ -92,23 +92,23 @@ class Base(SynchronousTestCase):
 class RoomTests(Base):
     def test_all_see_each_other_and_get_every_line_once_in_one_order(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
-        self.assertIn(f'/{bob.nick}"', ann.heard()[0])
+        self.assertIn(f'/{bob.nick}"', ann.take_texts()[0])
         received: dict[str, list[str]] = {ann.nick: [], bob.nick: []}
         for n in range(3):
             for who in (ann, bob):
                 replies = who.say(ROOM, str(n))
                 received[who.nick] += replies
                 another = bob if who is ann else ann
-                received[another.nick] += another.heard()
+                received[another.nick] += another.take_texts()
         lines = [[item.partition("from=")[2] for item in them] for them in received.values()]
         self.assertEqual(lines[0], lines[1])
         self.assertEqual(len(lines[0]), 6)
 
     def test_leaving_a_room_is_seen_in_every_process(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
-        ann.heard()
+        ann.take_texts()
         self.assertIn('type="unavailable"', bob.leave(ROOM)[0])
-        self.assertIn('type="unavailable"', ann.heard()[0])
+        self.assertIn('type="unavailable"', ann.take_texts()[0])
         self.assertEqual(self.occupants(self.here), self.occupants(self.there))
 
     def test_leaving_during_an_outage_is_confirmed(self) -> None:
@@ -125,9 +125,9 @@ class RoomTests(Base):
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account, first.account])
         for client in (first, second, ann):
-            client.heard()
+            client.take_texts()
         ann.say(ROOM, "to the newer of the two")
-        self.assertEqual((first.heard(), len(second.heard())), ([], 1))
+        self.assertEqual((first.take_texts(), len(second.take_texts())), ([], 1))
 
     def test_the_first_delivered_of_two_equal_nicknames_wins(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
@@ -137,8 +137,8 @@ class RoomTests(Base):
         self.board.slow = None
         for act in waiting:
             act()
-        self.assertIn('code="110"', "".join(ann.heard()))
-        self.assertIn("conflict", "".join(bob.heard()))
+        self.assertIn('code="110"', "".join(ann.take_texts()))
+        self.assertIn("conflict", "".join(bob.take_texts()))
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account])
 
@@ -149,9 +149,9 @@ class RoomTests(Base):
         news = Blocked(bob.account, ann.account)
         self.here.server.on_blocked(news), self.there.server.on_blocked(news)
         for client in (ann, bob, cat):
-            client.heard()
+            client.take_texts()
         ann.say(ROOM, "hi")
-        self.assertEqual((bob.heard(), len(cat.heard())), ([], 1))
+        self.assertEqual((bob.take_texts(), len(cat.take_texts())), ([], 1))
 
     def test_a_line_during_an_outage_is_refused(self) -> None:
         ann = self.in_room(self.here, 1)
@@ -181,7 +181,7 @@ class SeatTests(Base):
         second, third = self.there.bound(1, resource(2)), self.there.bound(1, resource(3))
         for act in waiting:
             act()
-        self.assertIn(late.jid, late.heard()[-1])
+        self.assertIn(late.jid, late.take_texts()[-1])
         self.assertEqual([client.end for client in (late, second, third)], ["", "replaced", ""])
 
     def test_a_session_is_bound_during_an_outage(self) -> None:
@@ -230,16 +230,16 @@ class SeatTests(Base):
 
     def test_a_bind_in_another_process_pings_the_other_session(self) -> None:
         first = self.here.bound(1, resource(1))
-        first.heard()
+        first.take_texts()
         self.there.bound(1, resource(2))
-        self.assertIn("urn:xmpp:ping", first.heard()[0])
+        self.assertIn("urn:xmpp:ping", first.take_texts()[0])
 
 
 class WhisperTests(Base):
     def test_a_whisper_reaches_another_process(self) -> None:
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account.lower()}@{DOMAIN}", "psst")
-        [reply] = bob.heard()
+        [reply] = bob.take_texts()
         self.assertIn("psst", reply)
         self.assertIn(f'to="{bob.jid}"', reply)
 
@@ -247,18 +247,18 @@ class WhisperTests(Base):
         self.game.block(account(2), account(1))
         ann, bob = self.here.bound(1), self.there.bound(2)
         ann.whisper(f"{bob.account}@{DOMAIN}", "psst")
-        self.assertEqual(bob.heard(), [])
+        self.assertEqual(bob.take_texts(), [])
 
 
 class LeaseTests(Base):
     def test_the_sessions_of_a_dead_process_are_gone_in_time(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)
-        ann.heard()
+        ann.take_texts()
         self.pass_time(LEASE_S - 2, self.here)
         self.assertEqual(self.occupants(self.here), [ann.account, bob.account])
         self.pass_time(5, self.here)
         self.assertEqual(self.occupants(self.here), [ann.account])
-        self.assertIn('type="unavailable"', ann.heard()[0])
+        self.assertIn('type="unavailable"', ann.take_texts()[0])
         fresh = [self.here.bound(2, resource(n)) for n in (7, 8)]
         self.assertEqual([client.end for client in fresh], ["", ""])
 
@@ -326,12 +326,12 @@ class LeaseTests(Base):
         ann.say(ROOM, "before")
         self.assertEqual(bob.say(ROOM, "not yet"), [])
         self.pass_time(2, self.here, late)
-        received = "".join(bob.heard())
+        received = "".join(bob.take_texts())
         self.assertIn(f'/{ann.nick}"', received)
         self.assertIn('code="110"', received)
         self.assertNotIn("before", received)
         ann.say(ROOM, "after")
-        self.assertIn("after", "".join(bob.heard()))
+        self.assertIn("after", "".join(bob.take_texts()))
 
     def test_a_hello_that_was_not_received_back_is_repeated(self) -> None:
         bob = self.in_room(self.there, 2)
@@ -342,8 +342,8 @@ class LeaseTests(Base):
         ann.join(ROOM)
         hear()
         self.pass_time(ALIVE_S + 2, late)
-        self.assertIn('code="110"', "".join(ann.heard()))
-        self.assertIn(ann.account, "".join(bob.heard()))
+        self.assertIn('code="110"', "".join(ann.take_texts()))
+        self.assertIn(ann.account, "".join(bob.take_texts()))
 
     def test_a_waiting_entry_during_an_outage_is_refused(self) -> None:
         late = self.town()
@@ -351,7 +351,7 @@ class LeaseTests(Base):
         self.board.away = True
         self.assertEqual(bob.join(ROOM), [])
         self.pass_time(1, self.here, late)
-        self.assertIn('type="error"', bob.heard()[0])
+        self.assertIn('type="error"', bob.take_texts()[0])
 
     def test_a_session_that_ended_during_an_outage_is_corrected(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.in_room(self.there, 2)

@@ -19,12 +19,12 @@ class RaceTests(Base):
     def test_an_entry_during_an_announcement_counts_everywhere(self) -> None:
         ann, bob = self.in_room(self.here, 1), self.there.bound(2)
         self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
-        self.assertIn('code="110"', "".join(bob.heard()))
+        self.assertIn('code="110"', "".join(bob.take_texts()))
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account, bob.account])
-        ann.heard()
+        ann.take_texts()
         bob.say(ROOM, "hello?")
-        self.assertIn("hello?", ann.heard()[-1])
+        self.assertIn("hello?", ann.take_texts()[-1])
 
     def test_a_crowd_entering_during_an_announcement_counts_everywhere(self) -> None:
         self.in_room(self.here, 1)
@@ -43,7 +43,7 @@ class RaceTests(Base):
             lambda: ann.session.end("socket"),
             lambda: self.greeted(self.there),
         )
-        self.assertIn("conflict", "".join(bob.heard()))
+        self.assertIn("conflict", "".join(bob.take_texts()))
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [])
         bob.join(ROOM, "one name")
@@ -77,9 +77,9 @@ class RaceTests(Base):
         self.meanwhile(lambda: bob.join(ROOM), lambda: self.greeted(self.there))
         for town in (self.here, self.there):
             self.assertEqual(self.occupants(town), [ann.account, bob.account])
-        ann.heard()
+        ann.take_texts()
         bob.say(ROOM, "hello?")
-        self.assertIn("hello?", ann.heard()[-1])
+        self.assertIn("hello?", ann.take_texts()[-1])
 
     def test_a_session_of_an_expired_process_enters_nothing(self) -> None:
         self.in_room(self.here, 1)
@@ -107,7 +107,7 @@ class RaceTests(Base):
         self.assertEqual(self.occupants(self.here), [bob.account])
         hear()
         self.there.server.workers._miss()
-        self.assertIn('type="error"', "".join(bob.heard()))
+        self.assertIn('type="error"', "".join(bob.take_texts()))
         self.pass_time(ALIVE_S + 1)
         self.assertEqual(self.occupants(self.here), [])
         bob.join(ROOM)
@@ -121,7 +121,7 @@ class RaceTests(Base):
         self.assertEqual(bob.say(ROOM, "next", "m2"), [])  # this line waits for the first line
         hear()
         self.there.server.workers._miss()
-        refused, received = bob.heard()
+        refused, received = bob.take_texts()
         self.assertIn("not-acceptable", refused)
         self.assertIn('id="m1"', refused)
         self.assertIn("next", received)
@@ -131,16 +131,16 @@ class RaceTests(Base):
         self.deafen(self.there)
         bob.say(ROOM, "lost")
         self.pass_time(HEARD_S - 1, self.there)
-        self.assertEqual(bob.heard(), [])
+        self.assertEqual(bob.take_texts(), [])
         self.pass_time(2, self.there)
-        self.assertIn("not-acceptable", "".join(bob.heard()))
+        self.assertIn("not-acceptable", "".join(bob.take_texts()))
 
     def test_a_slow_line_is_delivered(self) -> None:
         bob = self.in_room(self.there, 2)
         self.meanwhile(lambda: bob.say(ROOM, "slow"), lambda: self.pass_time(HEARD_S - 1))
-        self.assertIn("slow", "".join(bob.heard()))
+        self.assertIn("slow", "".join(bob.take_texts()))
         self.pass_time(HEARD_S + 1)
-        self.assertEqual(bob.heard(), [])
+        self.assertEqual(bob.take_texts(), [])
 
     def test_without_the_unheard_list_entries_are_removed(self) -> None:
         """Check that the tests above would fail without the list ``unheard`` in ``Here``."""

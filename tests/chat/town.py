@@ -123,9 +123,9 @@ class Client:
 
     def send(self, text: str) -> list[str]:
         self.session.received(text.encode())
-        return self.heard()
+        return self.take_texts()
 
-    def heard(self) -> list[str]:
+    def take_texts(self) -> list[str]:
         """Return the texts received since the last call."""
         sent, self.wire.sent = self.wire.sent, []
         for item in sent:
@@ -220,7 +220,7 @@ class Town:
     def pair(self) -> tuple[Client, Client]:
         """Return two clients in one room, without unread messages."""
         first, second = self.joined(1), self.joined(2)
-        first.heard()
+        first.take_texts()
         return first, second
 
     def pass_time(self, seconds: int) -> None:

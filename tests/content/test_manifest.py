@@ -34,7 +34,7 @@ def text(**changed: Any) -> bytes:
     return json.dumps({**value, **changed}).encode()
 
 
-def one(**changed: Any) -> bytes:
+def with_entry(**changed: Any) -> bytes:
     entry = {"path": "a", "size": 3, "sha256": HASH, **changed}
     size = entry["size"]
     return text(files=[entry], totalBytes=size if isinstance(size, int) else 0)
@@ -67,9 +67,12 @@ class ParseTests(SynchronousTestCase):
             text(files=[entry, {**entry, "path": "Z"}], totalBytes=0),
             text(files=sorted(twice, key=lambda e: str(e["path"])), totalBytes=0),
             text(files=[entry, entry], totalBytes=0),
-            *(one(path=p) for p in ("", "/a", "a/", "../a", "a\\b", "a:b", "a\u0001", "%41", 7)),
-            *(one(size=s) for s in (-1, 1.5, "3", None, True)),
-            *(one(sha256=h) for h in ("A" * 64, "a" * 63, "g" * 64, HASH + "\n", None)),
+            *(
+                with_entry(path=p)
+                for p in ("", "/a", "a/", "../a", "a\\b", "a:b", "a\u0001", "%41", 7)
+            ),
+            *(with_entry(size=s) for s in (-1, 1.5, "3", None, True)),
+            *(with_entry(sha256=h) for h in ("A" * 64, "a" * 63, "g" * 64, HASH + "\n", None)),
         ):
             self.assertRaises(BadManifest, parse, broken)
 

@@ -113,11 +113,11 @@ def example(tokens: Any, repeated: list[tuple[Text, Text]], before: Text = "") -
     """Return a short matching text; record each repeated part and the text before it."""
     text = ""
     for kind, value in tokens:
-        text += one(kind, value, repeated, before + text)
+        text += match_node(kind, value, repeated, before + text)
     return text
 
 
-def one(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) -> Text:
+def match_node(kind: Any, value: Any, repeated: list[tuple[Text, Text]], before: Text) -> Text:
     """Return a short matching text for one node of a parsed pattern."""
     if kind is sre.LITERAL:
         return chr(value)

@@ -128,6 +128,6 @@ def stack(
         end_game_servers(folder)
 
 
-def said(folder: Path) -> str:
+def read_output(folder: Path) -> str:
     """Return the output of the stack and of its children."""
     return (folder / "out.log").read_text(errors="replace")

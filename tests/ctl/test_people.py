@@ -150,11 +150,11 @@ class TransactionTests(FileOfAnAccountCase):
 
     @proves("svcctl account export, delete")
     def test_a_copy_stays_where_the_commit_is_done_and_its_answer_lost(self) -> None:
-        def lost(engine: Engine, work: Work, wait_ms: int) -> Any:
+        def lose_reply(engine: Engine, work: Work, wait_ms: int) -> Any:
             transact(engine, work, wait_ms)
             raise OperationalError("COMMIT", {}, Exception("server closed the connection"))
 
-        with mock.patch(TRANSACT, lost):
+        with mock.patch(TRANSACT, lose_reply):
             ran = self.delete()
         self.assertEqual(ran.status, 1)
         where, why = ran.err.splitlines()

@@ -47,7 +47,7 @@ class Server:
     def close(self, account: str) -> None:
         self.clients.pop(account).ended()
 
-    def heard(self, speaker: ChatClient, frame: str) -> None:
+    def handle_frame(self, speaker: ChatClient, frame: str) -> None:
         node = parse(frame)
         to, text = node["to"].partition("@")[0], content(child(node, "body"))
         if self.deaf:
@@ -76,7 +76,7 @@ class Session:
     client: ChatClient
 
     def send(self, text: str) -> None:
-        self.server.heard(self.client, text)
+        self.server.handle_frame(self.client, text)
 
     def close(self) -> None:
         """Do nothing."""

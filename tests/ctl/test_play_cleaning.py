@@ -48,7 +48,7 @@ class CleaningTests(HostCase):
                 self.fill(tx, "characters", row)
                 self.fill(tx, "character_saves", {"character_id": f"c{at}"})
             guilds = SqlGuilds(tx)
-            guilds.found(Guild("g", "Evening", "EVE", self.ids[0], 1))
+            guilds.insert_guild(Guild("g", "Evening", "EVE", self.ids[0], 1))
             for account, rank in zip(self.ids, (Rank.LEADER, Rank.OFFICER), strict=False):
                 guilds.join(Member(account, "g", rank, 1))
 

@@ -137,7 +137,7 @@ class RestoreTests(HostCase):
         self.add("later")
         return self.copy
 
-    def kept(self) -> list[Path]:
+    def list_dumps(self) -> list[Path]:
         return sorted(self.folder.glob("before-restore-*"))
 
     @proves("svcctl db")
@@ -152,7 +152,7 @@ class RestoreTests(HostCase):
         self.carry_out(*LATER)
 
         previous = Path(self.done("db", "restore", self.copy).data["kept"])
-        self.assertEqual(self.kept(), [previous])
+        self.assertEqual(self.list_dumps(), [previous])
         self.assertEqual(previous.stat().st_mode & 0o777, 0o600)
         self.assertEqual(self.names(), {"alpha"})
         self.assertTrue(before <= newest)
@@ -165,7 +165,7 @@ class RestoreTests(HostCase):
             self.done("db", "restore", previous)
         self.assertEqual(self.names(), {"alpha", "later"})
         self.assertEqual(self.tables(), {*newest, "newer"})
-        self.assertEqual(len(self.kept()), 2)
+        self.assertEqual(len(self.list_dumps()), 2)
 
     @proves("svcctl backup now|list|prove|restore")
     def test_restoring_a_whole_host_backup_discards_later_changes(self) -> None:
@@ -180,7 +180,7 @@ class RestoreTests(HostCase):
         self.add("later")
         self.carry_out(*LATER)
         previous = Path(self.done("backup", "restore", file).data["kept"])
-        self.assertEqual(self.kept(), [previous])
+        self.assertEqual(self.list_dumps(), [previous])
         self.assertEqual(self.names(), {"alpha"})
         self.assertNotIn("newer", self.tables())
 
@@ -268,7 +268,7 @@ class RestoreTests(HostCase):
         ran = self.ctl("db", "restore", self.copy)
         self.assertEqual(ran.status, 1)
         self.assertIn("is not a backup of a host; the database was not changed", ran.line)
-        self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
+        self.assertEqual((self.names(), self.list_dumps()), ({"alpha"}, []))
 
     @proves("svcctl db")
     def test_a_restore_that_cannot_keep_a_copy_changes_nothing(self) -> None:
@@ -285,14 +285,14 @@ class RestoreTests(HostCase):
         ):
             ran = self.ctl("db", "restore", self.copy)
         self.assertIn("No space left on device; the database was not changed", ran.err)
-        self.assertEqual((self.names(), self.kept()), ({"alpha", "later"}, [there]))
+        self.assertEqual((self.names(), self.list_dumps()), ({"alpha", "later"}, [there]))
 
     @proves("svcctl db")
     def test_a_restore_into_an_empty_database_keeps_no_copy(self) -> None:
         self.filled()
         self.use_fresh()
         self.assertIsNone(self.done("db", "restore", self.copy).data["kept"])
-        self.assertEqual((self.names(), self.kept()), ({"alpha"}, []))
+        self.assertEqual((self.names(), self.list_dumps()), ({"alpha"}, []))
 
     @proves("svcctl backup now|list|prove|restore")
     def test_a_restore_keeps_extensions_and_publications(self) -> None:
@@ -412,9 +412,9 @@ class RestoreTests(HostCase):
     def test_a_restore_cut_during_its_commit_is_reported_as_possibly_done(self) -> None:
         """PostgreSQL closes the connection during the commit."""
         self.filled()
-        plain = postgres_restore._given
+        plain = postgres_restore._write_script
 
-        def given(psql: subprocess.Popen[bytes], script: bytes) -> None:
+        def cut_commit(psql: subprocess.Popen[bytes], script: bytes) -> None:
             if script == b"COMMIT;\n":
                 with self.administered() as tx:
                     tx.exec_driver_sql(
@@ -423,7 +423,7 @@ class RestoreTests(HostCase):
                     )
             plain(psql, script)
 
-        self.patch(postgres_restore, "_given", given)
+        self.patch(postgres_restore, "_write_script", cut_commit)
         with mock.patch.object(time, "strftime", return_value="then"):
             ran = self.ctl("db", "restore", self.copy)
         previous = self.folder / "before-restore-then.dump"
@@ -450,4 +450,4 @@ class RestoreTests(HostCase):
             self.assertIn("pg_restore is missing", self.ctl("backup", "prove", file).line)
         with mock.patch.object(shutil, "which", return_value=None):
             self.assertIn("pg_dump is missing", self.ctl("backup", "now").line)
-        self.assertEqual((self.kept(), list(Path(file).parent.iterdir())), ([], made))
+        self.assertEqual((self.list_dumps(), list(Path(file).parent.iterdir())), ([], made))

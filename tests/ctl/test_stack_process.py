@@ -15,7 +15,7 @@ class LogTests(SynchronousTestCase):
         folder.mkdir(exist_ok=True)
         stack = Stack(Clock(), folder)
         for number in range(500):
-            stack.heard(f"[metagame] line {number}")
+            stack.handle_line(f"[metagame] line {number}")
         sizes = [path.stat().st_size for path in sorted(folder.iterdir())]
         self.assertEqual(len(sizes), 2)
         self.assertLess(max(sizes), 1_100)

@@ -102,7 +102,7 @@ class DriverError(Exception):
     sqlstate = ""
 
 
-def lost(state: str) -> OperationalError:
+def connection_error(state: str) -> OperationalError:
     error = DriverError(state)
     error.sqlstate = state
     return OperationalError("", {}, error)

@@ -20,7 +20,7 @@ from svcserver.db.sqlite import MAX_WAITING
 from svcserver.db.transaction import transaction
 from svcserver.kernel.counters import Counted
 from svcserver.kernel.refusals import Conflict, Unavailable
-from tests.db.ledgers import LedgerCase, add, duplicate, lost, names
+from tests.db.ledgers import LedgerCase, add, connection_error, duplicate, names
 from tests.support.postgres import fresh_database
 from tests.support.processes import PATIENCE_S
 
@@ -195,7 +195,12 @@ class PostgresLedgerTests(SqliteLedgerTests):
         self.assertEqual(self.wait(self.ledger.read_snapshot(names)), [])
 
     def test_conflicts_leave_a_broken_uniqueness_its_second_run(self) -> None:
-        left = [*(lost("40001") for _ in range(7)), lost("40P01"), duplicate(), duplicate()]
+        left = [
+            *(connection_error("40001") for _ in range(7)),
+            connection_error("40P01"),
+            duplicate(),
+            duplicate(),
+        ]
 
         def crowded(tx: Connection) -> str:
             if left:
@@ -210,9 +215,9 @@ class PostgresLedgerTests(SqliteLedgerTests):
         runs: list[int] = []
         self.patch(transactions, "_wait", lambda attempt: None)
         for error, most, message in (
-            (lost("40001"), 30, Unavailable),
+            (connection_error("40001"), 30, Unavailable),
             (duplicate(), 4, IntegrityError),
-            (lost("42601"), 1, OperationalError),
+            (connection_error("42601"), 1, OperationalError),
         ):
 
             def always(tx: Connection, error: Exception = error) -> None:

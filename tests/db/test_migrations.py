@@ -62,13 +62,13 @@ class Migrations:
         engine, results = self.engine(), []
         upgrade = migrations.upgrade
 
-        def told(engine: Engine) -> bool:
+        def record_present(engine: Engine) -> bool:
             with engine.connect() as tx:
                 results.append(revisions.present(tx))
             return upgrade(engine)
 
         self.alone()
-        self.patch(migrations, "upgrade", told)
+        self.patch(migrations, "upgrade", record_present)
         self.assertTrue(migrations.upgrade_apart(engine))
         self.assertEqual(results, [revisions.known()[-1]])  # the child told its own process
         self.assertFalse(migrations.upgrade_apart(engine))

@@ -141,7 +141,7 @@ class World:
 
     def answer(self) -> None:
         """Answer the oldest complete request if its connection is not paused."""
-        self.upstream.seen()
+        self.upstream.take_requests()
         for wire, reader in zip(self.upstream.wires, self.upstream.readers, strict=True):
             last = reader.requests[-1] if reader.requests else None
             if last is None or not last.complete or wire.ended or wire.paused:
@@ -205,7 +205,7 @@ class AnyOrderTests(SynchronousTestCase):
             world.step(what)
         world.finish()
         self.assertEqual(bodies(world.client.value()), [ask.answer() for ask in asks])
-        arrived = [(request.method, request.body) for request in world.upstream.seen()]
+        arrived = [(request.method, request.body) for request in world.upstream.take_requests()]
         passed = [(ask.method, ask.body()) for ask in asks if ask.kind != "refused"]
         self.assertEqual(sorted(arrived), sorted(passed))
         self.assertEqual(world.client.over, leaves)

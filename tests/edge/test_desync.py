@@ -23,7 +23,7 @@ def lapse(case: Case, edge: Edge, verdict: int, pieces: int) -> str:
         if not wire.ended:
             wire.protocol.dataReceived(data[begin:end])
         edge.upstream.serve()
-    requests = edge.upstream.seen()
+    requests = edge.upstream.take_requests()
     reply = wire.value()
     if verdict > 0:
         if [request.target for request in requests if request.complete]:

@@ -26,13 +26,13 @@ class RelayTests(SynchronousTestCase):
         wire = edge.connect()
         for head, body in ((HEAD, b"hello"), (EXPECT + b"Transfer-Encoding: chunked\r\n\r\n", b"")):
             wire.protocol.dataReceived(head)
-            request = edge.upstream.seen()[-1]
+            request = edge.upstream.take_requests()[-1]
             self.assertEqual(request.value(b"expect"), b"100-continue")
             self.assertEqual(wire.take(), b"")
             edge.upstream.say(CONTINUE)
             self.assertEqual(wire.take(), CONTINUE)
             wire.protocol.dataReceived(body or chunked(b"hello") + ZERO)
-            request = edge.upstream.seen()[-1]
+            request = edge.upstream.take_requests()[-1]
             self.assertEqual((request.body, request.complete), (b"hello", True))
             edge.upstream.say(OK)
             self.assertEqual((wire.take(), wire.over), (OK, False))
@@ -48,7 +48,7 @@ class RelayTests(SynchronousTestCase):
             self.assertTrue(reply.endswith(b"no"))
             self.assertEqual((wire.over, edge.upstream.wires[0].ended), (True, "cut"))
             wire.protocol.dataReceived(b"hello")
-            self.assertEqual([request.body for request in edge.upstream.seen()], [b""])
+            self.assertEqual([request.body for request in edge.upstream.take_requests()], [b""])
 
     def test_a_silent_upstream_does_not_hold_the_body_for_ever(self) -> None:
         edge = relay()

@@ -36,7 +36,9 @@ class ParkingTests(SynchronousTestCase):
         edge.clock.pump([0.1, 0, 0])
         edge.upstream.serve()
         self.assertEqual([status(wire.take()) for wire in wires], [200, 200, 200])
-        self.assertEqual([request.body for request in edge.upstream.seen()][-3:], [b"body"] * 3)
+        self.assertEqual(
+            [request.body for request in edge.upstream.take_requests()][-3:], [b"body"] * 3
+        )
 
     def test_after_five_seconds_a_parked_request_gets_503_and_retry_after(self) -> None:
         edge = running()
@@ -75,7 +77,7 @@ class ParkingTests(SynchronousTestCase):
         self.assertEqual(parking._bytes, 0)
         edge.upstream.down = False
         edge.clock.pump([0.1] * 3)
-        self.assertEqual(len(edge.upstream.seen()), 1)
+        self.assertEqual(len(edge.upstream.take_requests()), 1)
 
     def test_a_request_under_way_when_the_upstream_ends_is_sent_again(self) -> None:
         edge = running()
@@ -103,10 +105,10 @@ class ParkingTests(SynchronousTestCase):
             wire.protocol.dataReceived(b"y")
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200 if tries == 2 else 502)
-            bodies = [request.body for request in edge.upstream.seen() if request.complete]
+            bodies = [request.body for request in edge.upstream.take_requests() if request.complete]
             if tries == 2:
                 self.assertEqual(bodies[-1], b"x" * (length - 1) + b"y")
-                requests = [dict(request.headers) for request in edge.upstream.seen()]
+                requests = [dict(request.headers) for request in edge.upstream.take_requests()]
                 self.assertEqual([request.get(ATTEMPT) for request in requests], [None, None, b"2"])
 
     def test_parked_requests_are_limited_in_number_and_bytes(self) -> None:
@@ -153,7 +155,7 @@ class ParkingTests(SynchronousTestCase):
         edge = running()
         parking = edge.upstream.pool.parking
         assert parking is not None
-        parking.lost()
+        parking.suspend()
         edge.upstream.pool.drop_idle()
         tried = len(edge.upstream.wires)
         wire = edge.send(POST + b"body")

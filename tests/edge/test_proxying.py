@@ -24,7 +24,7 @@ class HeaderTests(SynchronousTestCase):
             b"X-Kept: a\r\nX-kept: b\r\n"
         )
         edge.ask(b"GET /a?b=%20c HTTP/1.1\r\n" + H + forged + b"\r\n", "203.0.113.9")
-        [request] = edge.upstream.seen()
+        [request] = edge.upstream.take_requests()
         self.assertEqual(
             request.headers,
             [
@@ -75,7 +75,7 @@ class HeaderTests(SynchronousTestCase):
     def test_the_relay_forwards_requests_unchanged(self) -> None:
         edge = relay()
         edge.ask(b"PUT /A%41?x HTTP/1.1\r\n" + H + b"X-B: 1\r\nx-b: 2\r\n\r\n")
-        [request] = edge.upstream.seen()
+        [request] = edge.upstream.take_requests()
         self.assertEqual(
             (request.target, request.headers),
             (b"/A%41?x", [(b"Host", b"localhost"), (b"X-B", b"1"), (b"x-b", b"2")]),
@@ -98,7 +98,7 @@ class FramingTests(SynchronousTestCase):
         head = b"POST /p HTTP/1.1\r\n" + H + b"Transfer-Encoding: chunked\r\n\r\n"
         wire.protocol.dataReceived(head + chunked(b"hel"))
         wire.protocol.dataReceived(chunked(b"lo") + b"0\r\n\r\n")
-        [request] = edge.upstream.seen()
+        [request] = edge.upstream.take_requests()
         self.assertEqual((request.body, request.complete), (b"hello", True))
         self.assertEqual(request.value(b"transfer-encoding"), b"chunked")
         edge.upstream.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -156,7 +156,7 @@ class FramingTests(SynchronousTestCase):
             gateway(), b"".join(b"GET /%d HTTP/1.1\r\n" % n + H + b"\r\n" for n in range(5))
         )
         for n in range(5):
-            self.assertEqual(len(edge.upstream.seen()), n + 1)
+            self.assertEqual(len(edge.upstream.take_requests()), n + 1)
             edge.upstream.say(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % n)
         bodies = [part[-1:] for part in wire.take().split(b"HTTP/1.1 200")[1:]]
         self.assertEqual(bodies, [b"0", b"1", b"2", b"3", b"4"])
@@ -195,7 +195,7 @@ class FramingTests(SynchronousTestCase):
         wire.protocol.dataReceived(head)
         self.assertEqual(wire.take(), b"HTTP/1.1 100 Continue\r\n\r\n")
         wire.protocol.dataReceived(b"hello")
-        [request] = edge.upstream.seen()
+        [request] = edge.upstream.take_requests()
         self.assertEqual(request.body, b"hello")
         self.assertNotIn(b"expect", [name.lower() for name, _ in request.headers])
 
@@ -226,7 +226,7 @@ class LimitTests(SynchronousTestCase):
         wire.protocol.dataReceived(chunked(b"x" * 40_000))
         self.assertEqual(status(wire.take()), 413)
         self.assertEqual(edge.upstream.wires[0].ended, "cut")
-        self.assertFalse(any(request.complete for request in edge.upstream.seen()))
+        self.assertFalse(any(request.complete for request in edge.upstream.take_requests()))
 
     @proves("gateway: 413 body_too_large", "limit: Gateway body")
     def test_a_body_of_exactly_the_cap_passes(self) -> None:
@@ -255,7 +255,7 @@ class LimitTests(SynchronousTestCase):
         head = b"POST /svc/api/x HTTP/1.1\r\n" + H + b"Content-Length: %d\r\n\r\n" % len(body)
         reply, _ = edge.ask(head + body + GET)
         self.assertEqual(reply.count(b"403 Forbidden"), 1)
-        self.assertEqual([request.target for request in edge.upstream.seen()], [b"/g"])
+        self.assertEqual([request.target for request in edge.upstream.take_requests()], [b"/g"])
 
 
 class UpstreamTests(SynchronousTestCase):

@@ -174,8 +174,8 @@ class RememberingTests(SynchronousTestCase):
         for _ in range(2):
             self.assertNotIn(b"Cookie", request_head(head, forward(), strict))
             self.assertIn(b"Cookie: a\r\n", request_head(head, forward(), mild))
-            self.assertNotIn(b"X-Powered-By", _said(answer, strict))
-            self.assertIn(b"X-Powered-By: y\r\n", _said(answer, mild))
+            self.assertNotIn(b"X-Powered-By", _render_head(answer, strict))
+            self.assertIn(b"X-Powered-By: y\r\n", _render_head(answer, mild))
 
     def test_added_fields_belong_to_one_request(self) -> None:
         head = read_request(ASKED)
@@ -186,5 +186,5 @@ class RememberingTests(SynchronousTestCase):
             self.assertIn(peer, sent)
 
 
-def _said(answer: Any, policy: Any) -> bytes:
+def _render_head(answer: Any, policy: Any) -> bytes:
     return answer_head(answer, policy.hidden, framed=False, close=False)

@@ -35,7 +35,7 @@ def sent(edge: Edge, name: bytes) -> list[list[bytes]]:
     """Return the values of one header in each received request."""
     return [
         [value for field, value in request.headers if field.lower() == name]
-        for request in edge.upstream.seen()
+        for request in edge.upstream.take_requests()
     ]
 
 
@@ -68,7 +68,7 @@ class RepeatsTests(SynchronousTestCase):
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200, path)
-            first, again = edge.upstream.seen()[1:]
+            first, again = edge.upstream.take_requests()[1:]
             self.assertEqual(attempts(edge), [[], [], [b"2"]], path)
             none, one_id, same_id = ids(edge)
             self.assertEqual((none, one_id), ([], same_id))
@@ -109,9 +109,9 @@ class RepeatsTests(SynchronousTestCase):
             restart(edge)
             edge.upstream.serve()
             self.assertEqual(status(wire.take()), 200 if tries == 2 else 502)
-            self.assertEqual(len(edge.upstream.seen()), 1 + tries)
+            self.assertEqual(len(edge.upstream.take_requests()), 1 + tries)
             self.assertEqual(
-                {request.body for request in edge.upstream.seen()[1:]}, {b"x" * length}
+                {request.body for request in edge.upstream.take_requests()[1:]}, {b"x" * length}
             )
 
     def test_no_client_can_set_an_id_or_a_number(self) -> None:
@@ -170,7 +170,7 @@ class RepeatsTests(SynchronousTestCase):
             edge = running()
             wire = edge.send(said_first)
             restart(edge)
-            edge.upstream.seen()
+            edge.upstream.take_requests()
             edge.upstream.say(
                 b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
             )
@@ -190,7 +190,7 @@ class RepeatsTests(SynchronousTestCase):
     def test_a_body_in_tiny_pieces_takes_no_more_room(self) -> None:
         edge = running()
         wire = edge.send(line(b"PUT", b"/party/invite", MAX_KEPT))
-        edge.upstream.seen()
+        edge.upstream.take_requests()
         sink = edge.upstream.wires[-1]
         start()
         before = get_traced_memory()[0]
@@ -223,7 +223,7 @@ def ended_by(edge: Edge, several: list[Upstream], request: bytes) -> tuple[bytes
     wire = edge.send(request)
     ended = 0
     for _ in several:
-        for worker in [worker for worker in several if worker.seen() and not worker.down]:
+        for worker in [worker for worker in several if worker.take_requests() and not worker.down]:
             worker.end()
             ended += 1
     return wire.take(), ended

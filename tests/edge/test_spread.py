@@ -102,7 +102,7 @@ class SpreadTests(SynchronousTestCase):
         self.assertNotEqual(self.of(self.take(b"Bearer x")), home)
         worker.say(OK)
         self.assertEqual(self.of(self.take(b"Bearer x")), home)
-        requests = [request for request in worker.seen() if request.method == b"HEAD"]
+        requests = [request for request in worker.take_requests() if request.method == b"HEAD"]
         self.assertEqual(len(requests), 2)
         checkup.stopService()
         self.assertEqual(self.clock.getDelayedCalls(), [])
@@ -113,7 +113,9 @@ class SpreadTests(SynchronousTestCase):
             self.spread.give_back(self.take(b"Bearer x"))
             checkup.check()
             self.clock.advance(1)
-        self.assertEqual([request for worker in self.workers for request in worker.seen()], [])
+        self.assertEqual(
+            [request for worker in self.workers for request in worker.take_requests()], []
+        )
 
 
 class SentinelTests(SynchronousTestCase):

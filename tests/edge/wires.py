@@ -196,7 +196,7 @@ class Upstream:
         self.readers.append(Reader())
         return succeed(connection)
 
-    def seen(self) -> list[Seen]:
+    def take_requests(self) -> list[Seen]:
         """Return every request so far, on all connections."""
         for wire, reader in zip(self.wires, self.readers, strict=True):
             reader.feed(wire.take())
@@ -208,7 +208,7 @@ class Upstream:
 
     def serve(self) -> None:
         """Answer all complete requests until no more arrive."""
-        while self.answered < sum(request.complete for request in self.seen()):
+        while self.answered < sum(request.complete for request in self.take_requests()):
             self.answered += 1
             for wire, reader in zip(self.wires, self.readers, strict=True):
                 if reader.requests and reader.requests[-1].complete and not wire.ended:

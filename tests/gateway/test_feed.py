@@ -58,7 +58,7 @@ class FeedTests(SynchronousTestCase):
         self.clock.advance(seconds)
         self.http.flush()
 
-    def heard(self, address: str = "203.0.113.9") -> None:
+    def report_address(self, address: str = "203.0.113.9") -> None:
         self.feed.report(address)
         self.http.flush()
 
@@ -100,22 +100,22 @@ class FeedTests(SynchronousTestCase):
 
     @proves("event: allowlist report after a 2xx, once per period, never waited for")
     def test_an_address_is_reported_once_per_period(self) -> None:
-        self.heard()
-        self.heard()
+        self.report_address()
+        self.report_address()
         self.clock.advance(59)
-        self.heard()
+        self.report_address()
         self.assertEqual(len(self.helper.reported), 1)
         self.clock.advance(1)
-        self.heard()
-        self.heard("203.0.113.10")
+        self.report_address()
+        self.report_address("203.0.113.10")
         self.assertEqual(len(self.helper.reported), 3)
 
     @proves("event: helper down, several helpers")
     def test_a_failed_report_is_retried_and_warned_of_once_a_minute(self) -> None:
         self.helper.status = 500
         with capturedLogs() as events:
-            self.heard()
-            self.heard()  # adds no second report
+            self.report_address()
+            self.report_address()  # adds no second report
             for reports in (1, 2, 3, 4):
                 self.assertEqual((len(self.helper.reported), self.feed.waiting), (reports, 1))
                 self.pass_time(FIRST_AGAIN_S * 2 ** (reports - 1))
@@ -129,10 +129,10 @@ class FeedTests(SynchronousTestCase):
 
     def test_a_failed_report_is_dropped_once_the_player_is_silent(self) -> None:
         self.helper.status = 503
-        self.heard()
+        self.report_address()
         for _ in range(30):
             self.pass_time(1)
-        self.heard()  # still here
+        self.report_address()  # still here
         for _ in range(int(WANTED_S) - 1):
             self.pass_time(1)
             self.assertEqual(self.feed.waiting, 1)
@@ -142,13 +142,13 @@ class FeedTests(SynchronousTestCase):
 
     def test_a_report_that_the_helper_refuses_for_good_is_not_repeated(self) -> None:
         self.helper.status = 400
-        self.heard()
+        self.report_address()
         self.assertEqual((self.feed.waiting, self.clock.getDelayedCalls()), (0, []))
 
     @proves("a ban or a kick shuts the game ports")
     def test_a_removed_address_is_not_reported_by_a_later_retry(self) -> None:
         self.helper.status = 500
-        self.heard()
+        self.report_address()
         self.feed.report_again("203.0.113.9")
         self.helper.status = 200
         self.pass_time(LATE_S)
@@ -158,7 +158,7 @@ class FeedTests(SynchronousTestCase):
         times: list[tuple[str, int, float]] = []
         self.feed.counters.time_request = lambda *arguments: times.append(arguments)
         self.helper.status = None
-        self.heard()
+        self.report_address()
         self.pass_time(TIMEOUT_S)
         self.helper.status = 200
         self.pass_time(FIRST_AGAIN_S)
@@ -167,8 +167,8 @@ class FeedTests(SynchronousTestCase):
     @proves("event: helper down, several helpers")
     def test_a_report_to_a_silent_helper_times_out_and_is_retried(self) -> None:
         self.helper.status = None
-        self.heard()
-        self.heard()
+        self.report_address()
+        self.report_address()
         self.assertEqual(len(self.helper.reported), 1)
         with capturedLogs() as events:
             self.clock.advance(TIMEOUT_S)
@@ -182,7 +182,7 @@ class FeedTests(SynchronousTestCase):
     @proves("event: helper down, several helpers")
     def test_an_address_is_reported_to_every_helper(self) -> None:
         self.feed = self.make(["http://127.0.0.1:61005", "http://127.0.0.1:61006"])
-        self.heard()
+        self.report_address()
         self.assertEqual(len(self.helper.reported), 2)
 
     def test_a_silent_helper_does_not_delay_the_others(self) -> None:
@@ -206,14 +206,14 @@ class FeedTests(SynchronousTestCase):
 
     def test_a_report_that_came_too_early_is_repeated(self) -> None:
         self.helper.status = 429
-        self.heard()
+        self.report_address()
         self.helper.status = 200
         self.pass_time(FIRST_AGAIN_S)
         self.assertEqual((len(self.helper.reported), self.feed.waiting), (2, 0))
 
     def test_stopping_cancels_pending_reports(self) -> None:
         self.helper.status = None
-        self.heard()
+        self.report_address()
         stopped = self.feed.stop()
         self.assertIsInstance(stopped, Deferred)
         self.http.flush()
@@ -223,19 +223,19 @@ class FeedTests(SynchronousTestCase):
     def test_one_network_gets_a_limited_share_of_pending_reports(self) -> None:
         self.helper.status = None
         for number in range(100):
-            self.heard(f"2001:db8::{number:x}")
+            self.report_address(f"2001:db8::{number:x}")
         self.assertEqual(len(self.helper.reported), NETWORK_WANTED)
-        self.heard("2001:db8:0:1::1")
-        self.heard("203.0.113.9")
+        self.report_address("2001:db8:0:1::1")
+        self.report_address("203.0.113.9")
         self.assertEqual(len(self.helper.reported), NETWORK_WANTED + 2)
         self.feed.stop()
         self.http.flush()
 
     def test_the_newest_addresses_of_a_network_are_cached(self) -> None:
         for number in range(NETWORK_TOLD + 1):
-            self.heard(f"2001:db8::{number:x}")
+            self.report_address(f"2001:db8::{number:x}")
         count = len(self.helper.reported)
-        self.heard(f"2001:db8::{NETWORK_TOLD:x}")
+        self.report_address(f"2001:db8::{NETWORK_TOLD:x}")
         self.assertEqual(len(self.helper.reported), count)
-        self.heard("2001:db8::0")
+        self.report_address("2001:db8::0")
         self.assertEqual(len(self.helper.reported), count + 1)

@@ -40,14 +40,14 @@ class JoinPageTests(SynchronousTestCase):
             self.assertEqual(status, 200, path)
             self.assertIn(b"text/html", head)
             self.assertEqual(body.count(b"<li>"), 3)
-        self.assertEqual(self.edge.upstream.seen(), [])
+        self.assertEqual(self.edge.upstream.take_requests(), [])
 
     def test_a_head_has_no_body_and_a_post_goes_to_the_metagame(self) -> None:
         status, head, body = ask(self.edge, "HEAD")
         self.assertEqual((status, body), (200, b""))
         self.assertIn(b"Content-Length: ", head)
         ask(self.edge, "POST")
-        self.assertEqual(len(self.edge.upstream.seen()), 1)
+        self.assertEqual(len(self.edge.upstream.take_requests()), 1)
 
     def test_two_requests_for_the_page_on_one_connection_are_answered(self) -> None:
         wire = self.edge.send(b"GET /join HTTP/1.1\r\nHost: h\r\n\r\n" * 2)
@@ -56,7 +56,7 @@ class JoinPageTests(SynchronousTestCase):
     def test_without_the_setting_join_goes_to_the_metagame(self) -> None:
         edge = gateway()
         ask(edge)
-        self.assertEqual(len(edge.upstream.seen()), 1)
+        self.assertEqual(len(edge.upstream.take_requests()), 1)
 
     def test_the_page_loads_nothing_but_its_own_style(self) -> None:
         _, head, body = ask(self.edge)
@@ -102,7 +102,7 @@ class LauncherLookTests(SynchronousTestCase):
     def answer(self, *statuses: bytes) -> None:
         """Answer the requests of one check, and wait for the next check."""
         for name, status in zip(LAUNCHER_FILES, statuses, strict=True):
-            request, wire = self.content.seen()[-1], self.content.wires[-1]
+            request, wire = self.content.take_requests()[-1], self.content.wires[-1]
             self.assertEqual(request.target, f"{PATH}{name}".encode())
             self.assertEqual((request.method, request.value(b"host")), (b"HEAD", b"localhost"))
             self.content.say(status[:7])

@@ -15,7 +15,7 @@ from svcserver.http.crosssite import foreign, is_loopback, names_this_machine
 from tests.support.proves import proves
 
 
-def seen(
+def judge(
     method: str = "GET", peer: str = "127.0.0.1", host: str = "127.0.0.1:61000", **more: str
 ) -> str:
     """Return the verdict; ``more`` sets headers: ``origin``, ``site``, ``mode`` and ``dest``."""
@@ -54,8 +54,8 @@ class OwnTests(SynchronousTestCase):
             "my-host:61000",
             "MY-HOST.local",
         ):
-            self.assertEqual(seen(host=host), "", host)
-            self.assertEqual(seen("POST", host=host), "", host)
+            self.assertEqual(judge(host=host), "", host)
+            self.assertEqual(judge("POST", host=host), "", host)
 
     def test_a_foreign_name_that_resolves_to_us_is_refused(self) -> None:
         for host in (
@@ -71,19 +71,19 @@ class OwnTests(SynchronousTestCase):
             "127.0.0.1:61000:1",
             "127.0.0.1 ",
         ):
-            self.assertEqual(seen(host=host), "host", host)
+            self.assertEqual(judge(host=host), "host", host)
         self.assertEqual(foreign("GET", "::1", hosts=[b"a", b"a"], origins=(), sites=()), "host")
 
     def test_a_remote_caller_may_use_any_host_name(self) -> None:
         """In private mode, a remote caller has none of the privileges of loopback."""
-        self.assertEqual(seen(peer="100.64.0.9", host="games.example:61000"), "")
+        self.assertEqual(judge(peer="100.64.0.9", host="games.example:61000"), "")
         page = {"host": "games.example:61000", "peer": "100.64.0.9"}
-        self.assertEqual(seen("POST", origin="http://games.example:61000", **page), "")
-        self.assertEqual(seen("POST", origin="http://evil.example", **page), "origin")
+        self.assertEqual(judge("POST", origin="http://games.example:61000", **page), "")
+        self.assertEqual(judge("POST", origin="http://evil.example", **page), "origin")
 
     def test_requests_pass_only_with_an_origin_of_this_machine(self) -> None:
         for origin in ("http://127.0.0.1:61000", "http://localhost:3000", "HTTPS://[::1]"):
-            self.assertEqual(seen("POST", origin=origin), "", origin)
+            self.assertEqual(judge("POST", origin=origin), "", origin)
         for origin in (
             "null",
             "http://evil.example",
@@ -93,26 +93,26 @@ class OwnTests(SynchronousTestCase):
             "http://localhost:61000 http://evil.example",
             "",
         ):
-            self.assertEqual(seen("POST", origin=origin), "origin", origin)
+            self.assertEqual(judge("POST", origin=origin), "origin", origin)
         overlay = {"host": "100.64.0.7:61000", "peer": "100.64.0.7"}
-        self.assertEqual(seen("POST", origin="http://100.64.0.7:61000", **overlay), "")
-        self.assertEqual(seen("POST", origin="http://100.64.0.7:9", **overlay), "origin")
-        self.assertEqual(seen("POST", origin="http://localhost:9", **overlay), "origin")
+        self.assertEqual(judge("POST", origin="http://100.64.0.7:61000", **overlay), "")
+        self.assertEqual(judge("POST", origin="http://100.64.0.7:9", **overlay), "origin")
+        self.assertEqual(judge("POST", origin="http://localhost:9", **overlay), "origin")
 
     @proves("credential: foreign web pages")
     def test_requests_of_another_site_by_sec_fetch_site_are_refused(self) -> None:
         for site in ("none", "same-origin"):
-            self.assertEqual(seen(site=site), "")
+            self.assertEqual(judge(site=site), "")
         for site in ("cross-site", "same-site", "something-new", ""):
-            self.assertEqual(seen(site=site), "sec_fetch", site)
-            self.assertEqual(seen(site=site, mode="no-cors", dest="image"), "sec_fetch")
-            self.assertEqual(seen(site=site, mode="navigate", dest="iframe"), "sec_fetch")
+            self.assertEqual(judge(site=site), "sec_fetch", site)
+            self.assertEqual(judge(site=site, mode="no-cors", dest="image"), "sec_fetch")
+            self.assertEqual(judge(site=site, mode="navigate", dest="iframe"), "sec_fetch")
 
     def test_a_link_may_stand_on_any_page_but_no_form(self) -> None:
         link = {"site": "cross-site", "mode": "navigate", "dest": "document"}
-        self.assertEqual(seen(**link), "")
-        self.assertEqual(seen("POST", **link), "sec_fetch")
-        self.assertEqual(seen(host="evil.example", **link), "host")
+        self.assertEqual(judge(**link), "")
+        self.assertEqual(judge("POST", **link), "sec_fetch")
+        self.assertEqual(judge(host="evil.example", **link), "host")
 
     @given(st.binary(max_size=40))
     def test_any_accepted_host_is_an_address_or_our_own_name(self, host: bytes) -> None:

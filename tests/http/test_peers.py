@@ -23,15 +23,15 @@ class ForwardedTests(SynchronousTestCase):
         self.assertEqual(forwarded_for("127.0.0.1", ["2001:DB8::0:1"]), "2001:db8::1")
 
     def test_only_the_gateway_is_believed(self) -> None:
-        def seen(peer: str, secret: Secret | None, offered: str | None) -> str:
+        def vouched(peer: str, secret: Secret | None, offered: str | None) -> str:
             return vouched_address(peer, ["203.0.113.7"], secret=secret, offered=offered)
 
         stored = Secret(SECRET)
-        self.assertEqual(seen("127.0.0.1", stored, SECRET), "203.0.113.7")
+        self.assertEqual(vouched("127.0.0.1", stored, SECRET), "203.0.113.7")
         for peer, secret, offered in (
             ("127.0.0.1", stored, None),
             ("127.0.0.1", stored, "wrong"),
             ("127.0.0.1", None, SECRET),
             ("192.0.2.1", stored, SECRET),
         ):
-            self.assertEqual(seen(peer, secret, offered), "")
+            self.assertEqual(vouched(peer, secret, offered), "")

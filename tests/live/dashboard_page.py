@@ -289,7 +289,7 @@ class Visit(Seen):
         """Return the error in an open dialog."""
         return self.page.get_by_role("dialog").get_by_role("alert")
 
-    def told(self, text: str) -> None:
+    def expect_confirmation(self, text: str) -> None:
         """Assert that the page confirms the action."""
         expect(self.page.locator("#says")).to_contain_text(text)
 

@@ -69,7 +69,7 @@ class Friend:
         self.send("POST", "/candidate/join", request)
         eventually(lambda: self.send("GET", "/candidate/status")["status"] == "IN_PROGRESS")
 
-    def found(self, guild: str) -> None:
+    def create_guild(self, guild: str) -> None:
         """Create a guild with this name."""
         self.send(*requests.check_guild(guild))
         self.earn(*requests.found_guild(self.id, guild))
@@ -77,7 +77,7 @@ class Friend:
     def has_been_about(self, guild: str, hunt_id: str) -> None:
         """Give the player a character, a guild, the hunt pass, masteries and a finished hunt."""
         self.save("Ranger")
-        self.found(guild)
+        self.create_guild(guild)
         self.earn(*requests.choose_pass(self.id, PASS))
         seeded = run("account", "seed", self.name, "grandfather", "--config", self.host)
         assert seeded.returncode == 0, seeded.stderr

@@ -18,7 +18,7 @@ import pytest
 from attrs import define
 
 from svcserver.launcher.view import VERSION
-from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, read_output, run, stack, value
 from tests.support import prestarted, wine
 from tests.support.prestarted import Prestarted
 from tests.support.processes import eventually, free_port
@@ -108,7 +108,7 @@ def make_manifest(host: Path, build: str) -> None:
 def running(host: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the host's stack and wait until it is ready."""
     with stack(host) as process:
-        eventually(lambda: "stack ready" in said(host), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(host), PATIENCE_S)
         yield process
 
 

@@ -189,7 +189,7 @@ class Person:
                     raise
                 await deferLater(self.town.reactor, 1.0)
 
-    async def kept(self) -> bool:
+    async def has_everything(self) -> bool:
         """Return whether a new login returns everything that the host has acknowledged."""
         player = self.player
         await self._log_in_again()
@@ -240,7 +240,7 @@ class Town:
             await done
         await deferLater(self.reactor, SETTLE_S)
         self._count()
-        stored = await gather([person.kept() for person in self.people], AT_ONCE)
+        stored = await gather([person.has_everything() for person in self.people], AT_ONCE)
         self.report.not_kept = stored.count(False)
         for person in self.people:
             await person.player.wire.close()
@@ -318,8 +318,8 @@ def main(
         report = await town.live(players, seconds)
         click.echo(json.dump(asdict(report)).decode())
 
-    def told(why: Failure) -> Failure:
+    def print_failure(why: Failure) -> Failure:
         why.printTraceback(sys.stderr)  # the log goes nowhere
         return why
 
-    react(lambda reactor: Deferred.fromCoroutine(work(reactor)).addErrback(told))
+    react(lambda reactor: Deferred.fromCoroutine(work(reactor)).addErrback(print_failure))

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from svcserver.ctl.blueprint import Scale
-from tests.ctl.hosts import PATIENCE_S, demo_host, run, said, stack
+from tests.ctl.hosts import PATIENCE_S, demo_host, read_output, run, stack
 from tests.live.test_stack import pid_of
 from tests.support import prestarted
 from tests.support.processes import eventually
@@ -24,13 +24,13 @@ MARGIN_S = 5.0  # of play after the last call of ``harm``
 def rolled(folder: Path) -> None:
     """Restart the metagame as an owner does."""
     done = run("restart", "--rolling", "--config", folder)
-    assert done.returncode == 0, done.stderr + said(folder)
+    assert done.returncode == 0, done.stderr + read_output(folder)
 
 
 def killed(folder: Path) -> None:
     """Kill the metagame with SIGKILL and let the stack restart it."""
     pid = pid_of(folder, "metagame")
-    assert pid is not None, said(folder)[-2000:]
+    assert pid is not None, read_output(folder)[-2000:]
     os.kill(pid, signal.SIGKILL)
 
 
@@ -66,7 +66,7 @@ def evening(
         tempfile.TemporaryFile("w+b") as out,
         tempfile.TemporaryFile("w+b") as err,
     ):
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
         enough = folder / "enough"
         line = [str(folder), "--players", str(players), "--seconds", str(seconds), *words]
         line += ["--enough", str(enough)]
@@ -92,5 +92,5 @@ def evening(
         finally:
             process.kill()
         report: dict[str, Any] = orjson.loads(printed(out).splitlines()[-1])
-        away = [float(path) for path in AWAY.findall(said(folder))]
+        away = [float(path) for path in AWAY.findall(read_output(folder))]
         return report | {"harms": harms, "away_s": away}

@@ -81,7 +81,7 @@ async def guild_of(both: Both, leader: Player) -> str:
     """Create a guild with one member."""
     name = leader["name"].replace("player_", "Guild")
     await both.good("POST", "/guild/validate", leader, {"name": name})
-    assert (await both.found(leader, name))[0] == 200
+    assert (await both.create_guild(leader, name))[0] == 200
     return name
 
 
@@ -111,7 +111,7 @@ async def ranks(both: Both, player: Player) -> dict[str, str]:
     return result[0]
 
 
-@isolates("social/guilds: found")
+@isolates("social/guilds: create_guild")
 @on_two_metagames
 async def test_simultaneous_foundings_under_a_name_make_one_guild(both: Both) -> None:
     for _ in range(ROUNDS):
@@ -119,7 +119,9 @@ async def test_simultaneous_foundings_under_a_name_make_one_guild(both: Both) ->
         name = leaders[0]["name"].replace("player_", "Guild")
         for at, leader in enumerate(leaders):
             await both.good("POST", "/guild/validate", leader, {"name": name}, at=at)
-        replies = await at_once(*(both.found(first, name, at) for at, first in enumerate(leaders)))
+        replies = await at_once(
+            *(both.create_guild(first, name, at) for at, first in enumerate(leaders))
+        )
         assert statuses(replies) == [200, 409, 409, 409]
 
 

@@ -20,7 +20,7 @@ import pytest
 from svcserver.stack.alerts.delivering import DELIVERY_S
 from svcserver.stack.alerts.watching import LOOPS
 from tests.ctl.command import svcctl
-from tests.ctl.hosts import demo_host, run, said, stack, value
+from tests.ctl.hosts import demo_host, read_output, run, stack, value
 from tests.live.test_stack import pid_of
 from tests.support.processes import PATIENCE_S, eventually
 from tests.support.proves import proves
@@ -90,11 +90,13 @@ def test_a_hanging_receiver_delays_no_other(tmp_path: Path) -> None:
         ran = svcctl("alerts", "list", "--config", folder)
         assert ran.status == 0 and url not in ran.out + ran.err and secret not in ran.out
         with stack(folder) as process:
-            eventually(lambda: "stack ready: " in said(folder))
+            eventually(lambda: "stack ready: " in read_output(folder))
             for number in range(1, LOOPS + 1):
                 pid = eventually(lambda: pid_of(folder, "allowlist"))
                 os.kill(pid, signal.SIGKILL)
-                eventually(lambda number=number: said(folder).count("allowlist ended ") >= number)
+                eventually(
+                    lambda number=number: read_output(folder).count("allowlist ended ") >= number
+                )
             headers, body = eventually(lambda: stored and stored[0])
             deliveries = json.loads(body)
             assert (deliveries["what"], deliveries["subject"]) == ("loop", "allowlist")
@@ -102,12 +104,12 @@ def test_a_hanging_receiver_delays_no_other(tmp_path: Path) -> None:
             wanted = hmac.new(secret.encode(), f"{stamp}.".encode() + body, "sha256")
             assert hmac.compare_digest(wanted.hexdigest(), signed)
             eventually(lambda: "alert not delivered to silent: the receiver does not answer"
-                       in said(folder))  # fmt: skip
+                       in read_output(folder))  # fmt: skip
             with Watch() as watch:
                 process.send_signal(signal.SIGTERM)
                 assert process.wait(PATIENCE_S) == -signal.SIGTERM
             assert watch.seconds < DELIVERY_S
-        assert url not in said(folder) and silent not in said(folder)
+        assert url not in read_output(folder) and silent not in read_output(folder)
 
 
 @proves("svcctl alerts", "alerts: to the address that was checked, and no redirect is followed")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import change, demo_host, run, said, stack, value
+from tests.ctl.hosts import change, demo_host, read_output, run, stack, value
 from tests.live.test_alerts import add, receiver
 from tests.support.processes import SELDOM_S, Service, eventually
 from tests.support.proves import proves
@@ -40,7 +40,7 @@ def refused(port: int) -> None:
 @contextmanager
 def under_stack(folder: Path) -> Iterator[None]:
     with stack(folder):
-        eventually(lambda: "stack ready: " in said(folder))
+        eventually(lambda: "stack ready: " in read_output(folder))
         yield
 
 
@@ -79,7 +79,7 @@ def test_the_start_and_end_of_a_flood_reach_the_webhook(
     with receiver() as (url, stored):
         add(folder, "hook", url, "ABOUT=attack")
 
-        def told(*, over: bool) -> bool:
+        def was_delivered(*, over: bool) -> bool:
             messages = [json.loads(body) for _, body in stored]
             return any(
                 entry["subject"] == "gateway" and entry["over"] is over for entry in messages
@@ -87,11 +87,11 @@ def test_the_start_and_end_of_a_flood_reach_the_webhook(
 
         def flooded() -> bool:
             refused(port)
-            return told(over=False)
+            return was_delivered(over=False)
 
         with running(folder):
             eventually(flooded, pause_s=SELDOM_S)
-            eventually(lambda: told(over=True))
+            eventually(lambda: was_delivered(over=True))
             alert = json.loads(stored[0][1])
             assert alert["what"] == "attack" and "refused" in alert["text"], alert
             assert alert["title"] == "gateway is under attack"

@@ -24,7 +24,7 @@ from twisted.scripts import twistd
 from svcserver.ctl.blueprint import Scale
 from svcserver.kernel import backups
 from svcserver.stack import backups as nights
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, value
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, read_output, run, value
 from tests.live.owners_pictures import TIMEZONE
 from tests.live.real_browser import chromium
 from tests.support import prestarted
@@ -52,7 +52,7 @@ def night(folder: Path, scratch: Path) -> Iterator[None]:
     with (folder / "out.log").open("wb") as out:
         process = prestarted.start(words, environ, folder, out.fileno(), program=name)
     try:
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
         yield
     finally:
         process.terminate()
@@ -84,7 +84,7 @@ def test_the_overview_shows_a_proven_backup_and_a_damaged_backup(
         eventually(drilled, PATIENCE_S)
         known = backups.read(folder)
         assert known is not None and known.newest is not None
-        assert known.wrong(time.time()) is None, said(folder)
+        assert known.wrong(time.time()) is None, read_output(folder)
         assert known.newest.proven is not None and known.newest.encrypted
         at = datetime.fromtimestamp(known.newest.proven, ZoneInfo(TIMEZONE))
         expect(tile).to_contain_text("Tested")

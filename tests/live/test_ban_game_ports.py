@@ -17,7 +17,7 @@ from attrs import define, field
 
 from svcserver.edge.certificate import fingerprint, fingerprint_of_der
 from svcserver.kernel.json import BadJson, parse
-from tests.ctl.hosts import demo_host, run, said, stack, value
+from tests.ctl.hosts import demo_host, read_output, run, stack, value
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.test_moderation import AT_MOST_S
 from tests.support.processes import eventually
@@ -147,7 +147,7 @@ def shut_in_time(hunting: Hunting) -> None:
 def test_a_ban_during_a_hunt_shuts_the_game_ports(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder))
+        eventually(lambda: "stack ready" in read_output(folder))
         hunting = Hunting(folder)
         ann = hunting.player("Ann_1")
         hunt(ann)

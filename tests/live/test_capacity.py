@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.ctl.command import svcctl
-from tests.ctl.hosts import demo_host, said, stack
+from tests.ctl.hosts import demo_host, read_output, stack
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.test_maintenance import Town
 from tests.support.processes import eventually
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 def test_running_hunts_are_measured_and_the_first_limit_is_named(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder):
-        eventually(lambda: "stack ready: " in said(folder))
+        eventually(lambda: "stack ready: " in read_output(folder))
         ran = svcctl("capacity", "--config", folder)
         assert ran.out.startswith("a hunt takes 1536 MB"), ran.err
         assert "0 hunts run, " in ran.out

@@ -35,7 +35,9 @@ def cells(folder: Path, database: str, live: str) -> list[Path]:
     return [first, second]
 
 
-def asked(cell: Path, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+def request_cell(
+    cell: Path, method: str, path: str, body: Any = None, **headers: str
+) -> tuple[int, Any]:
     """Send a request through a cell's gateway; return the status and the parsed body."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -53,14 +55,14 @@ def asked(cell: Path, method: str, path: str, body: Any = None, **headers: str) 
 
 def arrive(cell: Path, name: str) -> dict[str, str]:
     """Register a new player at a cell."""
-    status, body = asked(cell, "POST", "/svc/api/Register", {"Username": name})
+    status, body = request_cell(cell, "POST", "/svc/api/Register", {"Username": name})
     assert status == 200, body
     return log_in(cell, str(body["UUK"]))
 
 
 def log_in(cell: Path, key: str) -> dict[str, str]:
     """Log in with an account key."""
-    status, body = asked(cell, "POST", "/account/api/oauth/token", {"exchange_code": key})
+    status, body = request_cell(cell, "POST", "/account/api/oauth/token", {"exchange_code": key})
     assert status == 200, body
     return {"key": key, "token": body["access_token"], "id": body["account_id"]}
 
@@ -72,16 +74,16 @@ def test_players_of_two_cells_are_in_one_game(tmp_path: Path) -> None:
             stack.enter_context(services(cell))
         ann, bob = arrive(first, "Ann_1"), arrive(second, "Bob_1")
         assert log_in(second, ann["key"])["id"] == ann["id"]
-        status, [character] = asked(first, "GET", "/character", **bearer(ann))
+        status, [character] = request_cell(first, "GET", "/character", **bearer(ann))
         assert status == 200
         save = {"characterId": character["id"], "data": '{"a":"1"}', "updateVersion": 2}
-        assert asked(first, "POST", "/character", save, **bearer(ann))[0] == 200
-        assert asked(second, "GET", "/character", **bearer(ann))[1][0]["data"] == '{"a":"1"}'
-        party = asked(first, "POST", "/party", {}, **bearer(ann))[1]["partyId"]
+        assert request_cell(first, "POST", "/character", save, **bearer(ann))[0] == 200
+        assert request_cell(second, "GET", "/character", **bearer(ann))[1][0]["data"] == '{"a":"1"}'
+        party = request_cell(first, "POST", "/party", {}, **bearer(ann))[1]["partyId"]
         request = {"recipientPlayerId": bob["id"]}
-        assert asked(first, "PUT", "/party/invite", request, **bearer(ann))[0] == 200
+        assert request_cell(first, "PUT", "/party/invite", request, **bearer(ann))[0] == 200
         accept = f"/party/invite/accept/{party}"
-        assert asked(second, "PUT", accept, {}, **bearer(bob))[1]["partyId"] == party
+        assert request_cell(second, "PUT", accept, {}, **bearer(bob))[1]["partyId"] == party
 
 
 def test_without_shared_keys_a_player_is_unknown_elsewhere(tmp_path: Path) -> None:
@@ -94,4 +96,4 @@ def test_without_shared_keys_a_player_is_unknown_elsewhere(tmp_path: Path) -> No
         for cell in (first, second):
             stack.enter_context(services(cell))
         ann = arrive(first, "Ann_1")
-        assert asked(second, "GET", "/character", **bearer(ann))[0] == 401
+        assert request_cell(second, "GET", "/character", **bearer(ann))[0] == 401

@@ -65,11 +65,11 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
         for speaker in speakers:
             wires.callback(speaker.wire.close)
 
-        def heard() -> int:
+        def count_lines() -> int:
             return service.log.count("message room=")
 
         def until_heard(lines: int) -> None:
-            eventually(lambda: heard() >= lines)
+            eventually(lambda: count_lines() >= lines)
 
         with drained(speakers):
             # while all clients read, memory grows by some 12 MiB in 1,800 lines, and then stays
@@ -80,13 +80,13 @@ def test_a_stalled_reader_is_cut_within_8_mib_and_the_room_talks_on(tmp_path: Pa
             stalled.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             before = most = service.rss() // 1024
             for _ in range(MOST):
-                reply = heard() + SPEAKERS
+                reply = count_lines() + SPEAKERS
                 say(speakers, 1)
                 until_heard(reply)  # otherwise lines would wait in the speakers' sockets
                 most = max(most, service.rss() // 1024)
                 if "reason=backlog" in service.log:
                     break
-            reply = heard()
+            reply = count_lines()
             say(speakers, 1)
             until_heard(reply + 1)
             most = max(most, service.rss() // 1024)

@@ -137,7 +137,7 @@ def test_overview_shows_locations_and_links_to_registration(browser: Browser, he
         expect(row).to_have_count(1)
         row.get_by_role("button", name="Change").click()
         tab.answer("Change", Value="INVITECODE")
-        tab.told("REGISTRATION_MODE changed")
+        tab.expect_confirmation("REGISTRATION_MODE changed")
         reply = here.admin("GET", "RegistrationStatus")
         assert reply == {"RegistrationMode": "INVITECODE"}
         tab.go("Overview")
@@ -183,7 +183,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
         assert len(words) == 8
         tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         tab.press("Copy everything")
-        tab.told("Invite copied")
+        tab.expect_confirmation("Invite copied")
         copied = tab.page.evaluate("navigator.clipboard.readText()")
         assert "svc://join?" in copied and " ".join(words) in copied
         tab.confirm("Close")
@@ -195,7 +195,7 @@ def test_an_invite_is_made_shown_and_revoked(browser: Browser, here: Host) -> No
             "button", name="Revoke"
         ).click()
         tab.confirm("Revoke")
-        tab.told(f"Invite {made} revoked")
+        tab.expect_confirmation(f"Invite {made} revoked")
         expect(tab.page.get_by_role("row").filter(has_text=made)).to_have_count(0)
         left = here.admin("GET", "InviteCodes")["InviteCodes"]
         assert made not in [entry["inviteCode"] for entry in left]
@@ -217,8 +217,10 @@ def test_saves_are_compared_and_rolled_back(browser: Browser, here: Host) -> Non
         choice = tab.page.get_by_role("combobox", name="Ann_1 is online now (in the city)")
         expect(choice).to_have_value("yes")
         tab.confirm("Roll back")
-        tab.told(f"was rolled back to version {version}, now stored again as version")
-        tab.told("the player is logged out")
+        tab.expect_confirmation(
+            f"was rolled back to version {version}, now stored again as version"
+        )
+        tab.expect_confirmation("the player is logged out")
         assert here.service.ask("GET", "/character", None, bearer(here.players[0]))[0] == 401
         log_in_again(here, 0)
         [entry] = here.call("GET", "/character", **bearer(here.players[0]))
@@ -240,7 +242,7 @@ def test_loadouts_are_compared_and_rolled_back(browser: Browser, here: Host) -> 
         versions.get_by_role("button", name="Roll back").first.click()
         tab.page.get_by_role("combobox", name="Ann_1 is online now").select_option("")
         tab.confirm("Roll back")
-        tab.told("were rolled back to version 2")
+        tab.expect_confirmation("were rolled back to version 2")
         ann = here.players[0]
         [entry] = here.call("GET", "/character", **bearer(ann))
         stored = here.call("GET", f"/loadout/{ann['id']}/{entry['id']}/all", **bearer(ann))
@@ -258,7 +260,7 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         tab.page.get_by_role("textbox", name="New name").fill("Falke")
         tab.page.get_by_role("textbox", name="Reason").fill("asked for it")
         tab.confirm("Rename")
-        tab.told("Falk is now Falke")
+        tab.expect_confirmation("Falk is now Falke")
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Falke")
         tab.press("Grant")
         tab.page.get_by_role("combobox", name="Entitlement").select_option("")
@@ -274,12 +276,12 @@ def test_an_account_is_renamed_and_granted(browser: Browser, here: Host) -> None
         names = tab.page.get_by_role("combobox", name="Entitlement")
         expect(names.locator("option:text-is('gift_of_autumn')")).to_have_count(1)
         tab.answer("Grant", Entitlement="gift_of_autumn", Hours="0")
-        tab.told("Falke now has gift_of_autumn")
+        tab.expect_confirmation("Falke now has gift_of_autumn")
         expect(row).to_contain_text("for ever")
         tab.press("Set progress")
         tab.page.get_by_role("combobox", name="How").select_option("grandfather")
         tab.confirm("Overwrite")
-        tab.told("set to complete")
+        tab.expect_confirmation("set to complete")
     [renamed] = [
         entry
         for entry in here.admin("GET", "DashboardAudit")["rows"]
@@ -302,26 +304,26 @@ def test_a_player_is_muted_and_unmuted_and_both_are_audited(browser: Browser, he
         tab.look_over("a mute that is refused", "dialog")
         lasts.fill("2h")
         tab.confirm("Mute")
-        tab.told("Eve is muted")
+        tab.expect_confirmation("Eve is muted")
         expect(tab.page.get_by_role("dialog")).to_have_count(0)
         tab.go("Moderation")
         row = tab.page.get_by_role("row").filter(has_text="Eve")
         expect(row).to_contain_text("spam")
         row.get_by_role("button", name="Unmute").click()
         tab.confirm("Unmute")
-        tab.told("Eve may chat again")
+        tab.expect_confirmation("Eve may chat again")
         expect(row).to_have_count(0)
         tab.press("Announce")
         tab.page.get_by_role("textbox", name="Text", exact=True).fill("Hunt night")
         tab.confirm("Announce")
-        tab.told("Announced: Hunt night")
+        tab.expect_confirmation("Announced: Hunt night")
         assert here.call("GET", "/svc-status")["en"] == "Hunt night"
         tab.press("End it")
         tab.confirm("End it")
-        tab.told("The announcement has ended")
+        tab.expect_confirmation("The announcement has ended")
         tab.press("Announce")
         tab.answer("Announce", Text="Back soon", **{"Time until the restart": "10m"})
-        tab.told("Announced: Back soon")
+        tab.expect_confirmation("Announced: Back soon")
         expect(tab.fact("Restart")).to_be_visible()
         assert re.search(r"Back soon .*\d+ min", here.call("GET", "/svc-status")["en"])
         tab.press("End it")
@@ -360,7 +362,7 @@ def test_chat_and_log_are_shown_and_a_guild_is_disbanded(browser: Browser, here:
         expect(row).to_have_count(1)
         row.get_by_role("button", name="Disband").click()
         tab.confirm("Disband")
-        tab.told("RedAxes disbanded")
+        tab.expect_confirmation("RedAxes disbanded")
         expect(row).to_have_count(0)
 
 
@@ -689,12 +691,12 @@ def test_messages_do_not_pile_up_or_cover_a_button(browser: Browser, here: Host,
         row = tab.page.get_by_role("row").filter(has_text="OPEN-EVENING")
         for _ in range(3):
             row.get_by_role("button", name="Copy", exact=True).click()
-            tab.told("Code copied")
+            tab.expect_confirmation("Code copied")
         expect(tab.page.locator("#says p")).to_have_count(1)
         assert tab.page.evaluate(COVERED) == []
         row.get_by_role("button", name="Share").click()
         tab.press("Copy everything")
-        tab.told("Invite copied")
+        tab.expect_confirmation("Invite copied")
         assert tab.page.evaluate(COVERED) == []
         tab.picture("message")
         tab.confirm("Close")

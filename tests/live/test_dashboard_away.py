@@ -260,7 +260,7 @@ def test_an_act_whose_answer_is_late_is_not_called_a_failure(browser: Browser, h
             eventually(partial(agree, tab, here, name, act), pause_s=SELDOM_S)
             tab.press(act)
             tab.answer(act, Reason="again")
-            tab.told(done)
+            tab.expect_confirmation(done)
             expect(tab.fact(fact)).to_contain_text("again")
             expect(tab.fact(fact)).to_have_count(1)
             assert held(here, name, act)
@@ -290,7 +290,7 @@ def test_a_key_is_shown_though_its_dialog_is_closed_before_it_comes(
             tab.page.keyboard.press("Escape")  # some browsers close the dialog at the second Escape
             asks.evaluate_all("(all) => all.forEach((one) => one.close())")
             expect(asks).to_be_hidden()
-        tab.told("The dashboard has a separate key now")
+        tab.expect_confirmation("The dashboard has a separate key now")
         shown = tab.page.get_by_role("dialog", name="Your dashboard key")
         key = shown.locator(".join").inner_text()
         tab.confirm("Close")
@@ -321,7 +321,7 @@ def test_an_act_in_which_the_server_is_killed_is_seen_and_done_again(
         eventually(partial(agree, tab, here, "Unlucky", "Mute"), pause_s=SELDOM_S)
         tab.press("Mute")
         tab.answer("Mute", Reason="again")
-        tab.told("Unlucky is muted")
+        tab.expect_confirmation("Unlucky is muted")
         expect(tab.fact("Muted")).to_contain_text("again")
 
 
@@ -342,7 +342,7 @@ def test_an_account_is_deleted_only_after_its_data_are_downloaded(
             says_that_it_is_away(tab)
         got.value.save_as(tmp_path / "slow.json")
         assert json.loads((tmp_path / "slow.json").read_text())["account"] == "Slow_Bye"
-        tab.told("Slow_Bye is deleted")
+        tab.expect_confirmation("Slow_Bye is deleted")
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Accounts")
 
         def dies(route: Route) -> None:
@@ -365,7 +365,7 @@ def test_an_account_is_deleted_only_after_its_data_are_downloaded(
         tab.press("Delete")
         with tab.page.expect_download():
             tab.answer("Delete", Type="Lost_Bye")
-        tab.told("Lost_Bye is deleted")
+        tab.expect_confirmation("Lost_Bye is deleted")
 
 
 # slow: seven pages, longer than a server may take to answer them, frozen and then killed

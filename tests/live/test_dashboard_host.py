@@ -20,7 +20,7 @@ from svcserver.stack import rolling
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import receiver
-from tests.live.test_dashboard_machine import Told, heard, town
+from tests.live.test_dashboard_machine import Told, alerts_of, town
 from tests.support.processes import eventually
 from tests.support.proves import proves
 
@@ -61,7 +61,7 @@ def test_a_channel_is_added_tested_changed_and_removed(
         expect(tab.fault()).to_contain_text("https://, unless it is in your own network")
         tab.page.get_by_label("The receiver is").select_option("1")
         tab.confirm("Add")
-        tab.told(f"Channel {name} added")
+        tab.expect_confirmation(f"Channel {name} added")
         secret = tab.page.get_by_role("dialog").locator(".join").inner_text()
         tab.picture("alert-secret")
         tab.confirm("Close")
@@ -69,9 +69,9 @@ def test_a_channel_is_added_tested_changed_and_removed(
         channel = row(tab, "Channels", name)
         expect(channel).to_contain_text("none yet")
         press(channel, "Test")
-        tab.told(f"Test sent to {name}")
+        tab.expect_confirmation(f"Test sent to {name}")
         expect(channel).to_contain_text("test sent")
-        assert eventually(lambda: heard(deliveries, "test"))
+        assert eventually(lambda: alerts_of(deliveries, "test"))
         expect(channel).not_to_contain_text("test sent")
         expect(channel).to_contain_text("delivered")
         history = tab.page.get_by_role("list", name="Delivery history").get_by_role("listitem")
@@ -80,14 +80,14 @@ def test_a_channel_is_added_tested_changed_and_removed(
         press(channel, "Change")
         assert secret not in tab.page.content() and url not in tab.page.content()
         tab.answer("Change", Quiet="23:00-07:00")
-        tab.told(f"Channel {name} changed")
+        tab.expect_confirmation(f"Channel {name} changed")
         assert parse_env_file(path.read_text())["QUIET"] == "23:00-07:00"
         assert parse_env_file(path.read_text())["URL"] == url
         press(channel, "Change")
         tab.page.get_by_label("Make a new secret").check()
         tab.picture("alert-new-secret")
         tab.confirm("Change")
-        tab.told(f"Channel {name} changed")
+        tab.expect_confirmation(f"Channel {name} changed")
         renewed = tab.page.get_by_role("dialog").locator(".join").inner_text()
         tab.confirm("Close")
         assert secret != renewed == parse_env_file(path.read_text())["SIGNING_SECRET"]
@@ -97,7 +97,7 @@ def test_a_channel_is_added_tested_changed_and_removed(
         tab.picture("alert-broken")
         press(channel, "Remove")
         tab.answer("Remove", Reason="the end")
-        tab.told(f"Channel {name} removed")
+        tab.expect_confirmation(f"Channel {name} removed")
         expect(channel).to_have_count(0)
         assert not path.exists()
 
@@ -122,7 +122,7 @@ def test_a_backup_is_made_downloaded_and_scheduled(
         tab.picture("backups-empty")
         tab.press("Back up now")
         tab.answer("Back up", Reason="before the update")
-        tab.told("The backup starts")
+        tab.expect_confirmation("The backup starts")
         stored = row(tab, "Stored backups", "not tested")
         expect(stored).to_contain_text("not encrypted")
         state = backups.read(here.folder)
@@ -139,12 +139,12 @@ def test_a_backup_is_made_downloaded_and_scheduled(
             tab.answer("Download", Key=here.key, Reason="off-site copy")
         assert started.value.suggested_filename == file.name
         assert started.value.path().read_bytes() == file.read_bytes()
-        tab.told("Backup downloaded")
+        tab.expect_confirmation("Backup downloaded")
         tab.press("Change")
         tab.answer("Change", Time="late")
         expect(tab.fault()).to_contain_text("time of day")
         tab.answer("Change", Time="03:15", Days="9")
-        tab.told("Schedule changed")
+        tab.expect_confirmation("Schedule changed")
         expect(tab.fact("Made")).to_contain_text("every night at 03:15")
         expect(tab.fact("Kept")).to_contain_text("9 days, 4 weeks, 12 months (stack.env)")
         tab.press("Change")
@@ -152,7 +152,7 @@ def test_a_backup_is_made_downloaded_and_scheduled(
         expect(tab.fault()).to_contain_text("the next backup deletes older ones")
         tab.picture("backup-schedule")
         tab.answer("Change", Key=here.key)
-        tab.told("Schedule changed")
+        tab.expect_confirmation("Schedule changed")
         expect(tab.fact("Kept")).to_contain_text("8 days")
         lines = parse_env_file((here.folder / "stack.env").read_text())
         assert (lines["BACKUP_AT"], lines["BACKUP_DRILL"]) == ("03:15", "0")
@@ -175,7 +175,7 @@ def test_a_request_that_nobody_took_survives_a_reload(
         try:
             tab.press("Back up now")
             tab.answer("Back up")
-            tab.told("The backup starts")
+            tab.expect_confirmation("The backup starts")
             expect(tab.page.get_by_text("A backup starts in a moment.")).to_be_visible()
             old = time.time() - backups.TAKEN_S - 1
             os.utime(request, (old, old))
@@ -273,7 +273,7 @@ def test_a_download_shows_progress_and_ends_when_cancelled(
             tab.picture("backup-downloading")
             assert readers(file)
             tab.confirm("Cancel the download")
-            tab.told("Download cancelled")
+            tab.expect_confirmation("Download cancelled")
             assert eventually(lambda: not readers(file))
     finally:
         file.unlink()

@@ -58,7 +58,7 @@ def test_many_invites_are_made_and_printed_as_qr_codes(browser: Browser, here: H
         tab.press("New invite")
         tab.picture("invite-question")
         tab.answer("Create", Number="4", Uses="2", Expires="30", Note="fair")
-        tab.told("4 invites created")
+        tab.expect_confirmation("4 invites created")
         box = tab.page.get_by_role("dialog")
         expect(box.get_by_role("img")).to_have_count(4)
         expect(box.get_by_text("Evening Hunters")).to_have_count(4)

@@ -178,7 +178,7 @@ def test_an_act_by_keyboard_whose_row_goes_leads_to_the_next_row(
             keys.press("Enter")
             expect(tab.page.get_by_role("dialog")).to_contain_text(f"Unmute {name}?")
             keys.press("Enter")  # the focus is in the dialog's first field
-            tab.told(f"{name} may chat again")
+            tab.expect_confirmation(f"{name} may chat again")
             expect(row(tab, "Bans and mutes", name)).to_have_count(0)
             expect(place).to_be_focused()
 
@@ -200,7 +200,7 @@ def test_an_act_by_keyboard_whose_row_goes_leads_to_the_next_row(
         keys.press("Enter")
         expect(tab.page.get_by_role("dialog")).to_contain_text("Revoke gift_scarf?")
         tab.confirm("Revoke")
-        tab.told("gift_scarf revoked from Falk")
+        tab.expect_confirmation("gift_scarf revoked from Falk")
         expect(scarf).to_have_count(0)
         place = tab.page.get_by_role("table", name="Entitlements").locator("tbody :focus")
         # of an entitlement that every account has from the beginning

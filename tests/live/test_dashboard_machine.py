@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Locator, Route, expect
 from svcserver.ctl.backup.making import STAMP
 from svcserver.kernel import backups
 from svcserver.stack.alerts.watching import installed_version
-from tests.ctl.hosts import change, demo_host, run, said, stack, value
+from tests.ctl.hosts import change, demo_host, read_output, run, stack, value
 from tests.live.dashboard_page import Host, Visit, visit
 from tests.live.real_browser import browser
 from tests.live.test_alerts import add, receiver
@@ -46,7 +46,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Told]
     with receiver() as (url, deliveries):
         add(folder, "hook", url)
         with stack(folder):
-            eventually(lambda: "stack ready: " in said(folder))
+            eventually(lambda: "stack ready: " in read_output(folder))
             here = Host(Service("svc-metagame", folder, {}, port), folder)
             eventually(lambda: city_of(here), pause_s=SELDOM_S)
             yield here, deliveries
@@ -57,7 +57,7 @@ def running(here: Host) -> list[dict[str, str]]:
     return result
 
 
-def heard(deliveries: Told, what: str) -> list[dict[str, str]]:
+def alerts_of(deliveries: Told, what: str) -> list[dict[str, str]]:
     """Return the alerts of one kind that the webhook received."""
     return [load for load in (json.loads(body) for _, body in deliveries) if load["what"] == what]
 
@@ -112,16 +112,16 @@ def test_a_game_server_is_started_stopped_and_restarted(
         tab.confirm("Cancel")
         press(tab, "city", "Restart")
         tab.confirm("Restart")
-        tab.told("The city was restarted")
+        tab.expect_confirmation("The city was restarted")
         assert city_of(here) not in ("", before)
         press(tab, "city", "Stop")
         tab.confirm("Stop")
-        tab.told("The city was stopped")
+        tab.expect_confirmation("The city was stopped")
         expect(row_of(tab, "city")).to_have_count(0)
         assert running(here) == []
         tab.picture("machine-stopped")
         tab.press("Start the city")
-        tab.told("The city was started")
+        tab.expect_confirmation("The city was started")
         expect(row_of(tab, "city")).to_have_count(1)
         expect(tab.page.get_by_role("button", name="Start the city")).to_have_count(0)
         assert city_of(here)
@@ -172,12 +172,12 @@ def test_a_machine_of_the_fleet_is_drained(browser: Browser, town: tuple[Host, T
         expect(tab.page.get_by_text("room for 5 more")).to_be_visible()
         row.get_by_role("button", name="Drain").click()
         tab.confirm("Drain")
-        tab.told("<b>second</b> starts no more hunts")
+        tab.expect_confirmation("<b>second</b> starts no more hunts")
         expect(row).to_contain_text("draining")
         tab.picture("machines")
         row.get_by_role("button", name="Use again").click()
         tab.confirm("Use again")
-        tab.told("<b>second</b> is used again")
+        tab.expect_confirmation("<b>second</b> is used again")
         assert [order["Act"] for order in orders] == ["drain", "undrain"]
 
 
@@ -259,7 +259,7 @@ def test_the_console_follows_a_restart_and_shows_the_end_of_a_crash(
         before = city_of(here)
         tab.press("Restart")
         tab.confirm("Restart")
-        tab.told("The city was restarted")
+        tab.expect_confirmation("The city was restarted")
         expect(tab.page).to_have_url(re.compile(f"#/servers/{city_of(here)}$"))
         lines = tab.page.get_by_role("log")
         expect(lines).to_contain_text("listening on")
@@ -302,7 +302,7 @@ def test_no_new_hunt_begins_while_hunts_are_paused(
         tab.press("Pause new hunts")
         tab.picture("drain-question")
         tab.answer("Pause", **{"When": "", "The server is empty": "nobody", "Reason": "new disk"})
-        tab.told("New hunts are paused")
+        tab.expect_confirmation("New hunts are paused")
         status = tab.page.get_by_role("region", name="Status")
         expect(status).to_contain_text("paused new hunts")
         expect(status).to_contain_text(": new disk.")
@@ -311,7 +311,7 @@ def test_no_new_hunt_begins_while_hunts_are_paused(
         assert join() == 400
         tab.press("End it")
         tab.confirm("Allow")
-        tab.told("New hunts are allowed")
+        tab.expect_confirmation("New hunts are allowed")
         expect(status).not_to_contain_text("Maintenance")
         expect(tab.page.get_by_role("button", name="Pause new hunts")).to_be_visible()
         assert join() == 200
@@ -334,7 +334,7 @@ def test_the_focus_stays_while_the_table_changes(browser: Browser, town: tuple[H
         again.focus()
         tab.page.keyboard.press("Enter")
         tab.confirm("Restart")
-        tab.told("The city was restarted")
+        tab.expect_confirmation("The city was restarted")
         expect(again).to_be_focused()
 
 
@@ -384,7 +384,7 @@ def test_the_focus_returns_to_a_row_that_was_away(
         here.admin("POST", "DashboardGameServer", {"Act": "start", "Kind": "city"})
         expect(row_of(tab, "city")).to_have_count(1)
         held[0].fulfill(json={"id": city_of(here)})
-        tab.told("The city was restarted")
+        tab.expect_confirmation("The city was restarted")
         expect(again).to_be_focused()
 
 
@@ -409,7 +409,7 @@ def test_an_unresponsive_city_is_restarted_and_stopped(
             if act == "Restart":
                 eventually(partial(more_than, here, count))
         tab.press("Start the city")
-        tab.told("The city was started")
+        tab.expect_confirmation("The city was started")
 
 
 # slow: longer than the page calls a server silent
@@ -431,7 +431,7 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
             expect(tab.page.locator("#away")).to_be_visible()
         finally:
             os.kill(metagame, signal.SIGCONT)
-        tab.told("The city was restarted")
+        tab.expect_confirmation("The city was restarted")
         expect(tab.page.locator("#away")).to_be_hidden()
         [city] = [server for server in running(here) if server["kind"] == "city"]
         assert city["id"] != before
@@ -441,7 +441,9 @@ def test_a_restart_in_which_the_metagame_is_frozen_is_done_once(
 
 def logged_cities(here: Host) -> list[int]:
     """Wait until the log names the running city server; return the pids of all logged servers."""
-    eventually(lambda: (city := city_of(here)) and city in said(here.folder), pause_s=SELDOM_S)
+    eventually(
+        lambda: (city := city_of(here)) and city in read_output(here.folder), pause_s=SELDOM_S
+    )
     return cities(here.folder)
 
 
@@ -493,7 +495,7 @@ def test_the_night_finds_a_damaged_backup_and_the_overview_is_red(
         tab.go("Alerts")
         incident = tab.page.get_by_role("list", name="Incidents").get_by_role("listitem").first
         expect(incident).to_contain_text(re.compile(f"backup failed.*{file.name}.*ongoing$"))
-    [alert] = eventually(lambda: heard(deliveries, "backup"))
+    [alert] = eventually(lambda: alerts_of(deliveries, "backup"))
     assert file.name in alert["text"] and not alert["over"]
 
 
@@ -503,13 +505,13 @@ def test_an_update_when_empty_is_begun_on_the_page(
     browser: Browser, town: tuple[Host, Told]
 ) -> None:
     here, _ = town
-    begun = said(here.folder).count("stack ready: ")
+    begun = read_output(here.folder).count("stack ready: ")
     with visit(browser, here) as tab:
         tab.sign_in(here.key)
         tab.press("Pause new hunts")
         tab.answer("Pause", When="restart", Reason="update")
-        tab.told("New hunts are paused")
-        eventually(lambda: said(here.folder).count("stack ready: ") == begun + 1)
+        tab.expect_confirmation("New hunts are paused")
+        eventually(lambda: read_output(here.folder).count("stack ready: ") == begun + 1)
         ended = tab.page.get_by_role("button", name="Pause new hunts")
         expect(ended).to_be_visible(timeout=60_000)  # the browser session stays signed in
         expect(tab.page.locator("#away")).to_be_hidden(timeout=60_000)

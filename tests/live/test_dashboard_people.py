@@ -99,12 +99,12 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
     with account_page(browser, here, "Noisy") as tab:
         tab.press("Kick")
         tab.answer("Kick", Reason="shouting")
-        tab.told("Noisy is logged out")
+        tab.expect_confirmation("Noisy is logged out")
         assert here.service.ask("GET", "/accountinfo", None, bearer(player))[0] == 401
         assert log_in(here, player["key"]) == 200
         tab.press("Ban")
         tab.answer("Ban", Duration="7d", Reason="again", Note="third time", Addresses="yes")
-        tab.told("Noisy is banned")
+        tab.expect_confirmation("Noisy is banned")
         assert log_in(here, player["key"]) == 400
         expect(tab.fact("Banned")).to_contain_text("again")
         expect(tab.fact("Banned")).to_contain_text("third time")
@@ -116,7 +116,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
         row = tab.page.get_by_role("row").filter(has_text="Noisy")
         row.get_by_role("button", name="Unban").click()
         tab.answer("Unban")
-        tab.told("Noisy may log in again")
+        tab.expect_confirmation("Noisy may log in again")
         assert log_in(here, player["key"]) == 200
         open_account(tab, "Noisy")
         for act, undo, fact, done in (
@@ -127,7 +127,7 @@ def test_a_player_is_kicked_banned_and_let_in_again(browser: Browser, here: Host
             tab.answer(act)
             tab.fact(fact).get_by_role("button", name=undo).click()
             tab.answer(undo)
-            tab.told(f"Noisy may {done} again")
+            tab.expect_confirmation(f"Noisy may {done} again")
             expect(tab.fact(fact)).to_have_count(0)
         assert log_in(here, player["key"]) == 200
 
@@ -145,7 +145,7 @@ def test_a_lost_key_and_the_notes_of_a_lost_account(browser: Browser, here: Host
         tab.press("Move notes")
         expect(tab.page.get_by_role("dialog")).to_contain_text("Forgetful has 1,070 notes")
         tab.answer("Move", Name="Falk", Reason="began anew")
-        tab.told("1,070 notes of Forgetful moved to Falk")
+        tab.expect_confirmation("1,070 notes of Forgetful moved to Falk")
         expect(tab.fact("Notes")).to_have_text("0")
         tab.press("New key")
         tab.answer("Create", Key=here.key, Reason="lost")
@@ -168,7 +168,7 @@ def test_an_account_is_handed_out_and_deleted(browser: Browser, here: Host, tmp_
         with tab.page.expect_download() as got:
             tab.answer("Delete", Type="Leaving", Reason="asked for it")
         assert got.value.suggested_filename == "Leaving.json"
-        tab.told("Leaving is deleted")
+        tab.expect_confirmation("Leaving is deleted")
         expect(tab.page.get_by_role("heading", level=1)).to_have_text("Accounts")
         assert log_in(here, player["key"]) == 400
 
@@ -182,7 +182,7 @@ def test_a_role_and_a_new_key_need_the_key(browser: Browser, here: Host) -> None
         expect(tab.fault()).to_contain_text("Enter the key")
         tab.look_at_question()
         tab.answer("Change", Key=here.key)
-        tab.told("Rising is now moderator")
+        tab.expect_confirmation("Rising is now moderator")
         expect(tab.fact("Role")).to_have_text("moderator")
         tab.press("New key")
         tab.look_at_question()
@@ -195,12 +195,12 @@ def test_a_role_and_a_new_key_need_the_key(browser: Browser, here: Host) -> None
         assert (log_in(here, player["key"]), log_in(here, key)) == (400, 200)
         tab.press("Role")
         tab.answer("Change", Role="player")
-        tab.told("Rising is now player")
+        tab.expect_confirmation("Rising is now player")
         refusal = {"error": "key_wanted", "message": "Enter the key that you sign in with."}
         tab.page.route("**/DashboardKick", lambda kick: kick.fulfill(status=401, json=refusal))
         tab.press("Kick")
         tab.answer("Kick")
-        tab.told("Enter the key that you sign in with.")
+        tab.expect_confirmation("Enter the key that you sign in with.")
 
 
 @proves("POST DashboardRole", "who of the staff may do what")
@@ -211,7 +211,7 @@ def test_a_helper_reads_and_is_shown_nothing_that_is_not_allowed(
     with account_page(browser, here, "Hal_9") as tab:
         tab.press("Role")
         tab.answer("Change", Role="helper", Key=here.key)
-        tab.told("Hal_9 is now helper")
+        tab.expect_confirmation("Hal_9 is now helper")
     with visit(browser, here, "phone") as tab:
         page = tab.page
         tab.sign_in(player["key"])
@@ -288,7 +288,7 @@ def test_a_dashboard_key_and_second_factor_are_needed_to_sign_in(
         tab.look_at_question()  # checked before the code is made, which is valid for half a minute
         used = code_of(secret)
         tab.answer("Add", Key=key, Current=used)
-        tab.told("From now on, signing in requires a code")
+        tab.expect_confirmation("From now on, signing in requires a code")
         tab.press("Sign out")
         for offered, replies in (
             (player["key"], "separate dashboard key"),
@@ -311,7 +311,7 @@ def test_a_dashboard_key_and_second_factor_are_needed_to_sign_in(
         while (second := code_of(secret, 1)) == fresh:
             tab.page.wait_for_timeout(1_000)
         tab.answer("Use it", Key=key, Current=second)
-        tab.told("The account key opens the dashboard again")
+        tab.expect_confirmation("The account key opens the dashboard again")
         tab.press("My access")
         expect(box).to_contain_text("Your account key also opens the dashboard.")
         tab.confirm("Remove the second factor")
@@ -319,7 +319,7 @@ def test_a_dashboard_key_and_second_factor_are_needed_to_sign_in(
         while (last := code_of(secret, 1)) == second:
             tab.page.wait_for_timeout(1_000)
         tab.answer("Remove", Key=player["key"], Current=last)
-        tab.told("From now on, signing in requires only the key")
+        tab.expect_confirmation("From now on, signing in requires only the key")
         tab.press("Sign out")
         tab.page.get_by_label("Account key").fill(key)
         tab.press("Sign in")
@@ -368,7 +368,7 @@ def test_the_log_is_asked_for_one_player(browser: Browser, here: Host) -> None:
         tab.go("Moderation")
         tab.press("Announce")
         tab.answer("Announce", Text="soup")
-        tab.told("Announced: soup")
+        tab.expect_confirmation("Announced: soup")
         here.admin("GET", "DashboardSanctions")  # a request by somebody else who has the key
         tab.go("Log")
         replies = re.compile(r"POST /svc/api/DashboardAnnouncement .* page=([0-9a-f]{12})")

@@ -119,7 +119,7 @@ def test_an_action_is_confirmed_once_the_page_shows_it(
             with tab.page.expect_request(lambda request: is_read(request, reads)):
                 act(tab)  # the action is done, and the list has been requested
             assert says not in tab.page.locator("#says").inner_text()
-        tab.told(says)
+        tab.expect_confirmation(says)
         # the page already shows the change, so the test does not wait
         assert shown in tab.page.locator("#content").inner_text()
 
@@ -135,7 +135,7 @@ def test_an_action_is_confirmed_though_its_list_cannot_be_read(
         expect(row(tab, "Eve")).to_have_count(1)
         tab.page.route("**/DashboardSanctions", lambda entry: entry.abort())
         unmute(tab)
-        tab.told("Eve may chat again")
+        tab.expect_confirmation("Eve may chat again")
         expect(tab.page.locator("#says .bad")).to_have_count(0)
         expect(tab.page.locator("#away")).to_be_visible()  # the page shows old data, and says so
         tab.page.unroute("**/DashboardSanctions")
@@ -174,7 +174,7 @@ def test_an_older_list_never_replaces_a_newer_list(browser: Browser, here: Host)
         page.wait_for_timeout(1_000)
         [(older, body)] = stored
         older.fulfill(body=body, content_type="application/json")
-        tab.told("Eve may chat again")
+        tab.expect_confirmation("Eve may chat again")
         assert row(tab, "Eve").count() == 0
         here.admin("POST", "DashboardMute", {"Account": "Falk"})
         expect(row(tab, "Falk")).to_have_count(1)

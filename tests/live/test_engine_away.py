@@ -193,19 +193,19 @@ def test_only_live_state_is_refused_and_back_in_three_seconds(
                 assert ann.untouched() == well
                 assert set(ann.live().values()) == {(Unavailable.status, "1")}
         assert watch.seconds < 15  # only one deadline passes; later requests fail immediately
-        assert not heard(talker)
+        assert not say_line(talker)
         away.come_back()
         with Watch() as watch:
             eventually(lambda: ann.live()["party"][0] == 200)
             assert {status for status, _ in ann.live().values()} == {200}
-            eventually(lambda: heard(talker))
+            eventually(lambda: say_line(talker))
         assert watch.seconds < BACK_S
         talker.wire.close()
         assert ann.untouched() == well
         assert "Traceback" not in service.log
 
 
-def heard(talker: Talker) -> bool:
+def say_line(talker: Talker) -> bool:
     """Say a line in the room; return True if it was delivered, and False if it was refused."""
     talker.say("City-1", "hello")
     return "not-acceptable" not in talker.hear('id="1"')

@@ -16,7 +16,7 @@ import pytest
 
 from svcserver.stack import rolling
 from tests.ctl.command import svcctl
-from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.ctl.hosts import change, demo_host, read_output, stack, value
 from tests.live.dashboard_page import host
 from tests.support.processes import SELDOM_S, Service, bearer, eventually, register
 from tests.support.proves import proves
@@ -52,7 +52,7 @@ def guard(folder: Path) -> None:
 
 def cities(folder: Path) -> list[int]:
     """Return the pid of every started city server that the log names; the log lags a little."""
-    return [int(pid) for pid in re.findall(r"started city \S+ pid (\d+)", said(folder))]
+    return [int(pid) for pid in re.findall(r"started city \S+ pid (\d+)", read_output(folder))]
 
 
 def leave(port: int) -> None:
@@ -76,7 +76,7 @@ def leave(port: int) -> None:
 def test_an_update_waits_for_the_last_hunt_and_refuses_new_hunts(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder) as process:
-        eventually(lambda: "stack ready: " in said(folder))
+        eventually(lambda: "stack ready: " in read_output(folder))
         guard(folder)
         before, town = rolling.read_state(folder), Town(folder)
         assert before is not None
@@ -93,7 +93,7 @@ def test_an_update_waits_for_the_last_hunt_and_refuses_new_hunts(tmp_path: Path)
         assert "serverInfo" in town.status(ann)
         assert rolling.read_state(folder) == before
         leave(hunting["port"])
-        eventually(lambda: said(folder).count("stack ready: ") == 2)
+        eventually(lambda: read_output(folder).count("stack ready: ") == 2)
         after = rolling.read_state(folder)
         assert after is not None and after.begun > before.begun
         assert after.pid == process.pid  # systemd or a container still sees the same process
@@ -119,7 +119,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         return ran.data
 
     with stack(folder):
-        eventually(lambda: "stack ready: " in said(folder))
+        eventually(lambda: "stack ready: " in read_output(folder))
         guard(folder)
         view = svcctl("status", "--config", folder, "--json").data
         assert view["health"] is not None and not view["status"]["limited"]
@@ -129,7 +129,7 @@ def test_a_frozen_city_is_replaced_and_the_owner_handles_one(tmp_path: Path) -> 
         )
         pid = eventually(lambda: cities(folder))[-1]
         os.kill(pid, signal.SIGSTOP)
-        eventually(lambda: "has read nothing for 10 s" in said(folder))
+        eventually(lambda: "has read nothing for 10 s" in read_output(folder))
         fresh = eventually(
             lambda: [entry for entry in ctl("list")["servers"] if entry["id"] != city["id"]]
         )
@@ -158,7 +158,7 @@ def test_a_frozen_city_lives_while_its_players_send_heartbeats(tmp_path: Path) -
     change(folder, "deploy", "GAMESERVER_FROZEN_SECONDS", "10")
     city_map = value(folder, "deploy", "CITY_MAP")
     with stack(folder):
-        eventually(lambda: "stack ready: " in said(folder))
+        eventually(lambda: "stack ready: " in read_output(folder))
         town = Town(folder)
         ann = town.player("Ann_1")
 
@@ -166,7 +166,7 @@ def test_a_frozen_city_lives_while_its_players_send_heartbeats(tmp_path: Path) -
             beat = {"map": city_map, "state": "city"}
             status, _ = town.metagame.ask("POST", "/heartbeat", beat, bearer(ann))
             assert status == 200
-            return until in said(folder)
+            return until in read_output(folder)
 
         printed = folder / "gameserver-logs"
         eventually(
@@ -179,8 +179,8 @@ def test_a_frozen_city_lives_while_its_players_send_heartbeats(tmp_path: Path) -
         eventually(lambda: beats("but its players still send heartbeats"))
         assert not beats("and is killed")  # so the game server has another ten seconds from now on
         os.kill(pid, 0)
-        eventually(lambda: "has read nothing for 10 s and is killed" in said(folder))
-        deliveries = said(folder)
+        eventually(lambda: "has read nothing for 10 s and is killed" in read_output(folder))
+        deliveries = read_output(folder)
         assert deliveries.index("but its players still send heartbeats") < deliveries.index(
             "and is killed"
         )

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.ctl.hosts import SVCCTL, change, demo_host, row_of, run, said, stack, value
+from tests.ctl.hosts import SVCCTL, change, demo_host, read_output, row_of, run, stack, value
 from tests.support.processes import ask, eventually
 from tests.support.proves import proves
 
@@ -50,7 +50,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
         with pytest.MonkeyPatch.context() as environ:
             environ.setenv("METRICS_PORT", str(ports["stack"]))
             running.enter_context(stack(folder, "--json"))
-        eventually(lambda: "stack ready: " in said(folder), 90)
+        eventually(lambda: "stack ready: " in read_output(folder), 90)
         yield folder, ports
 
 
@@ -150,7 +150,7 @@ def test_figures_are_shown_on_loopback_only(host: tuple[Path, dict[str, int]]) -
 @proves("NODE_ENV=production: JSON logs")
 def test_with_json_every_line_is_json_of_one_schema(host: tuple[Path, dict[str, int]]) -> None:
     folder, _ = host
-    whole, _, _ = said(folder).rpartition("\n")  # the last line may be incomplete
+    whole, _, _ = read_output(folder).rpartition("\n")  # the last line may be incomplete
     lines = [json.loads(line) for line in whole.splitlines()]
     assert {entry["service"] for entry in lines} == set(OWN)
     for line in lines:

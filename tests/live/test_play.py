@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import PATIENCE_S, change, completed, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, change, completed, demo_host, read_output, run, stack, value
 from tests.support import prestarted
 from tests.support.processes import eventually
 from tests.support.proves import proves
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     host = demo_host(tmp_path_factory.mktemp("play") / "host")
     change(host, "metagame", "REGISTRATION_MODE", "INVITECODE")
     with stack(host):
-        eventually(lambda: "stack ready" in said(host))
+        eventually(lambda: "stack ready" in read_output(host))
         yield host
 
 

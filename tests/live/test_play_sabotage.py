@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, SVCCTL, demo_host, read_output, run, stack, value
 from tests.live.test_stack import pid_of
 from tests.support.processes import eventually
 
@@ -28,7 +28,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]
     """Run a host; yield its folder and the pid of its stack."""
     folder = demo_host(tmp_path_factory.mktemp("sabotage") / "host")
     with stack(folder) as process:
-        eventually(lambda: "stack ready" in said(folder))
+        eventually(lambda: "stack ready" in read_output(folder))
         yield folder, process.pid
 
 

@@ -20,7 +20,7 @@ import pytest
 from attrs import define, field
 
 from svcserver.edge.certificate import make_pair, write_pair
-from tests.ctl.hosts import demo_host, run, said, stack, value
+from tests.ctl.hosts import demo_host, read_output, run, stack, value
 from tests.live.test_stack import pid_of
 from tests.live.test_workers import workers
 from tests.support.processes import (
@@ -197,7 +197,7 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
     with (folder / "gateway.env").open("a") as file:
         file.write("GATEWAY_PARK_MS=30000\nGATEWAY_RATE_GENERAL=100000,1000000\n")
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S * 2)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S * 2)
         before = [pid_of(folder, entry) for entry in ("metagame", "content", "deploy", "gateway")]
         running = game_servers(folder)
         game = Service("none", folder, {}, int(value(folder, "metagame", "PORT")))
@@ -209,7 +209,7 @@ def test_a_rolling_restart_under_traffic_refuses_nothing(tmp_path: Path) -> None
         after = [pid_of(folder, entry) for entry in ("metagame", "content", "deploy", "gateway")]
         assert game_servers(folder) == running
     assert running
-    assert done.returncode == 0, done.stderr + said(folder)
+    assert done.returncode == 0, done.stderr + read_output(folder)
     assert traffic.failed() == {}, traffic.answers
     assert traffic.answers["GET 200"] > 20
     assert None not in after

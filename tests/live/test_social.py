@@ -63,13 +63,13 @@ async def at_once(
 ) -> Counter[tuple[int, str]]:
     """Send all requests concurrently; return the count of each status and code."""
 
-    async def one(number: int) -> tuple[int, str]:
+    async def act_once(number: int) -> tuple[int, str]:
         status, body = await act(number)
         reply = orjson.loads(body) if body else {}
         return status, str(reply.get("code", "")).removesuffix("AdorableQuillshot")
 
     return Counter(
-        await gatherResults([Deferred.fromCoroutine(one(number)) for number in range(count)])
+        await gatherResults([Deferred.fromCoroutine(act_once(number)) for number in range(count)])
     )
 
 
@@ -79,7 +79,7 @@ async def call(service: Joined, method: str, path: str, by: Player, body: Any = 
     return orjson.loads(reply) if reply else None
 
 
-async def found(service: Joined, leader: Player, name: str) -> tuple[int, bytes]:
+async def create_guild(service: Joined, leader: Player, name: str) -> tuple[int, bytes]:
     body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
     return await service.ask("POST", "/guild", body, {"x-svc-gameserver-apikey": GAME_SERVER_KEY})
 
@@ -96,7 +96,7 @@ async def befriend(service: Joined, first: Player, others: Sequence[Player]) -> 
 async def test_one_of_twenty_accepts_takes_the_last_place_of_a_guild(service: Joined) -> None:
     leader, *others = [await register(service, f"player_{number}") for number in range(21)]
     await call(service, "POST", "/guild/validate", leader, {"name": "Slayers"})
-    assert (await found(service, leader, "Slayers"))[0] == 200
+    assert (await create_guild(service, leader, "Slayers"))[0] == 200
     paths = []
     for friend in others:
         await call(service, "PUT", f"/guild/invite/{friend['id']}", leader)
@@ -114,18 +114,18 @@ async def test_one_of_ten_leaders_founds_a_guild_of_one_name(service: Joined) ->
     for leader in leaders:
         await call(service, "POST", "/guild/validate", leader, {"name": "SLAYERS"})
     names = ("Slayers", "sLAYERS")
-    replies = await at_once(10, lambda n: found(service, leaders[n], names[n % 2]))
+    replies = await at_once(10, lambda n: create_guild(service, leaders[n], names[n % 2]))
     assert replies == {(200, "OK"): 1, (409, "Seized"): 9}
 
 
-@isolates("social/guilds: found")
+@isolates("social/guilds: create_guild")
 @proves("create 3 and 4: not in a guild, name rules, one in ten minutes")
 @on_a_metagame
 async def test_one_leader_founds_at_most_one_guild(service: Joined) -> None:
     leader = await register(service, "Ann")
     for number in range(5):
         await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
-    replies = await at_once(5, lambda n: found(service, leader, f"Guild{n}"))
+    replies = await at_once(5, lambda n: create_guild(service, leader, f"Guild{n}"))
     assert replies[200, "OK"] == 1
     assert replies[409, "Occupied"] + replies[429, ""] + replies[403, ""] == 4
 
@@ -136,7 +136,7 @@ async def test_five_guild_invites_accepted_at_once_join_one_guild(service: Joine
     player, *leaders = [await register(service, f"player_{number}") for number in range(6)]
     for number, leader in enumerate(leaders):
         await call(service, "POST", "/guild/validate", leader, {"name": f"Guild{number}"})
-        assert (await found(service, leader, f"Guild{number}"))[0] == 200
+        assert (await create_guild(service, leader, f"Guild{number}"))[0] == 200
         await call(service, "PUT", f"/guild/invite/{player['id']}", leader)
     invites = (await call(service, "GET", "/guild/invite/player", player))["invites"]
     paths = [f"/guild/invite/accept/{invite['id']}" for invite in invites]

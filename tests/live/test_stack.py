@@ -12,7 +12,7 @@ import pytest
 
 from svcserver.kernel.host_state import READY, stored
 from svcserver.stack.alerts.watching import EVERY_S
-from tests.ctl.hosts import change, demo_host, said, stack, value
+from tests.ctl.hosts import change, demo_host, read_output, stack, value
 from tests.support.processes import eventually
 from tests.support.proclist import environ_of, pids, words_of
 from tests.support.proves import proves
@@ -41,37 +41,37 @@ def folder(tmp_path: Path) -> Path:
 @proves("svc-stack: graceful stop", "svc-stack: restart with back-off")
 def test_killed_children_come_back_and_a_stop_leaves_none(folder: Path) -> None:
     with stack(folder, itself=True) as process:
-        eventually(lambda: "stack ready: " + ", ".join(ALL) in said(folder))
+        eventually(lambda: "stack ready: " + ", ".join(ALL) in read_output(folder))
         for component in ALL:
             before = pid_of(folder, component)
             assert before is not None, component
-            ready = len(re.findall(rf"\[{component}\].*\bready\b", said(folder)))
+            ready = len(re.findall(rf"\[{component}\].*\bready\b", read_output(folder)))
             os.kill(before, signal.SIGKILL)
             eventually(
                 lambda component=component, ready=ready: (
-                    len(re.findall(rf"\[{component}\].*\bready\b", said(folder))) > ready
+                    len(re.findall(rf"\[{component}\].*\bready\b", read_output(folder))) > ready
                 )
             )
             assert pid_of(folder, component) not in (None, before)
-            assert f"{component} ended (signal 9)" in said(folder)
+            assert f"{component} ended (signal 9)" in read_output(folder)
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     assert [pid_of(folder, entry) for entry in ALL] == [None] * len(ALL)
-    ends = re.findall(r"\[(\w+)\].*Server Shut Down", said(folder))
+    ends = re.findall(r"\[(\w+)\].*Server Shut Down", read_output(folder))
     assert ends == list(reversed(ALL))
 
 
 @proves("svc-stack: only PATH HOME LANG TZ and its own env file")
 def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
     with stack(folder, itself=True):  # started with PORT=1 and a DATABASE_URL
-        eventually(lambda: "[metagame]" in said(folder))
+        eventually(lambda: "[metagame]" in read_output(folder))
         eventually(lambda: pid_of(folder, "metagame"))
         pid = pid_of(folder, "metagame")
         assert pid is not None
         names = set(environ_of(pid))
         assert names <= {"PATH", "HOME", "LANG", "TZ"} and "PATH" in names
         eventually(lambda: f"metagame ready on 127.0.0.1:{value(folder, 'metagame', 'PORT')}"
-                   in said(folder))  # fmt: skip
+                   in read_output(folder))  # fmt: skip
     assert not (folder / "of-the-stack.db").exists()
 
 
@@ -79,7 +79,7 @@ def test_a_child_sees_nothing_of_the_stacks_environment(folder: Path) -> None:
 @proves("svc-stack: graceful stop")
 def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
     with stack(folder) as process:
-        eventually(lambda: "stack ready" in said(folder))
+        eventually(lambda: "stack ready" in read_output(folder))
         eventually(lambda: services_of(folder) == {READY}, EVERY_S / 2)  # before the next check
         process.kill()
         process.wait(30)
@@ -89,7 +89,7 @@ def test_children_do_not_outlive_a_killed_stack(folder: Path) -> None:
 def test_a_folder_without_a_host_ends_the_start_with_one_line(tmp_path: Path) -> None:
     with stack(tmp_path) as process:
         assert process.wait(30) == 1
-    [line] = said(tmp_path).splitlines()
+    [line] = read_output(tmp_path).splitlines()
     assert line.startswith("svc-stack: --config ") and "svcctl init" in line
 
 
@@ -97,7 +97,9 @@ def test_a_bad_setting_ends_the_stack_with_its_line_and_status_1(folder: Path) -
     change(folder, "deploy", "BIND_HOST", "many")
     with stack(folder) as process:
         assert process.wait(60) == 1
-    [line] = [path for path in said(folder).splitlines() if "ended before it was ready" in path]
+    [line] = [
+        path for path in read_output(folder).splitlines() if "ended before it was ready" in path
+    ]
     assert "svc-deploy: BIND_HOST" in line
     assert line.endswith("; the stack ends")
     assert pid_of(folder, "metagame") is None

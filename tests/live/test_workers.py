@@ -43,7 +43,9 @@ def workers(folder: Path, live_url: str, **environ: str) -> Iterator[Workers]:
         yield Workers(*made)
 
 
-def asked(service: Service, method: str, path: str, by: dict[str, str], body: Any = None) -> Any:
+def send_request(
+    service: Service, method: str, path: str, by: dict[str, str], body: Any = None
+) -> Any:
     """Send a player's request; return the status and the parsed body."""
     status, reply = service.ask(method, path, body, headers=bearer(by))
     return status, orjson.loads(reply) if reply[:1] in b"{[" else reply
@@ -52,20 +54,20 @@ def asked(service: Service, method: str, path: str, by: dict[str, str], body: An
 def test_a_party_and_the_online_count_span_two_processes(tmp_path: Path) -> None:
     with workers(tmp_path, fresh_url()) as both:
         ann, bob = register(both.first, "Ann_1"), register(both.second, "Bob_1")
-        _, mine = asked(both.first, "POST", "/party", ann, {})
+        _, mine = send_request(both.first, "POST", "/party", ann, {})
         request = {"recipientPlayerId": bob["id"]}
-        assert asked(both.first, "PUT", "/party/invite", ann, request)[0] == 200
-        _, view = asked(both.second, "GET", "/party/invites", bob)
+        assert send_request(both.first, "PUT", "/party/invite", ann, request)[0] == 200
+        _, view = send_request(both.second, "GET", "/party/invites", bob)
         assert [invitation["partyId"] for invitation in view["invitations"]] == [mine["partyId"]]
         accept = f"/party/invite/accept/{mine['partyId']}"
-        status, joined = asked(both.second, "PUT", accept, bob, {})
+        status, joined = send_request(both.second, "PUT", accept, bob, {})
         assert status == 200
         assert joined["partyId"] == mine["partyId"]
         assert (
-            asked(both.first, "POST", "/party", ann, {})[1]
-            == asked(both.second, "POST", "/party", ann, {})[1]
+            send_request(both.first, "POST", "/party", ann, {})[1]
+            == send_request(both.second, "POST", "/party", ann, {})[1]
         )
-        assert asked(both.first, "POST", "/heartbeat", ann, {})[0] == 200
+        assert send_request(both.first, "POST", "/heartbeat", ann, {})[0] == 200
         key = {"x-svc-user-api-key": ann["key"]}
         status, body = both.second.ask("GET", "/svc/api/PublicOnlineStats", headers=key)
         assert (status, orjson.loads(body)) == (200, {"NumActivePlayers": 1})
@@ -114,7 +116,7 @@ def frozen(both: Workers) -> Iterator[None]:
             item.send_signal(signal.SIGCONT)
 
 
-def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
+def collect_lines(folder: Path, lines: int, **environ: str) -> list[list[str]]:
     """Let four players send lines at the same moment; return the lines that each received."""
     often = {"CHAT_MESSAGE_RATE": "1000,1000"}
     with ExitStack() as stack:
@@ -135,7 +137,7 @@ def heard(folder: Path, lines: int, **environ: str) -> list[list[str]]:
 
 
 def test_every_occupant_of_a_room_gets_the_lines_in_one_order(tmp_path: Path) -> None:
-    result = heard(tmp_path, 15)
+    result = collect_lines(tmp_path, 15)
     assert all(them == result[0] for them in result)
 
 
@@ -167,7 +169,7 @@ def sabotaged(change: str) -> dict[str, str]:
 
 def test_chat_order_differs_if_workers_deliver_lines_at_once(tmp_path: Path) -> None:
     """Check that players see different orders if each process delivers its lines immediately."""
-    result = heard(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
+    result = collect_lines(tmp_path, 15, **sabotaged(HEARD_AT_ONCE))
     assert all(sorted(them) == sorted(result[0]) for them in result)
     assert any(them != result[0] for them in result)
 
@@ -176,29 +178,29 @@ def test_a_party_room_admits_only_members_across_processes(tmp_path: Path) -> No
     with ExitStack() as stack:
         both, ports = stack.enter_context(chatting(tmp_path))
         (ann, anns), (bob, bobs) = talkers(stack, both, ports, 2)
-        _, mine = asked(both.first, "POST", "/party", ann, {})
+        _, mine = send_request(both.first, "POST", "/party", ann, {})
         room = f"Party-{mine['partyId']}"
         assert 'code="110"' in anns.join(room)
         assert 'type="error"' in bobs.join(room)
-        asked(both.first, "PUT", "/party/invite", ann, {"recipientPlayerId": bob["id"]})
-        asked(both.second, "PUT", f"/party/invite/accept/{mine['partyId']}", bob, {})
+        send_request(both.first, "PUT", "/party/invite", ann, {"recipientPlayerId": bob["id"]})
+        send_request(both.second, "PUT", f"/party/invite/accept/{mine['partyId']}", bob, {})
         assert 'code="110"' in bobs.join(room)
         bobs.say(room, "here I am")
         assert "here I am" in anns.hear("<body>")
-        asked(both.first, "DELETE", f"/party/member/{bob['id']}", ann)
+        send_request(both.first, "DELETE", f"/party/member/{bob['id']}", ann)
         assert 'code="307"' in bobs.hear('code="307"')
 
 
 def invites(both: Workers, ann: dict[str, str]) -> int:
     """Send and withdraw 40 party invites, at each process in turn; return how many succeeded."""
     others = [register(both.first, f"Other_{number}") for number in range(40)]
-    asked(both.first, "POST", "/party", ann, {})
+    send_request(both.first, "POST", "/party", ann, {})
     statuses = []
     for number, friend in enumerate(others):
         service = both.first if number % 2 else both.second
         request = {"recipientPlayerId": friend["id"]}
-        statuses.append(asked(service, "PUT", "/party/invite", ann, request)[0])
-        asked(service, "DELETE", "/party/invite", ann, request)
+        statuses.append(send_request(service, "PUT", "/party/invite", ann, request)[0])
+        send_request(service, "DELETE", "/party/invite", ann, request)
     return statuses.count(200)
 
 
@@ -235,11 +237,11 @@ def test_players_of_a_killed_worker_are_free_within_15_s(tmp_path: Path) -> None
             assert 'code="110"' in player.join("City-1")
         both.second.stop(signal.SIGKILL)
         with Watch() as watch:
-            statuses = [asked(both.first, "POST", "/party", bob, {})[0] for _ in range(20)]
+            statuses = [send_request(both.first, "POST", "/party", bob, {})[0] for _ in range(20)]
             anns.hear('type="unavailable"')
         assert watch.seconds < AT_MOST_S
         assert set(statuses) == {200}
-        assert asked(both.first, "POST", "/heartbeat", bob, {})[0] == 200
+        assert send_request(both.first, "POST", "/heartbeat", bob, {})[0] == 200
 
 
 # slow: longer than the fifteen seconds of a lease

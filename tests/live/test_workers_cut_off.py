@@ -47,7 +47,7 @@ def talkers(stack: ExitStack, service: Service, *ports: int) -> list[Talker]:
     return results
 
 
-def heard(folder: Path, change: str = "") -> list[str]:
+def collect_lines(folder: Path, change: str = "") -> list[str]:
     """Cut off a player's worker while lines are sent; return the lines that the player receives.
 
     Half of the lines are sent before the worker notices, the other half afterwards.
@@ -99,7 +99,7 @@ def until_the_last(talker: Talker) -> list[str]:
 
 # slow: a worker gives up both connections to the engine, and has both back
 def test_players_of_a_cut_off_worker_get_every_line_in_order(tmp_path: Path) -> None:
-    assert heard(tmp_path) == [*(f"line {number}" for number in range(LINES)), "the last"]
+    assert collect_lines(tmp_path) == [*(f"line {number}" for number in range(LINES)), "the last"]
 
 
 FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self, lately: None\n"
@@ -108,7 +108,7 @@ FORGETS = "from svcserver.board import news\nnews.NewsFeed._since = lambda self,
 # slow: as above
 def test_a_worker_that_reads_no_missed_lines_loses_them(tmp_path: Path) -> None:
     """Check that the test above fails if a worker does not read missed lines."""
-    assert heard(tmp_path, FORGETS) == ["the last"]
+    assert collect_lines(tmp_path, FORGETS) == ["the last"]
 
 
 def heard_anew(folder: Path, change: str = "") -> list[str]:

@@ -17,7 +17,7 @@ from tests.chat.sockets import Talker
 from tests.ctl.command import svcctl
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.deploying import SIMULATOR, deploy, program
-from tests.live.test_workers import asked, chatting, sabotaged, talkers, workers
+from tests.live.test_workers import chatting, sabotaged, send_request, talkers, workers
 from tests.support.processes import Service, bearer, env_file, eventually, register
 from tests.support.valkey import fresh_url
 from tests.support.watch import Watch
@@ -201,7 +201,9 @@ def servers_after_death(folder: Path, **sabotage: str) -> int:
         both.first.stop(signal.SIGKILL)
 
         def placed() -> object:
-            return (asked(both.second, "GET", "/candidate/status", ann)[1] or {}).get("serverInfo")
+            return (send_request(both.second, "GET", "/candidate/status", ann)[1] or {}).get(
+                "serverInfo"
+            )
 
         def asked_again() -> bool:
             assert not placed(), "a launch was over that cannot be"

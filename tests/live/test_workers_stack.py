@@ -13,7 +13,7 @@ import pytest
 from attrs import define
 
 from svcserver.ctl.blueprint import Scale
-from tests.ctl.hosts import PATIENCE_S, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, demo_host, read_output, run, stack, value
 from tests.live.test_restart import Traffic
 from tests.support.postgres import fresh_database
 from tests.support.processes import Service, eventually, register
@@ -56,7 +56,7 @@ class Host:
 
     def starts(self) -> int:
         """Return how often a worker has started."""
-        return said(self.folder).count("metagame ready")
+        return read_output(self.folder).count("metagame ready")
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def running(folder: Path) -> Iterator[Host]:
     with (folder / "gateway.env").open("a") as file:
         file.write("GATEWAY_PARK_MS=0\nGATEWAY_RATE_GENERAL=100000,1000000\n")
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
         yield Host(folder)
 
 
@@ -115,7 +115,7 @@ def test_a_rolling_restart_of_workers_goes_unnoticed(
             done = run("restart", "--rolling", "--config", host.folder)
             traffic.goes_on()
         after = host.workers()
-    assert done.returncode == 0, done.stderr + said(host.folder)
+    assert done.returncode == 0, done.stderr + read_output(host.folder)
     assert traffic.failed() == {}, traffic.answers
     assert len(before) == len(after) == len(WORKERS)
     assert not set(before) & set(after)

@@ -71,7 +71,7 @@ class Both:
         assert 200 <= status < 300, (method, path, status, reply)
         return reply
 
-    async def found(self, leader: Player, name: str, at: int = 0) -> Said:
+    async def create_guild(self, leader: Player, name: str, at: int = 0) -> Said:
         """Create a guild, as a game server does."""
         body = {"leader_account_id": leader["id"], "name": name, "nameplate": ""}
         headers = {"x-svc-gameserver-apikey": GAME_SERVER_KEY}
@@ -87,10 +87,10 @@ class Both:
 async def at_once(*acts: Awaitable[tuple[int, Any]]) -> list[Said]:
     """Make all calls concurrently and return the replies."""
 
-    async def one(act: Awaitable[Said]) -> Said:
+    async def run_act(act: Awaitable[Said]) -> Said:
         return await act
 
-    done: list[Said] = await gatherResults([Deferred.fromCoroutine(one(act)) for act in acts])
+    done: list[Said] = await gatherResults([Deferred.fromCoroutine(run_act(act)) for act in acts])
     return done
 
 

@@ -58,7 +58,7 @@ class ChatGameTests(Base):
         self.assertEqual(self.about(self.cat.id), About("Cat", blocked_by=frozenset([self.ann.id])))
 
     def test_a_players_guild_room_is_listed_only_while_guilds_are_on(self) -> None:
-        made = self.found(self.ann)
+        made = self.create_guild(self.ann)
         about = self.about(self.ann.id)
         assert about is not None
         self.assertEqual(about.rooms, {("Guild", made)})

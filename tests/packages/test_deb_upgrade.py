@@ -81,15 +81,19 @@ def test_a_newer_deb_is_installed_while_the_services_run(
     system, alone = host
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
         plays(alone)
-        players, settings, data = accounts(alone), kept(system, "etc"), kept(system, "var/lib")
+        players, settings, data = (
+            accounts(alone),
+            read_files(system, "etc"),
+            read_files(system, "var/lib"),
+        )
         log = system.root / "tmp/systemctl.log"
         log.unlink(missing_ok=True)
         system.run(*INSTALL, system.copy(newer))
         assert restarted(log.read_text()) == {*RESTARTED, "svcserver.target"}
         assert NEWER in system.run("svcctl", "--version")
         assert accounts(alone) == players  # answered by the old services, which a restart ends
-        assert kept(system, "etc") == settings
-        assert set(data) <= set(kept(system, "var/lib"))
+        assert read_files(system, "etc") == settings
+        assert set(data) <= set(read_files(system, "var/lib"))
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
         assert accounts(alone) == players
         plays(alone)
@@ -103,16 +107,16 @@ def test_a_purged_deb_leaves_the_host_and_a_new_deb_finds_it(
     system, alone = host
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
         players = accounts(alone)
-    before = kept(system, "etc"), kept(system, "var/lib")
+    before = read_files(system, "etc"), read_files(system, "var/lib")
     system.run("apt-get", "remove", "-y", "-q", "svcserver")
-    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    assert (read_files(system, "etc"), read_files(system, "var/lib")) == before
     output = system.run("apt-get", "purge", "-y", "-q", "svcserver")
     assert f"players' saves are kept in {DATA}, the settings in {SETTINGS}" in output
-    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    assert (read_files(system, "etc"), read_files(system, "var/lib")) == before
     assert not (system.root / "usr/lib/svcserver").exists()
     assert list((system.root / "lib/systemd/system").glob("svc*")) == []
     system.run(*INSTALL, system.copy(newer))
-    assert (kept(system, "etc"), kept(system, "var/lib")) == before
+    assert (read_files(system, "etc"), read_files(system, "var/lib")) == before
     with alone.running(*STACK, "--config", SETTINGS, user="svc", until=STACK_IS_READY):
         assert accounts(alone) == players
         plays(alone)
@@ -130,7 +134,7 @@ def accounts(alone: Alone) -> set[str]:
     return {line.split()[0] for line in listed.splitlines() if line}
 
 
-def kept(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
+def read_files(system: System, folder: str) -> dict[str, tuple[bytes, int, int, int]]:
     """Return the content, mode and owner of each of the host's files.
 
     ``folder`` is /etc or /var/lib. The owner's drop-in for systemd is included.

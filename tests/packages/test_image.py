@@ -56,12 +56,12 @@ def container(image: str) -> Iterator[str]:
 def until(container: str, text: str, times: int) -> None:
     """Wait until the container's output contains the text ``times`` times."""
     deadline = time.monotonic() + PATIENCE_S
-    while (words := told(container)).count(text) < times:
+    while (words := read_logs(container)).count(text) < times:
         assert time.monotonic() < deadline, words
         time.sleep(0.5)
 
 
-def told(container: str) -> str:
+def read_logs(container: str) -> str:
     """Return the container's output, including errors."""
     return run("sh", "-c", f"podman logs {container} 2>&1")
 
@@ -123,7 +123,7 @@ def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_
             inside(new, "timeout", "180", "sh", "-c", ANSWERS)
             inside(new, "svcctl", "drain", "off", "--config", "/data")
             until(new, "gateway ready", times=1)
-            assert "ATTENTION" not in told(new)
+            assert "ATTENTION" not in read_logs(new)
             assert "Ada" in inside(new, *ACCOUNTS)
             outside.joins(tmp_path / "bob", outside.invite(new), "Bob")
             stop(new)
@@ -135,14 +135,14 @@ def test_player_joins_by_the_published_port_and_after_an_update(image: str, tmp_
         until(back, "gateway ready", times=1)
         accounts = inside(back, *ACCOUNTS)
         assert "Ada" in accounts and "Bob" not in accounts
-        assert f"SVC_GATEWAY_PORT=9, but this host's gateway listens on {port}" in told(back)
+        assert f"SVC_GATEWAY_PORT=9, but this host's gateway listens on {port}" in read_logs(back)
 
 
 def test_a_public_port_other_than_the_gateway_port_is_refused(image: str) -> None:
     words = ("-e", "SVC_PUBLIC_HOST=play.example.org:8443", "-e", "SVC_GATEWAY_PORT=443")
     with started(image, *words) as name:
         assert run("podman", "wait", name) == "1\n"
-        assert "give SVC_GATEWAY_PORT=8443" in told(name)
+        assert "give SVC_GATEWAY_PORT=8443" in read_logs(name)
 
 
 # slow: a container that is stopped, and a look into it before

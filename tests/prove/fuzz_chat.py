@@ -55,7 +55,7 @@ class Stage:
     def stanza(self, text: str) -> None:
         """Fuzz the stanzas of a player who is logged in."""
         self.bad.send(text)
-        for messages in self.good.heard():
+        for messages in self.good.take_texts():
             assert stanza.parse(messages).name in HEARD, messages
 
     def socket(self, data: bytes) -> None:

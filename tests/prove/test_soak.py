@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.ctl.hosts import change, demo_host, run, said, stack, value
+from tests.ctl.hosts import change, demo_host, read_output, run, stack, value
 from tests.live.test_stack import ALL, pid_of
 from tests.support.processes import eventually
 
@@ -18,7 +18,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
     results = {}
     for component in ALL:
         pid = pid_of(folder, component)
-        assert pid is not None, said(folder)
+        assert pid is not None, read_output(folder)
         status = Path(f"/proc/{pid}/status").read_text()
         rss = int(status.partition("VmRSS:")[2].split()[0])
         results[component] = (rss, len(os.listdir(f"/proc/{pid}/fd")))
@@ -32,7 +32,7 @@ def test_memory_and_open_files_do_not_grow_over_many_evenings(tmp_path: Path) ->
         change(folder, "gateway", f"GATEWAY_RATE_{limit}", "100000,100000")
     change(folder, "allowlist", "ALLOWLIST_MAX_ENTRIES", "1000")
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), 60)
+        eventually(lambda: "stack ready" in read_output(folder), 60)
         pids = {entry: pid_of(folder, entry) for entry in ALL}
         warm: dict[str, tuple[int, int]] = {}
         for evening in range(EVENINGS):
@@ -47,4 +47,4 @@ def test_memory_and_open_files_do_not_grow_over_many_evenings(tmp_path: Path) ->
     for component, (rss, files) in last.items():
         assert rss - warm[component][0] < SLACK_KIB, (component, warm[component], rss)
         assert files - warm[component][1] <= PLAYERS, (component, warm[component], files)
-    assert "Traceback" not in said(folder)
+    assert "Traceback" not in read_output(folder)

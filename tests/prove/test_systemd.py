@@ -33,7 +33,7 @@ RIGHTS = {
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> str:
+def output(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the output of the container."""
     if os.geteuid() != 0 or not SYSTEMD.is_file() or not all(map(shutil.which, ("unshare", "nft"))):
         raise skip("boot", "systemd, unshare and nft are needed, and root")
@@ -51,31 +51,31 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     return (out / "said").read_text()
 
 
-def test_every_service_runs_with_the_rights_it_needs_and_no_others(reply: str) -> None:
+def test_every_service_runs_with_the_rights_it_needs_and_no_others(output: str) -> None:
     for name, rights in RIGHTS.items():
         line = f"{name} active svc CapEff: {rights} NoNewPrivs: 1 Seccomp: 2\n"
-        assert line in reply, reply
+        assert line in output, output
 
 
-def test_doctor_and_play_succeed_under_systemd(reply: str) -> None:
-    assert "doctor ended with 0" in reply, reply
-    assert "play ended with 0" in reply, reply
+def test_doctor_and_play_succeed_under_systemd(output: str) -> None:
+    assert "doctor ended with 0" in output, output
+    assert "play ended with 0" in output, output
 
 
-def test_a_restart_of_the_deploy_server_ends_no_game_server(reply: str) -> None:
-    assert "game servers ran on" in reply, reply
+def test_a_restart_of_the_deploy_server_ends_no_game_server(output: str) -> None:
+    assert "game servers ran on" in output, output
 
 
-def test_the_watch_runs_and_a_backup_is_made_and_proven(reply: str) -> None:
-    assert "watch is active, the timer active" in reply, reply
-    assert 'channels: "name":"hook"' in reply, reply
-    assert re.search(r"backup ended with 0: .*proven", reply, re.DOTALL), reply
+def test_the_watch_runs_and_a_backup_is_made_and_proven(output: str) -> None:
+    assert "watch is active, the timer active" in output, output
+    assert 'channels: "name":"hook"' in output, output
+    assert re.search(r"backup ended with 0: .*proven", output, re.DOTALL), output
 
 
-def test_the_helper_shuts_the_game_ports_of_a_real_firewall(reply: str) -> None:
-    assert "udp dport 8770-8777 drop" in reply, reply
+def test_the_helper_shuts_the_game_ports_of_a_real_firewall(output: str) -> None:
+    assert "udp dport 8770-8777 drop" in output, output
 
 
-def test_a_killed_gateway_restarts_and_a_stop_leaves_no_process(reply: str) -> None:
-    assert "gateway came back" in reply, reply
-    assert "left over: 0" in reply, reply
+def test_a_killed_gateway_restarts_and_a_stop_leaves_no_process(output: str) -> None:
+    assert "gateway came back" in output, output
+    assert "left over: 0" in output, output

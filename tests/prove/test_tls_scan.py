@@ -34,8 +34,8 @@ def scan(port: int, folder: Path) -> dict[str, Any]:
     )
     [server] = json.loads(deliveries.read_text())["server_scan_results"]
     assert server["scan_status"] == "COMPLETED", server
-    match: dict[str, Any] = server["scan_result"]
-    return match
+    result: dict[str, Any] = server["scan_result"]
+    return result
 
 
 def accepted(result: dict[str, Any]) -> list[str]:
@@ -47,7 +47,7 @@ def accepted(result: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def scan_result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if not SCANNER.exists():
         pytest.skip("the scanner is not installed; make prove installs it")
     folder = tmp_path_factory.mktemp("scan")
@@ -56,28 +56,32 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return scan(host.gateway_port, folder)
 
 
-def test_every_check_of_the_tls_scan_is_completed(match: dict[str, Any]) -> None:
-    taken = [name for name, item in match.items() if item["status"] == "COMPLETED"]
+def test_every_check_of_the_tls_scan_is_completed(scan_result: dict[str, Any]) -> None:
+    taken = [name for name, item in scan_result.items() if item["status"] == "COMPLETED"]
     assert len(taken) == len(LOOKS.split())
 
 
-def test_old_tls_versions_are_refused_and_new_versions_accepted(match: dict[str, Any]) -> None:
-    assert [accepted(match[version]) for version in OLD] == [[]] * len(OLD)
-    assert accepted(match["tls_1_2_cipher_suites"])
-    assert accepted(match["tls_1_3_cipher_suites"])
+def test_old_tls_versions_are_refused_and_new_versions_accepted(
+    scan_result: dict[str, Any],
+) -> None:
+    assert [accepted(scan_result[version]) for version in OLD] == [[]] * len(OLD)
+    assert accepted(scan_result["tls_1_2_cipher_suites"])
+    assert accepted(scan_result["tls_1_3_cipher_suites"])
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_every_cipher_has_forward_secrecy_and_proves_each_record(match: dict[str, Any]) -> None:
-    names = accepted(match["tls_1_2_cipher_suites"])
+def test_every_cipher_has_forward_secrecy_and_proves_each_record(
+    scan_result: dict[str, Any],
+) -> None:
+    names = accepted(scan_result["tls_1_2_cipher_suites"])
     assert [name for name in names if any(word in name for word in WEAK)] == []
     assert [name for name in names if not name.startswith("TLS_ECDHE_")] == []
 
 
 @proves("gateway: TLS 1.2 or newer, self-signed, GATEWAY_BIND and GATEWAY_PORT")
-def test_no_known_weakness_is_found(match: dict[str, Any]) -> None:
+def test_no_known_weakness_is_found(scan_result: dict[str, Any]) -> None:
     def result(name: str) -> dict[str, Any]:
-        inner: dict[str, Any] = match[name]["result"]
+        inner: dict[str, Any] = scan_result[name]["result"]
         return inner
 
     assert not result("heartbleed")["is_vulnerable_to_heartbleed"]
@@ -89,8 +93,8 @@ def test_no_known_weakness_is_found(match: dict[str, Any]) -> None:
     assert not result("tls_1_3_early_data")["supports_early_data"]
 
 
-def test_the_certificate_is_sound_and_self_signed(match: dict[str, Any]) -> None:
-    [chain] = match["certificate_info"]["result"]["certificate_deployments"]
+def test_the_certificate_is_sound_and_self_signed(scan_result: dict[str, Any]) -> None:
+    [chain] = scan_result["certificate_info"]["result"]["certificate_deployments"]
     assert not chain["verified_chain_has_sha1_signature"]
     assert chain["received_chain_has_valid_order"]
     [certificate] = chain["received_certificate_chain"]

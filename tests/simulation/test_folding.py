@@ -36,9 +36,9 @@ class FoldingTests(SynchronousTestCase):
         for at in (100.0, 200.0, 4000.0):
             line = chat.utters("line # of a", at)
             chat.spoke("City-1", "a", line)
-            chat.heard("City-1", "a", line, own=True, now=at + 1)
+            chat.check_received("City-1", "a", line, own=True, now=at + 1)
             if at != 200.0:
-                chat.heard("City-1", "b", line, own=False, now=at + 1)
+                chat.check_received("City-1", "b", line, own=False, now=at + 1)
         chat.forget(3000.0, 5000.0)
         self.assertEqual([violation.rule for violation in chat.wrong.listed], ["all hear a line"])
         self.assertEqual((list(chat.sent_times), chat.spoken), (["line 2 of a"], 3))

@@ -36,12 +36,12 @@ class HistoryTests(SynchronousTestCase):
         for name, state in (("kept", ACKED), ("refused", REFUSED), ("unsure", UNKNOWN)):
             stacks.sent("c", name, 10, f"M-{name}")
             stacks.answered("c", name, state)
-        stacks.seen("c", 10, {"M-kept": 1})
-        stacks.seen("c", 20, {"M-kept": 1, "M-unsure": 1})
+        stacks.check_inventory("c", 10, {"M-kept": 1})
+        stacks.check_inventory("c", 20, {"M-kept": 1, "M-unsure": 1})
         self.assertEqual(self.rules(), [])
-        stacks.seen("c", 20, {"M-kept": 2})
-        stacks.seen("c", 10, {"M-kept": 1, "M-unsure": 1})
-        stacks.seen("c", 0, {})
+        stacks.check_inventory("c", 20, {"M-kept": 2})
+        stacks.check_inventory("c", 10, {"M-kept": 1, "M-unsure": 1})
+        stacks.check_inventory("c", 0, {})
         self.assertEqual(
             self.rules(),
             [
@@ -56,21 +56,21 @@ class HistoryTests(SynchronousTestCase):
         grants = self.history.grants
         grants.answered(grants.sent("a", 10, 0.0), ACKED, 1.0)
         grants.answered(grants.sent("a", 7, 1.0), REFUSED, 2.0)
-        grants.seen("a", 10)
+        grants.check_progress("a", 10)
         self.assertEqual(self.rules(), [])
         for wrong in (0, 5, 17, 20):
-            grants.seen("a", wrong)
+            grants.check_progress("a", wrong)
         self.assertEqual(self.rules(), ["a grant once"] * 4)
 
     def test_an_unanswered_grant_counts_at_most_twice(self) -> None:
         grants = self.history.grants
         grants.answered(grants.sent("a", 5, 0.0), UNKNOWN, 1.0)
         for right in (0, 5, 10):
-            grants.seen("a", right)
+            grants.check_progress("a", right)
         grants.answered(grants.sent("a", 3, 1.0 + PATIENCE_S), ACKED, 2.0 + PATIENCE_S)
-        grants.seen("a", 13)
+        grants.check_progress("a", 13)
         self.assertEqual(self.rules(), [])
-        grants.seen("a", 16)
+        grants.check_progress("a", 16)
         self.assertEqual(self.rules(), ["a grant once"])
 
     def test_two_grants_side_by_side_may_count_twice_each(self) -> None:
@@ -81,20 +81,20 @@ class HistoryTests(SynchronousTestCase):
         for grant in (first, second, third):
             grants.answered(grant, ACKED, 4.0)
         for right in (11, 12, 21, 22):
-            grants.seen("a", right)
-        grants.seen("b", 100)
+            grants.check_progress("a", right)
+        grants.check_progress("b", 100)
         self.assertEqual(self.rules(), [])
-        grants.seen("a", 23)
-        grants.seen("b", 200)
+        grants.check_progress("a", 23)
+        grants.check_progress("b", 200)
         self.assertEqual(self.rules(), ["a grant once"] * 2)
 
     def test_a_slow_grant_may_count_twice(self) -> None:
         grants = self.history.grants
         grants.answered(grants.sent("a", 10, 0.0), ACKED, REPLAY_S)
         grants.answered(grants.sent("a", 10, 9.0), ACKED, 9.0)
-        grants.seen("a", 30)
+        grants.check_progress("a", 30)
         self.assertEqual(self.rules(), [])
-        grants.seen("a", 40)
+        grants.check_progress("a", 40)
         self.assertEqual(self.rules(), ["a grant once"])
 
     def test_chat_has_one_order_and_loses_nothing(self) -> None:
@@ -104,15 +104,15 @@ class HistoryTests(SynchronousTestCase):
         for line in ("one", "two"):
             talk.sent_times[line] = 5.0
             for who in ("ada", "bo"):
-                talk.heard("room", who, line, own=who == "ada", now=5.1)
+                talk.check_received("room", who, line, own=who == "ada", now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
         talk.sent_times["three"] = talk.sent_times["four"] = 110.0
         for who, lines in (("ada", ("three", "four")), ("bo", ("four", "three", "three"))):
             for line in lines:
-                talk.heard("room", who, line, own=who == "ada", now=110.1)
+                talk.check_received("room", who, line, own=who == "ada", now=110.1)
         talk.sent_times["five"] = 120.0
-        talk.heard("room", "ada", "five", own=True, now=120.1)
+        talk.check_received("room", "ada", "five", own=True, now=120.1)
         talk.settle(200.0)
         self.assertEqual(self.rules(), ["each line once", "chat in one order", "all hear a line"])
 
@@ -122,7 +122,7 @@ class HistoryTests(SynchronousTestCase):
         talk.entered("room", "bo", 0.0)
         talk.left("room", "bo", 12.0)
         talk.sent_times["one"] = 5.0
-        talk.heard("room", "ada", "one", own=True, now=5.1)
+        talk.check_received("room", "ada", "one", own=True, now=5.1)
         talk.settle(100.0)
         self.assertEqual(self.rules(), [])
 
@@ -132,8 +132,8 @@ class HistoryTests(SynchronousTestCase):
             talk.entered("room", who, 0.0)
         talk.sent_times["one"] = 5.0  # while the packets of ada's machine were lost
         talk.left("room", "bo", 30.0)
-        talk.heard("room", "cleo", "one", own=False, now=35.0)
-        talk.heard("room", "ada", "one", own=True, now=36.0)
+        talk.check_received("room", "cleo", "one", own=False, now=35.0)
+        talk.check_received("room", "ada", "one", own=True, now=36.0)
         talk.left("room", "dag", 55.0)  # 20 s after somebody heard it
         talk.settle(100.0)
         wrong = [violation.what for violation in self.history.wrong.listed]
@@ -146,7 +146,7 @@ class HistoryTests(SynchronousTestCase):
             talk.entered("room", who, 0.0)
         for line, sent_at, received_at in (("early", 100.0, 169.0), ("in it", 165.0, 171.0)):
             talk.sent_times[line] = sent_at
-            talk.heard("room", "ada", line, own=True, now=received_at)
+            talk.check_received("room", "ada", line, own=True, now=received_at)
         talk.settle(300.0)
         wrong = [violation.what for violation in self.history.wrong.listed]
         self.assertEqual(wrong, ["bo in room never received 'early'"])
@@ -156,7 +156,7 @@ class HistoryTests(SynchronousTestCase):
         for who, line in (("ada", "one"), ("ada", "two"), ("bo", "three")):
             talk.sent_times[line] = 5.0
             talk.spoke("room", who, line)
-        talk.heard("room", "ada", "one", own=True, now=5.1)
+        talk.check_received("room", "ada", "one", own=True, now=5.1)
         talk.left("room", "bo", 6.0)
         talk.report_lost_lines(5.0 + ECHO_S, lambda since, who: True)
         self.assertEqual(self.rules(), [])
@@ -173,7 +173,7 @@ class HistoryTests(SynchronousTestCase):
             talk.spoke("room", "ada", line)
         talk.refuses("refused")
         talk.report_lost_lines(4.0 + LATE_S, lambda since, who: False)
-        talk.heard("room", "ada", "late", own=True, now=4.0 + LATE_S)
+        talk.check_received("room", "ada", "late", own=True, now=4.0 + LATE_S)
         self.assertEqual(self.rules(), [])
         talk.settle(5.0 + LATE_S)
         wrong = [violation.what for violation in self.history.wrong.listed]
@@ -181,13 +181,13 @@ class HistoryTests(SynchronousTestCase):
 
     def test_an_unbroken_host_must_not_refuse_without_reason(self) -> None:
         answers = self.history.answers
-        answers.heard("ada", "POST", "/character", 200, 1.0)
-        answers.heard("ada", "PUT", "/party/invite", 409, 1.0)
-        answers.heard("ada", "PUT", "/party/invite/accept/p?x=1", 404, 1.0)
+        answers.check_status("ada", "POST", "/character", 200, 1.0)
+        answers.check_status("ada", "PUT", "/party/invite", 409, 1.0)
+        answers.check_status("ada", "PUT", "/party/invite/accept/p?x=1", 404, 1.0)
         self.assertEqual(self.rules(), [])
-        answers.heard("ada", "POST", "/account/api/oauth/token", 400, 1.0)
-        answers.heard("ada", "GET", "/character", 503, 1.0)
-        answers.heard("ada", "PUT", "/party/invite/accept/p/q", 404, 1.0)
+        answers.check_status("ada", "POST", "/account/api/oauth/token", 400, 1.0)
+        answers.check_status("ada", "GET", "/character", 503, 1.0)
+        answers.check_status("ada", "PUT", "/party/invite/accept/p/q", 404, 1.0)
         answers.unanswered("ada", "GET /character", 1.0)
         self.assertEqual(self.rules(), ["refused for nothing"] * 3 + ["nobody waits for ever"])
 
@@ -195,7 +195,7 @@ class HistoryTests(SynchronousTestCase):
         answers = self.history.answers
         answers.trouble(100.0)
         answers.trouble(50.0)
-        answers.heard("ada", "GET", "/character", 503, 100.0 + SETTLES_S)
+        answers.check_status("ada", "GET", "/character", 503, 100.0 + SETTLES_S)
         answers.unanswered("ada", "GET /character", 90.0)
         self.assertEqual(self.rules(), [])
         answers.unanswered("ada", "GET /character", 101.0 + SETTLES_S)
@@ -204,10 +204,10 @@ class HistoryTests(SynchronousTestCase):
     def test_a_fault_of_one_line_excuses_only_its_player(self) -> None:
         answers = self.history.answers
         answers.trouble(100.0, "ada__2")
-        answers.heard("ada", "GET", "/character", 503, 90.0)
+        answers.check_status("ada", "GET", "/character", 503, 90.0)
         self.assertFalse(answers.untroubled(90.0, "ada/3f5a6b"))
         self.assertEqual(self.rules(), [])
-        answers.heard("bo", "GET", "/character", 503, 90.0)
+        answers.check_status("bo", "GET", "/character", 503, 90.0)
         self.assertEqual(self.rules(), ["refused for nothing"])
 
     def test_a_rare_event_excuses_only_while_it_is_noticeable(self) -> None:
@@ -216,9 +216,9 @@ class HistoryTests(SynchronousTestCase):
         answers = self.history.answers
         answers.trouble(100.0, settles_s=0.0)
         # the request was pending during the fault
-        answers.heard("ada", "GET", "/character", 503, 100.0)
+        answers.check_status("ada", "GET", "/character", 503, 100.0)
         self.assertEqual(self.rules(), [])
-        answers.heard("ada", "GET", "/character", 503, 100.1)
+        answers.check_status("ada", "GET", "/character", 503, 100.1)
         self.assertEqual(self.rules(), ["refused for nothing"])
 
     def test_replies_must_be_prompt_while_nothing_is_broken(self) -> None:
@@ -243,10 +243,10 @@ class HistoryTests(SynchronousTestCase):
     def test_old_saves_are_thinned_and_new_saves_kept(self) -> None:
         saves, hour = self.history.saves, 3_600_000
         saves.answered("c", 4, "d")
-        saves.kept("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)
+        saves.check_saves("c", [(5, hour), (4, hour), (3, hour), (2, 1)], 2)
         self.assertEqual(self.rules(), [])
-        saves.kept("c", [(5, 2 * hour), (3, hour), (2, hour), (1, hour)], 2)
-        saves.kept("c", [(5, hour)], 2)
+        saves.check_saves("c", [(5, 2 * hour), (3, hour), (2, hour), (1, hour)], 2)
+        saves.check_saves("c", [(5, hour)], 2)
         self.assertEqual(
             self.rules(), ["old saves are thinned", *["acknowledged means present"] * 2]
         )
@@ -299,12 +299,12 @@ class HistoryTests(SynchronousTestCase):
 
     def test_parties_need_seats_and_one_leader(self) -> None:
         parties = self.history.parties
-        parties.seen("a", "p", ["a", "b"], "a")
+        parties.check_poll("a", "p", ["a", "b"], "a")
         parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("p", ("a", "b"), "a")})
         self.assertEqual(self.rules(), [])
-        parties.seen("a", "p", ["b"], "b")
-        parties.seen("a", "p", ["a", "b", "c", "d", "e"], "a")
-        parties.seen("a", "p", ["a"], "gone")
+        parties.check_poll("a", "p", ["b"], "b")
+        parties.check_poll("a", "p", ["a", "b", "c", "d", "e"], "a")
+        parties.check_poll("a", "p", ["a"], "gone")
         parties.compared({"a": ("p", ("a", "b"), "a"), "b": ("q", ("b",), "b")})
         self.assertEqual(
             self.rules(), ["one party each", "seats within limits", "one leader", "one party each"]

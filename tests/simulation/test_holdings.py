@@ -26,23 +26,23 @@ class HoldingsTests(SynchronousTestCase):
         things = self.history.things
         things.sent("c", "sword", ItemChange(1, "new", "made"))
         things.sent("c", "sword", ItemChange(2, "better", "paid"))
-        things.seen("c", {}, {})
-        things.seen("c", {"sword": (1, "new")}, {"made": 1})
-        things.seen("c", {"sword": (2, "better")}, {"made": 1, "paid": 1})
+        things.check_items("c", {}, {})
+        things.check_items("c", {"sword": (1, "new")}, {"made": 1})
+        things.check_items("c", {"sword": (2, "better")}, {"made": 1, "paid": 1})
         self.assertEqual(self.rules(), [])
-        things.seen("c", {}, {"made": 1, "paid": 1})
-        things.seen("c", {"sword": (2, "mixture")}, {"made": 1, "paid": 1})
+        things.check_items("c", {}, {"made": 1, "paid": 1})
+        things.check_items("c", {"sword": (2, "mixture")}, {"made": 1, "paid": 1})
         self.assertEqual(self.rules(), ["acknowledged means present", "whole or not at all"])
 
     def test_a_price_alone_or_an_item_alone_is_wrong(self) -> None:
         things = self.history.things
         things.sent("c", "sword", ItemChange(1, "new", "made"))
         things.sent("c", "sword", ItemChange(2, "better", "paid"))
-        things.seen("c", {"sword": (2, "better")}, {"made": 1})
+        things.check_items("c", {"sword": (2, "better")}, {"made": 1})
         self.assertEqual(self.rules(), ["whole or not at all"])
         things.sent("d", "bow", ItemChange(1, "new", "made"))
         things.sent("d", "bow", ItemChange(2, "better", "paid"))
-        things.seen("d", {"bow": (1, "new")}, {"made": 1, "paid": 1})
+        things.check_items("d", {"bow": (1, "new")}, {"made": 1, "paid": 1})
         self.assertEqual(self.rules(), ["versions only rise"])
 
     def test_an_item_that_was_given_away_stays_away(self) -> None:
@@ -52,9 +52,9 @@ class HoldingsTests(SynchronousTestCase):
         self.assertFalse(things.settled("c", "sword"))
         gone.state = ACKED
         self.assertTrue(things.settled("c", "sword"))
-        things.seen("c", {}, {"made": 1, "gone": 1})
+        things.check_items("c", {}, {"made": 1, "gone": 1})
         self.assertEqual(self.rules(), [])
-        things.seen("c", {"sword": (1, "new")}, {"made": 1, "gone": 1})
+        things.check_items("c", {"sword": (1, "new")}, {"made": 1, "gone": 1})
         self.assertEqual(self.rules(), ["what was ended is ended"])
 
     def test_a_purchase_is_held_once(self) -> None:
@@ -63,12 +63,12 @@ class HoldingsTests(SynchronousTestCase):
         store.bought("a", "c", ["helm"], [], ACKED)
         store.bought("a", "c", ["dye"], [], UNKNOWN)
         store.bought("a", "c", ["axe"], [], REFUSED)
-        store.seen("c", {"helm": 1})
-        store.seen("c", {"helm": 1, "dye": 1})
+        store.check_purchases("c", {"helm": 1})
+        store.check_purchases("c", {"helm": 1, "dye": 1})
         store.entitled({("a", "pass")})
         self.assertEqual(self.rules(), [])
-        store.seen("c", {"helm": 2, "axe": 1})
-        store.seen("c", {})
+        store.check_purchases("c", {"helm": 2, "axe": 1})
+        store.check_purchases("c", {})
         store.entitled(set())
         self.assertEqual(self.rules(), ["a purchase once"] * 2 + ["acknowledged means present"] * 2)
 
@@ -94,11 +94,11 @@ class HoldingsTests(SynchronousTestCase):
         slots.unlocked("c", ACKED)
         slots.unlocked("c", UNKNOWN)
         slots.unlocked("c", REFUSED)
-        slots.seen("c", 2)
-        slots.seen("c", 3)
+        slots.check_slots("c", 2)
+        slots.check_slots("c", 3)
         self.assertEqual(self.rules(), [])
-        slots.seen("c", 1)
-        slots.seen("c", 4)
+        slots.check_slots("c", 1)
+        slots.check_slots("c", 4)
         self.assertEqual(self.rules(), ["counts agree"] * 2)
 
     def test_a_link_has_two_sides_or_none(self) -> None:

@@ -50,7 +50,7 @@ class Served:
     blocks: list[tuple[str, int]] = field(factory=list)  # file, and from which byte on
     port: int = 0
     most: float = math.inf
-    _told: threading.Condition = field(factory=threading.Condition, init=False)
+    _condition: threading.Condition = field(factory=threading.Condition, init=False)
 
     @property
     def total(self) -> int:
@@ -59,15 +59,15 @@ class Served:
 
     def hold(self, most: float) -> None:
         """Pause every download after this total number of bytes has been sent."""
-        with self._told:
+        with self._condition:
             self.most = most
-            self._told.notify_all()
+            self._condition.notify_all()
 
     def send(self, name: str, size: int) -> None:
         """Count the bytes of a file before they are sent; block while the limit is reached."""
-        with self._told:
+        with self._condition:
             while self.sent.total() >= self.most:
-                self._told.wait()
+                self._condition.wait()
             self.sent[name] += size
 
     def manifest(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ OUTLINES = 50  # per route and kind: if member names are ids, each body has anot
 
 _rules: dict[int, tuple[WebRow, Rules]] = {}  # by the id of the row object, which all games share
 _compared: dict[str, Counter[str]] = defaultdict(Counter)
-_asked: dict[int, set[str]] = {}  # what handlers read of each request, by the request's id
+_fields_read: dict[int, set[str]] = {}  # what handlers read of each request, by the request's id
 _arguments, _header = HttpRequest.arguments, HttpRequest.header
 OF_ALL_ROWS = {  # read by the front door and the gate, or elsewhere in OpenAPI
     "accept",
@@ -48,11 +48,11 @@ OF_ALL_ROWS = {  # read by the front door and the gate, or elsewhere in OpenAPI
 
 
 def _note(request: HttpRequest, name: str) -> None:
-    names = _asked.get(id(request))
+    names = _fields_read.get(id(request))
     if names is None:
-        names = _asked[id(request)] = set()
+        names = _fields_read[id(request)] = set()
         # another request may get the same id
-        weakref.finalize(request, _asked.pop, id(request), None)
+        weakref.finalize(request, _fields_read.pop, id(request), None)
     names.add(name)
 
 
@@ -81,7 +81,7 @@ class Described:
 
     def __call__(self, done: FinishedRequest) -> None:
         row, answer = done.row, done.answer
-        request = _asked.get(id(done.request), set())
+        request = _fields_read.get(id(done.request), set())
         if row is None or answer is None:
             return
         described = {f"?{name}=" for name in row.query} | {f"{name}:" for name in row.headers}

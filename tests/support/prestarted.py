@@ -222,7 +222,7 @@ def _serve(door: socket.socket, run: int) -> tuple[dict[str, Any], list[int]] | 
                 with suppress(OSError):  # the worker has ended meanwhile
                     open_.append(door.accept()[0])
                 continue
-            answer, descriptors = _heard(wishes)
+            answer, descriptors = _receive_request(wishes)
             if not answer:  # a worker has ended
                 open_.remove(wishes)
                 wishes.close()
@@ -274,7 +274,7 @@ def _end_forked() -> None:
     _forked.clear()
 
 
-def _heard(wishes: socket.socket) -> tuple[bytes, list[int]]:
+def _receive_request(wishes: socket.socket) -> tuple[bytes, list[int]]:
     """Receive a request and its descriptors; return an empty request if the worker has ended."""
     with suppress(ConnectionError):
         received, descriptors, _, _ = socket.recv_fds(wishes, offspring.MOST, 2)

@@ -113,7 +113,7 @@ class BlockingEngine:
     _asking: Any = field(init=False)
     _listening: Any = field(init=False)
     _pushed: Pushed | None = field(default=None, init=False)
-    _heard: int = field(default=0, init=False)  # the number of the last notification
+    _last_notification: int = field(default=0, init=False)  # the number of the last notification
 
     def __attrs_post_init__(self) -> None:
         self._asking, self._listening = _Replies(self.port), _Replies(self.port)
@@ -157,14 +157,14 @@ class BlockingEngine:
         """Process all messages that other processes have published so far."""
         self._listening.ask_only("PING")
         while (replies := self._listening.read())[0] != b"pong":
-            self._heard = int(replies[2].partition(b" ")[0])
+            self._last_notification = int(replies[2].partition(b" ")[0])
             self._push(replies)
 
     def _until(self, number: int) -> None:
         """Process messages up to the message with this number."""
-        while self._heard < number:
+        while self._last_notification < number:
             message = self._listening.read()
-            self._heard = int(message[2].partition(b" ")[0])
+            self._last_notification = int(message[2].partition(b" ")[0])
             self._push(message)
 
     def _push(self, reply: Any) -> None:

@@ -45,7 +45,7 @@ class Example:
         return Answer(200, ["all", first])
 
     @routes.row("GET", "/thing/<first>/<second>", access=Access.NONE, secret_path=("second",))
-    async def one(self, call: Call, first: str, second: str) -> Answer:
+    async def show_pair(self, call: Call, first: str, second: str) -> Answer:
         return Answer(200, [first, second])
 
     @routes.row("POST", "/thing/<first>/<second>", access=Access.NONE)

@@ -224,7 +224,7 @@ class ArchiveReader:
             if head.size < 0:
                 raise DamagedBackup("the backup has an entry with a negative size")
             if head.type == tarfile.XHDTYPE and not records:
-                records = self._told(head.size)
+                records = self._read_records(head.size)
                 continue
             if head.type != tarfile.REGTYPE:
                 raise DamagedBackup(f"{head.name[:80]!r} is not a regular file")
@@ -251,7 +251,7 @@ class ArchiveReader:
             self._left -= len(self._exactly(min(self._left, CHUNK)))
         return self._exactly(tarfile.BLOCKSIZE)
 
-    def _told(self, size: int) -> dict[str, str]:
+    def _read_records(self, size: int) -> dict[str, str]:
         """Return the records of an extended header; they override fields of the next header."""
         if size > MAX_HEADER:
             raise DamagedBackup("the backup has a file name that is too long")

@@ -104,7 +104,7 @@ class BackupRetention:
     weeks: int = 4
     months: int = 12
 
-    def kept(self, made: Sequence[datetime]) -> set[datetime]:
+    def select_dates(self, made: Sequence[datetime]) -> set[datetime]:
         """Return the dates in ``made`` whose backups are kept; the newest backup is always kept."""
         newest_first = sorted(set(made), reverse=True)
         return {
@@ -289,7 +289,7 @@ def thinned(state: Backups, wanted: Wanted) -> Backups:
     settings = wanted.settings
     rule = BackupRetention(settings.days, settings.weeks, settings.months)
     made_at = {path: _made(path) for path in wanted.target.iterdir() if NAME.match(path.name)}
-    dates = rule.kept(list(made_at.values()))
+    dates = rule.select_dates(list(made_at.values()))
     # keep the newest tested backup, even if newer ones exist
     proven = next((entry.file for entry in state.kept if entry.proven is not None), None)
     gone = {path for path, made in made_at.items() if made not in dates and str(path) != proven}
@@ -438,11 +438,13 @@ def _lock(host: Host, identity: Path | None, file: Path) -> BackupLock:
     if host.folder is not None and (host.folder / WORKER_FILE).is_file():
         return wanted_of(host, identity).lock
     if identity is None and is_closed(file):
-        return BackupLock(passphrase=Secret(os.environ.get("BACKUP_PASSPHRASE") or _asked()))
+        return BackupLock(
+            passphrase=Secret(os.environ.get("BACKUP_PASSPHRASE") or _prompt_passphrase())
+        )
     return BackupLock(identity=identity)
 
 
-def _asked() -> str:
+def _prompt_passphrase() -> str:
     """Ask for the passphrase on the terminal; raises Failed if there is no terminal."""
     if not sys.stdin.isatty():
         fail("The passphrase is missing. Set BACKUP_PASSPHRASE, or give --identity FILE.")

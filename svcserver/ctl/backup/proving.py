@@ -175,7 +175,7 @@ def _host(contents: Contents, drill: Path, live: URL) -> Iterator[ThrowAway]:
         Restored(drill / "host", contents=contents, parts=drill / "parts") as host,
         _database(contents, host.folder, live) as url,
     ):
-        change(host.folder / "metagame.env", {"DATABASE_URL": _said(url)})
+        change(host.folder / "metagame.env", {"DATABASE_URL": _render_url(url)})
         key = _printed(host, "gameserver-key", "add")
         change(host.folder / "deploy.env", {"METAGAME_API_KEY": key})
         owner = _printed(host, "account", "create", f"Drill_{hex_token(4)}", "--admin")
@@ -188,7 +188,7 @@ def _host(contents: Contents, drill: Path, live: URL) -> Iterator[ThrowAway]:
             host.stop()
 
 
-def _said(url: URL) -> str:
+def _render_url(url: URL) -> str:
     return url.render_as_string(hide_password=False)
 
 

@@ -27,7 +27,7 @@ CHECKS: tuple[Check, ...] = (
     files.owners,
     files.private_files,
     storage.workers,
-    storage.told,
+    storage.check_alert_channels,
     storage.storage,
     live.live_state,
     storage.clock,

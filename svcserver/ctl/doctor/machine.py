@@ -55,7 +55,7 @@ class EngineFacts:
 def fetch_engine_facts(address: EngineAddress, patience_s: float) -> EngineFacts:
     """Return the facts about a Valkey or Redis server; raises OSError or EngineRefused."""
     with closing(_connected(address, patience_s)) as line:
-        connection = _Asked(line)
+        connection = _ValkeyConnection(line)
         if address.password:
             connection.run_command(
                 "AUTH", *((address.user,) if address.user else ()), address.password
@@ -76,13 +76,13 @@ def _answers_anybody(address: EngineAddress, patience_s: float) -> bool:
     """Return whether the server accepts commands without a password."""
     with closing(_connected(address, patience_s)) as line:
         try:
-            _Asked(line).run_command("GET", "svc:")
+            _ValkeyConnection(line).run_command("GET", "svc:")
         except EngineRefused:
             return False
     return True
 
 
-def _setting(connection: _Asked, name: str) -> str | None:
+def _setting(connection: _ValkeyConnection, name: str) -> str | None:
     try:
         reply = connection.run_command("CONFIG", "GET", name)
     except EngineRefused:  # a hosted engine may forbid CONFIG
@@ -102,7 +102,7 @@ def _connected(address: EngineAddress, patience_s: float) -> socket.socket:
         raise
 
 
-class _Asked:
+class _ValkeyConnection:
     """A connection that sends commands to the Valkey or Redis server, one at a time."""
 
     def __init__(self, line: socket.socket) -> None:

@@ -171,7 +171,7 @@ def workers(case: Case) -> Iterator[Finding]:
         yield Finding.from_message("stack", str(why), "correct stack.env")
 
 
-def told(case: Case) -> Iterator[Finding]:
+def check_alert_channels(case: Case) -> Iterator[Finding]:
     """Find alert channels that do not work or whose webhooks are not signed."""
     for fault in read_channels(case.folder)[1]:
         nobody = "correct the file: no alert reaches this channel"

@@ -171,9 +171,9 @@ class Evening:
         if pairs:
             self.story.add(f"they made {made}")
         if self._has("guild"):
-            await self._found()
+            await self._create_guilds()
 
-    async def _found(self) -> None:
+    async def _create_guilds(self) -> None:
         """Create guilds, each from the players of several parties.
 
         A game server's request creates each guild, as in the real game.

@@ -264,7 +264,7 @@ def requested_tests(reactor: Any, sender: AlertSender) -> Every:
     """Return the service that checks whether a metagame has requested a test alert."""
 
     def check() -> None:
-        if names := alert_channels.asked(sender.data, epoch()):
+        if names := alert_channels.take_test_requests(sender.data, epoch()):
             sender.send_test(names)
 
     return Every(reactor, TESTS_EVERY_S, check, "the check for requested test alerts")

@@ -21,7 +21,7 @@ def nights(count: int) -> list[datetime]:
 class RetentionTests(SynchronousTestCase):
     @proves("svcctl backup: 7 days, 4 weeks, 12 months")
     def test_seven_days_four_weeks_and_twelve_months_of_two_years(self) -> None:
-        dates = sorted(BackupRetention().kept(nights(730)), reverse=True)
+        dates = sorted(BackupRetention().select_dates(nights(730)), reverse=True)
         self.assertEqual(dates[:7], nights(7))
         days = [f"{date:%m-%d}" for date in dates[7:10]]
         self.assertEqual(days, ["11-15", "11-08", "11-01"][: len(days)])
@@ -31,7 +31,7 @@ class RetentionTests(SynchronousTestCase):
 
     @given(st.lists(MOMENTS, max_size=60))
     def test_the_newest_backup_is_always_kept(self, made: list[datetime]) -> None:
-        dates = BackupRetention(1, 0, 0).kept(made)
+        dates = BackupRetention(1, 0, 0).select_dates(made)
         self.assertLessEqual(dates, set(made))
         if made:
             self.assertIn(max(made), dates)
@@ -40,5 +40,5 @@ class RetentionTests(SynchronousTestCase):
     def test_a_second_retention_run_deletes_nothing_more(self, made: list[datetime]) -> None:
         """Deleting old backups is idempotent: a second run finds nothing more to delete."""
         rule = BackupRetention(3, 2, 2)
-        dates = rule.kept(made)
-        self.assertEqual(rule.kept(list(dates)), dates)
+        dates = rule.select_dates(made)
+        self.assertEqual(rule.select_dates(list(dates)), dates)

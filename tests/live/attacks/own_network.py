@@ -45,7 +45,7 @@ class OwnNetwork:
     """A process in the private network that waits for attacks to run."""
 
     _process: subprocess.Popen[str]
-    _told: IO[str]  # the output of the process and its children
+    _output: IO[str]  # the output of the process and its children
 
     def run(
         self, attack: Callable[[Path], None], folder: Path, longest_s: float = LONGEST_S
@@ -58,11 +58,11 @@ class OwnNetwork:
         in_time = select.select([output], [], [], longest_s)[0]
         line = output.readline() if in_time else ""
         if line != "null\n":
-            self._told.seek(0)
+            self._output.seek(0)
             why = json.loads(line) if line else f"no answer within {longest_s} s, or dead"
             if isinstance(why, dict):
                 raise SkipTest(why["skipped"])
-            raise AssertionError(f"{self._told.read()[-4000:]}\n{why}")
+            raise AssertionError(f"{self._output.read()[-4000:]}\n{why}")
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ import pytest
 
 from svcserver.metagame.access.staff_sessions import PAGE_HEADER, Ticket
 from tests.ctl.command import svcctl
-from tests.live.test_workers import asked, workers
+from tests.live.test_workers import send_request, workers
 from tests.support.processes import Service, register
 from tests.support.valkey import BlockingEngine, fresh_url
 
@@ -56,27 +56,27 @@ def test_forged_engine_entries_do_not_add_a_player_to_a_party(tmp_path: Path) ->
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
         ann, eve = register(both.first, "Ann_1"), register(both.first, "Eve_1")
-        party = asked(both.first, "POST", "/party", ann, {})[1]["partyId"]
+        party = send_request(both.first, "POST", "/party", ann, {})[1]["partyId"]
         for name, value in entries(stranger).items():
             copied = name.replace(ann["id"].encode(), eve["id"].encode())
             stranger.command("SET", copied, value.replace(ann["id"].encode(), eve["id"].encode()))
         for service in (both.first, both.second):
-            assert asked(service, "POST", "/party", eve, {})[1]["partyId"] != party
+            assert send_request(service, "POST", "/party", eve, {})[1]["partyId"] != party
 
 
 def test_damage_to_every_entry_stops_no_player(tmp_path: Path) -> None:
     url = fresh_url()
     with workers(tmp_path, url) as both, engine(url) as stranger:
         ann = register(both.first, "Ann_1")
-        asked(both.first, "POST", "/party", ann, {})
-        asked(both.first, "POST", "/heartbeat", ann, {})
+        send_request(both.first, "POST", "/party", ann, {})
+        send_request(both.first, "POST", "/heartbeat", ann, {})
         for spoil in (("SET", b"x" * 40), ("HSET", b"a", b"b"), ("SET", b"")):
             for name in stranger.command("KEYS", "*"):
                 stranger.command("DEL", name)
                 stranger.command(spoil[0], name, *spoil[1:])
             for service in (both.first, both.second):
-                assert asked(service, "POST", "/party", ann, {})[0] == 200, spoil
-                assert asked(service, "POST", "/heartbeat", ann, {})[0] == 200, spoil
+                assert send_request(service, "POST", "/party", ann, {})[0] == 200, spoil
+                assert send_request(service, "POST", "/heartbeat", ann, {})[0] == 200, spoil
                 online = service.ask("GET", "/svc/api/PublicOnlineStats", None, owner_head(ann))
                 assert online[0] == 200, spoil
 

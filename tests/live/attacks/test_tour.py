@@ -22,7 +22,7 @@ from attrs import define, field
 
 from svcserver.metagame.access.attempts import TRIES
 from tests.chat.sockets import Talker
-from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack, value
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, read_output, run, stack, value
 from tests.live.attacks.support import arrive, figures, median_s, over_tls, waits_s
 from tests.live.attacks.test_hunts import TUTORIAL
 from tests.live.attacks.test_redaction import TARGET
@@ -105,7 +105,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toured]:
     change(folder, "gateway", "METRICS_PORT", str(metrics))
     change(folder, "deploy", "METRICS_PORT", str(free_port()))
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
         yield Toured(folder, metrics)
 
 

@@ -86,7 +86,7 @@ class Guest:
         self.version += 1
         return bool(self._loaded()[0]["updateVersion"] == self.version)
 
-    def kept(self) -> bool:
+    def has_save(self) -> bool:
         """Return whether the host still has the last acknowledged save."""
         loaded = self._loaded()
         return bool(loaded) and loaded[0]["updateVersion"] == self.version

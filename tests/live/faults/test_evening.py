@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import change, demo_host, said, stack
+from tests.ctl.hosts import change, demo_host, read_output, stack
 from tests.live.faults.guest import Guest
 from tests.live.test_stack import ALL, pid_of
 from tests.support.processes import eventually
@@ -24,9 +24,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     # shorter than the hang, and longer than a busy machine takes to answer
     change(host, "gateway", "GATEWAY_UPSTREAM_IDLE_TIMEOUT_MS", "5000")
     with stack(host):
-        eventually(lambda: "stack ready" in said(host))
+        eventually(lambda: "stack ready" in read_output(host))
         yield host
-    assert "Traceback" not in said(host)
+    assert "Traceback" not in read_output(host)
 
 
 def running(folder: Path, component: str) -> int:
@@ -43,7 +43,7 @@ def test_players_stay_in_when_a_component_is_killed(folder: Path, component: str
         assert guest.saved() and eventually(guest.in_the_city) and guest.downloads()
     os.kill(running(folder, component), signal.SIGKILL)
     for guest in guests:  # with the same key and token as before
-        eventually(guest.kept)
+        eventually(guest.has_save)
         eventually(guest.in_the_city)
         eventually(guest.downloads)
         assert guest.saved()
@@ -58,7 +58,7 @@ def test_a_hanging_metagame_is_a_504_and_goes_on_where_it_was(folder: Path) -> N
         assert guest.ask("GET", "/svc-status")[0] == 504
     finally:
         os.kill(metagame, signal.SIGCONT)
-    eventually(guest.kept)
+    eventually(guest.has_save)
     assert guest.saved()
     assert running(folder, "metagame") == metagame
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ctl.hosts import demo_host, said, stack, value
+from tests.ctl.hosts import demo_host, read_output, stack, value
 from tests.live.faults.guest import Guest
 from tests.live.test_stack import pid_of
 from tests.support.processes import Service, eventually, metagame
@@ -67,13 +67,13 @@ def test_a_metagame_out_of_descriptors_recovers(tmp_path: Path) -> None:
 def test_a_gateway_out_of_descriptors_serves_again_when_they_are_free(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), 60)
+        eventually(lambda: "stack ready" in read_output(folder), 60)
         pid = pid_of(folder, "gateway")
         assert pid is not None
         guest = Guest(folder, "late_1").arrive()
         with few_descriptors(pid):
             with ExitStack() as held:
                 crowd(int(value(folder, "gateway", "GATEWAY_PORT")), 2 * FEW, held)
-            eventually(guest.kept)
+            eventually(guest.has_save)
         assert pid_of(folder, "gateway") == pid
         assert guest.saved()

@@ -19,7 +19,7 @@ import pytest
 
 from svcserver.metagame.accounts.store import SqlAccounts
 from tests.ctl.command import database_of, svcctl
-from tests.ctl.hosts import PATIENCE_S, change, demo_host, run, said, stack
+from tests.ctl.hosts import PATIENCE_S, change, demo_host, read_output, run, stack
 from tests.ctl.killed import KILLED, child, killed_at_step
 from tests.support import prestarted
 from tests.support.postgres import fresh_database
@@ -49,7 +49,7 @@ def by_hand(folder: Path) -> Iterator[Prestarted]:
     with (folder / "out.log").open("wb") as out:
         process = prestarted.start(words, os.environ, folder, out.fileno())
     try:
-        eventually(lambda: " ready" in said(folder), PATIENCE_S)
+        eventually(lambda: " ready" in read_output(folder), PATIENCE_S)
         yield process
     finally:
         process.kill()
@@ -76,7 +76,7 @@ def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
     folder = demo_host(tmp_path / "host")
     file = backup(folder)
     with stack(folder) as process:
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
         assert f"svc-stack (process {process.pid})" in refused(folder, file)
         bad = folder / "bad.tar.gz"
         bad.write_bytes(Path(file).read_bytes()[:-100])
@@ -88,7 +88,7 @@ def test_a_running_stack_is_refused_or_stopped(tmp_path: Path) -> None:
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
     assert names(folder) == {"owner"}
     with stack(folder):
-        eventually(lambda: "stack ready" in said(folder), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(folder), PATIENCE_S)
 
 
 def test_a_metagame_by_hand_is_refused_or_stopped(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from svcserver.ctl.host_creation import create_host
-from tests.ctl.hosts import demo_host, said
+from tests.ctl.hosts import demo_host, read_output
 from tests.live.odd.other_user import UID, bin_folder, give_away, of_root, place, run
 from tests.support.processes import eventually
 
@@ -113,8 +113,8 @@ def test_a_stack_started_by_root_runs_as_the_hosts_owner(place: Path, bin_folder
     with (folder / "out.log").open("wb") as out:
         stack = subprocess.Popen(command, stdout=out, stderr=out, cwd=folder)
     try:
-        eventually(lambda: "stack ready" in said(folder) or stack.poll() is not None, 240)
-        assert "stack ready" in said(folder), said(folder)
+        eventually(lambda: "stack ready" in read_output(folder) or stack.poll() is not None, 240)
+        assert "stack ready" in read_output(folder), read_output(folder)
         status = Path(f"/proc/{stack.pid}/status").read_text()
         assert f"Uid:\t{UID}\t{UID}\t{UID}\t{UID}" in status
         rights = {}

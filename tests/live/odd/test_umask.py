@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.ctl import hosts
-from tests.ctl.hosts import demo_host, said, stack
+from tests.ctl.hosts import demo_host, read_output, stack
 from tests.support.processes import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.live
@@ -90,7 +90,7 @@ def test_files_of_a_running_host_are_private_under_any_umask(tmp_path: Path, mas
     (host / "out.log").touch(0o600)
     before = set(host.rglob("*"))
     with under(mask), stack(host):
-        eventually(lambda: "stack ready" in said(host), PATIENCE_S)
+        eventually(lambda: "stack ready" in read_output(host), PATIENCE_S)
         eventually((host / "stack.json").is_file)
         made = set(host.rglob("*")) - before
         assert mode(host / "stack.json") == 0o600

@@ -10,7 +10,7 @@ from tests.support.proves import proves
 PUBLIC = "/account/api/public/account"
 
 
-def asked(ids: list[str]) -> str:
+def account_query(ids: list[str]) -> str:
     """Return a query string that names these accounts."""
     return urlencode({"accountId": ids}, doseq=True)
 
@@ -41,7 +41,7 @@ class RecordTests(SynchronousTestCase):
     @proves("GET /account/api/public/account")
     def test_a_list_keeps_its_order_each_once_without_unknown_ids(self) -> None:
         ids = [self.bob.id, "UID-none", self.ann.id, self.bob.id, "b a d"]
-        page = self.game.browse("GET", f"{PUBLIC}?{asked(ids)}", token=self.ann.token)
+        page = self.game.browse("GET", f"{PUBLIC}?{account_query(ids)}", token=self.ann.token)
         self.assertEqual([entry["id"] for entry in page.json], [self.bob.id, self.ann.id])
         self.assertEqual(
             page.json[0], {"id": self.bob.id, "displayName": "Bob_1", "externalAuths": {}}
@@ -50,7 +50,7 @@ class RecordTests(SynchronousTestCase):
     @proves("GET /account/api/public/account", "limit: account ids per query and per mapping")
     def test_only_the_first_hundred_ids_are_read(self) -> None:
         ids = [f"UID-{n}" for n in range(100)] + [self.bob.id]
-        page = self.game.browse("GET", f"{PUBLIC}?{asked(ids)}", token=self.ann.token)
+        page = self.game.browse("GET", f"{PUBLIC}?{account_query(ids)}", token=self.ann.token)
         self.assertEqual(page.json, [])
 
     @proves("GET /account/api/public/account/:accountId")

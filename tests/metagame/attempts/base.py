@@ -96,7 +96,7 @@ class Town:
         for a, b in ((sender, receiver), (receiver, sender)):
             self.did(a, f"POST {FRIENDS}/{a.id}/{b.id}")
 
-    def found(self, leader: Player, *members: Player, name: str = "Slayers") -> str:
+    def create_guild(self, leader: Player, *members: Player, name: str = "Slayers") -> str:
         body = {"leader_account_id": leader.id, "name": name, "nameplate": ""}
         self.did(leader, "POST /guild/validate", body)
         page = self.game.browse("POST", "/guild", json=body, game_server=GAME_SERVER_KEY)

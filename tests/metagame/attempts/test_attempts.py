@@ -106,7 +106,7 @@ class TimeTests(Case):
 class NewsTests(Case):
     """A second attempt repeats the first attempt's announcements."""
 
-    def told(self, signal: Any, *request: Any) -> list[Any]:
+    def collect_events(self, signal: Any, *request: Any) -> list[Any]:
         events: list[Any] = []
         signal.connect(events.append)
         statuses = {self.first(*request).status, self.again(*request).status}
@@ -114,30 +114,30 @@ class NewsTests(Case):
         return events
 
     def test_leaving_a_guild_is_announced_again(self) -> None:
-        guild = self.town.found(self.ann, self.bob)
+        guild = self.town.create_guild(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
-        events = self.told(changed, self.bob, "DELETE /guild/player")
+        events = self.collect_events(changed, self.bob, "DELETE /guild/player")
         self.assertEqual(events, [GuildChanged(guild, (self.bob.id,))] * 2)
 
     def test_the_end_of_a_guild_is_announced_again(self) -> None:
-        guild = self.town.found(self.ann, self.bob)
+        guild = self.town.create_guild(self.ann, self.bob)
         changed = self.town.game.parts.guilds.changed
-        events = self.told(changed, self.ann, f"DELETE /guild/{guild}")
+        events = self.collect_events(changed, self.ann, f"DELETE /guild/{guild}")
         self.assertEqual([set(event.left) for event in events], [{self.ann.id, self.bob.id}] * 2)
 
     def test_a_friendship_and_its_end_are_announced_again(self) -> None:
         news = self.town.game.parts.news
         self.town.did(self.bob, f"POST {FRIENDS}/{self.bob.id}/{self.ann.id}")
         line = f"{FRIENDS}/{self.ann.id}/{self.bob.id}"
-        events = self.told(news.friend_accepted, self.ann, f"POST {line}")
+        events = self.collect_events(news.friend_accepted, self.ann, f"POST {line}")
         self.assertEqual([type(event) for event in events], [FriendAccepted] * 2)
         self.request_id = self.town.new_id()
-        events = self.told(news.unfriended, self.ann, f"DELETE {line}")
+        events = self.collect_events(news.unfriended, self.ann, f"DELETE {line}")
         self.assertEqual(events, [Unfriended(self.ann.id, self.bob.id)] * 2)
 
     def test_a_block_is_announced_again(self) -> None:
         line = f"POST /friends/api/public/blocklist/{self.ann.id}/{self.bob.id}"
-        events = self.told(self.town.game.parts.news.blocked, self.ann, line)
+        events = self.collect_events(self.town.game.parts.news.blocked, self.ann, line)
         self.assertEqual(events, [Blocked(self.ann.id, self.bob.id)] * 2)
 
 
@@ -162,7 +162,7 @@ class BetweenTests(Case):
         self.assertEqual(self.town.state(), state)
 
     def test_a_guild_that_was_handed_back_is_not_handed_over_again(self) -> None:
-        self.town.found(self.ann, self.bob)
+        self.town.create_guild(self.ann, self.bob)
         request = self.ann, f"PUT /guild/rank/{self.bob.id}/leader"
         self.first(*request)
         self.town.did(self.bob, f"PUT /guild/rank/{self.ann.id}/leader")

@@ -40,7 +40,7 @@ class AttemptMachine(RuleBasedStateMachine):
         self.case = SynchronousTestCase()
         self.town = Town(self.case)
         self.players = dict(zip("abc", (self.town.ann, self.town.bob, self.town.cat), strict=True))
-        self.town.found(self.players["a"])
+        self.town.create_guild(self.players["a"])
         self.version = 0
         self.sent: list[tuple[tuple[Any, ...], Page]] = []
 

@@ -257,7 +257,7 @@ def drop_leader(town: Town) -> Asked:
 
 @case("PUT /guild/invite/<account_id>", 409)
 def guild_invite(town: Town) -> Asked:
-    town.found(town.ann)
+    town.create_guild(town.ann)
     return town.ann, f"PUT /guild/invite/{town.bob.id}", None
 
 
@@ -275,25 +275,25 @@ def guild_decline(town: Town) -> Asked:
 
 @case("DELETE /guild/player", 404)
 def guild_leave(town: Town) -> Asked:
-    town.found(town.ann, town.bob)
+    town.create_guild(town.ann, town.bob)
     return town.bob, "DELETE /guild/player", None
 
 
 @case("DELETE /guild/player/<account_id>", 404)
 def guild_kick(town: Town) -> Asked:
-    town.found(town.ann, town.bob)
+    town.create_guild(town.ann, town.bob)
     town.pass_time()
     return town.ann, f"DELETE /guild/player/{town.bob.id}", None
 
 
 @case("PUT /guild/rank/<account_id>/<rank>", 403)
 def hand_over(town: Town) -> Asked:
-    town.found(town.ann, town.bob)
+    town.create_guild(town.ann, town.bob)
     return town.ann, f"PUT /guild/rank/{town.bob.id}/leader", None
 
 
 case("DELETE /guild/<guild_id>", 404)(
-    lambda town: (town.ann, f"DELETE /guild/{town.found(town.ann, town.bob)}", None)
+    lambda town: (town.ann, f"DELETE /guild/{town.create_guild(town.ann, town.bob)}", None)
 )
 ANEW = re.compile(rb'"(?:sessionid|[a-z_]*token|expires_[a-z]+)":("[^"]*"|[0-9]+)')
 """What is drawn anew for each answer, and means the same."""

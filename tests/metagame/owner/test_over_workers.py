@@ -52,8 +52,8 @@ class AnnouncingTests(Base):
             announced_line = Announced(line, player.made_at, self.marks[town] or 0)
             self.signals[town].send(announced_line)
 
-    def heard(self, client: Client) -> list[str]:
-        return [player.partition("<body>")[2].partition("<")[0] for player in client.heard()]
+    def take_announcements(self, client: Client) -> list[str]:
+        return [player.partition("<body>")[2].partition("<")[0] for player in client.take_texts()]
 
     def announce(self, text: str) -> Announcement:
         return announced(
@@ -63,13 +63,13 @@ class AnnouncingTests(Base):
     def countdown(self) -> list[list[str]]:
         """Return the lines that each of two players receives during a countdown."""
         for player in self.players:
-            player.heard()
+            player.take_texts()
         made = self.announce("New version")
         for _ in range(RESTART_S):
             for town in (self.here, self.there):
                 self.look(town, made)
             self.clock.advance(1)
-        return [self.heard(entry) for entry in self.players]
+        return [self.take_announcements(entry) for entry in self.players]
 
     def test_every_countdown_line_reaches_each_player_once(self) -> None:
         ann, bob = self.countdown()
@@ -91,10 +91,12 @@ class AnnouncingTests(Base):
     def test_a_process_that_has_just_started_repeats_nothing(self) -> None:
         made = self.announce("Hunt night")
         self.look(self.here, made)
-        self.assertEqual([len(self.heard(player)) > 0 for player in self.players], [True, True])
+        self.assertEqual(
+            [len(self.take_announcements(player)) > 0 for player in self.players], [True, True]
+        )
         self.clock.advance(5)
         self.look(self.there, made)
-        self.assertEqual([self.heard(player) for player in self.players], [[], []])
+        self.assertEqual([self.take_announcements(player) for player in self.players], [[], []])
 
     def test_a_late_process_does_not_repeat_an_old_announcement(self) -> None:
         first = self.announce("one")
@@ -103,6 +105,6 @@ class AnnouncingTests(Base):
         self.marks.clear()
         self.look(self.here, self.announce("two"))
         for player in self.players:
-            player.heard()
+            player.take_texts()
         self.look(self.there, first)
-        self.assertEqual([self.heard(entry) for entry in self.players], [[], []])
+        self.assertEqual([self.take_announcements(entry) for entry in self.players], [[], []])

@@ -187,7 +187,7 @@ class SaveHistoryActs:
 
         def work(tx: Connection) -> list[SaveHistory]:
             store = SqlHistories(tx)
-            return [store.kept(head) for head in store.heads(account_id, character_id)]
+            return [store.read_history(head) for head in store.heads(account_id, character_id)]
 
         histories = await self.ledger.read_snapshot(work)
         if not histories:
@@ -289,7 +289,7 @@ class SqlHistories:
             return list(self.tx.execute(_BY_ID, {"character": character_id}))
         return list(self.tx.execute(_BY_ACCOUNT, {"account": account_id}))
 
-    def kept(self, head: Any) -> SaveHistory:
+    def read_history(self, head: Any) -> SaveHistory:
         """Return the history of a character; ``head`` is a row that ``heads`` returned."""
         character_id, account_id, name, version = head
         saves, loadout_saves = self.saves(character_id), self.loadout_saves(character_id)

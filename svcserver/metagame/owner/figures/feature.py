@@ -182,7 +182,7 @@ class SqlFigures:
     def since(self, step_s: int, at: int, now: int) -> list[rules.StoredSpan]:
         """Return the spans of ``step_s`` seconds that began at ``at`` or later, oldest first."""
         values = {"step": step_s, "since": at, "until": now}
-        return [_kept(row) for row in self.tx.execute(_SINCE, values)]
+        return [_build_span(row) for row in self.tx.execute(_SINCE, values)]
 
 
 def _row(stored: rules.StoredSpan) -> dict[str, int | float]:
@@ -205,7 +205,7 @@ def _row(stored: rules.StoredSpan) -> dict[str, int | float]:
     }
 
 
-def _kept(row: sa.Row[Any]) -> rules.StoredSpan:
+def _build_span(row: sa.Row[Any]) -> rules.StoredSpan:
     latencies = [getattr(row, name) for name in rules.columns()]
     counts = Counts(row.completed, row.client_errors, row.server_errors, row.aborted, latencies)
     worst = row.players_most, row.loop_p95_ms, row.loop_longest_ms, row.rss_mb

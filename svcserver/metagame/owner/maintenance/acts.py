@@ -221,7 +221,7 @@ class Maintenance:
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
         """Ask svc-stack to stop or restart the server; if this fails, allow new hunts again."""
         try:
-            stack_wish.wish(self.folder, then.value, self.wall_clock())
+            stack_wish.send_request(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error(
                 "the metagame cannot ask svc-stack to stop or restart: {why}. "

@@ -15,7 +15,7 @@ from svcserver.db.shield import shielded
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.launch_requests import LaunchRequest
 from svcserver.kernel.refusals import Missing
-from svcserver.kernel.signals import Heard, SentToHunt, Signal
+from svcserver.kernel.signals import PlayerActive, SentToHunt, Signal
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.play.matches import HuntGroup, Joined, MatchEntry, MatchState, is_world
 from svcserver.metagame.play.matchmaking.launching import Launching
@@ -34,7 +34,7 @@ class MatchmakingActs:
     matches: LiveMatches
     launching: Launching
     parties: LiveParties
-    player_active: Signal[Heard]
+    player_active: Signal[PlayerActive]
     sent_to_hunt: Signal[SentToHunt]
 
     async def join(
@@ -79,9 +79,9 @@ class MatchmakingActs:
 
         If a launch or a retry is due, the poll starts it.
         """
-        entry = await self._begun(lambda transaction: self._asked(transaction, player))
+        entry = await self._begun(lambda transaction: self._request_launch(transaction, player))
         if entry.match.party_id is not None:
-            self.player_active.send(Heard(player))
+            self.player_active.send(PlayerActive(player))
         await self.launching.wait(entry.match.id, POLL_WAITS_S)
         entry, state, news = await self.matches.board.transact(
             lambda transaction: self._standing(transaction, player)
@@ -101,7 +101,7 @@ class MatchmakingActs:
             self.launching.start(match_id, request)
         return place
 
-    def _asked(
+    def _request_launch(
         self, transaction: BoardTransaction, player: AccountId
     ) -> tuple[MatchEntry, LaunchRequest | None]:
         with self.matches.rules_on(transaction) as rules:

@@ -13,7 +13,7 @@ from svcserver.board.kinds import Kind
 from svcserver.board.waiting import with_fallback
 from svcserver.kernel.ids import AccountId
 from svcserver.kernel.shapes import Lenient, OrEmpty, TextWithNul
-from svcserver.kernel.signals import Heard, Signal
+from svcserver.kernel.signals import PlayerActive, Signal
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.once import Again
 from svcserver.metagame.play.presence.rules import LONGEST, Beat
@@ -43,14 +43,14 @@ class PresenceActs:
     """The operations that mark players as online and count these players."""
 
     online: Online
-    player_active: Signal[Heard]
+    player_active: Signal[PlayerActive]
 
     async def beat(self, account_id: AccountId, map_path: str, state: str) -> None:
         """Mark the player as online on the map ``map_path``, and send ``player_active``."""
         there, doing = map_path[:LONGEST], state[:LONGEST]
         await self.online.mark_seen(account_id, there, doing)
         if self.player_active.listeners:
-            self.player_active.send(Heard(account_id, there, doing))
+            self.player_active.send(PlayerActive(account_id, there, doing))
 
     async def count(self) -> int:
         """Return the number of players seen in the last 90 s."""

@@ -90,7 +90,7 @@ def found_guild(guilds: SqlGuilds, words: Words, new: NewGuild, at: int) -> Guil
     if not new.may_found:
         raise TooMany("You may found one guild in ten minutes.")
     guild = Guild(new_id(), name, nameplate, leader, at)
-    guilds.found(guild)
+    guilds.insert_guild(guild)
     guilds.join(Member(leader, guild.id, Rank.LEADER, at))
     return guild
 
@@ -279,7 +279,7 @@ class GuildActs:
     async def validate(self, me: AccountId, name: str, nameplate: str | None) -> None:
         """Check that the account may create a guild with this name; then store the name.
 
-        The method ``found`` later looks for the stored name.
+        The method ``create_guild`` later looks for the stored name.
         """
         pair = await self.data.read_for_account(
             me, lambda tx: validate(SqlGuilds(tx), self.words, me, name, nameplate)
@@ -287,7 +287,7 @@ class GuildActs:
         await self.board.transact(lambda transaction: Founders(transaction).note(me, *pair))
 
     @shielded
-    async def found(
+    async def create_guild(
         self, leader: AccountId, name: str, nameplate: str | None
     ) -> tuple[Guild, Sequence[Member]]:
         """Create a guild that ``leader`` leads; return the guild and its members.

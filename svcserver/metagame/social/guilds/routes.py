@@ -89,7 +89,7 @@ class GuildRoutes:
         """Create a guild when the city's game server requests it; the body names the leader."""
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
-        made = await self.acts.found(leader, sent.name, sent.nameplate)
+        made = await self.acts.create_guild(leader, sent.name, sent.nameplate)
         return Answer(200, wire.show_guild(*made, self.acts.limits.max_members))
 
     @routes.row("DELETE", "/guild/player")

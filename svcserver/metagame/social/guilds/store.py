@@ -189,7 +189,7 @@ class SqlGuilds:
         """Return whether a guild has the nameplate, ignoring case."""
         return self.tx.execute(_NAMEPLATE, {"wanted": fold(nameplate)}).first() is not None
 
-    def found(self, guild: Guild) -> None:
+    def insert_guild(self, guild: Guild) -> None:
         self.tx.execute(
             _FOUND,
             {

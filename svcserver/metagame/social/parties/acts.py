@@ -15,7 +15,7 @@ from twisted.logger import Logger
 
 from svcserver.kernel.ids import AccountId, is_account_shaped
 from svcserver.kernel.refusals import Missing, Refusal
-from svcserver.kernel.signals import Heard, Signal
+from svcserver.kernel.signals import PlayerActive, Signal
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.once import ONLY, Attempt
 from svcserver.metagame.social.friends.store import Blocks
@@ -33,7 +33,7 @@ class PartyActs:
     parties: LiveParties
     directory: Directory
     blocks: Blocks
-    activity: Signal[Heard]
+    activity: Signal[PlayerActive]
 
     async def poll(self, me: AccountId) -> PartyState:
         """Return the caller's party, or a new party of one; the caller counts as active."""
@@ -42,7 +42,7 @@ class PartyActs:
         )
         standing = await work
         if self.activity.listeners:
-            self.activity.send(Heard(me))
+            self.activity.send(PlayerActive(me))
         return standing
 
     async def names(self, account_ids: Sequence[AccountId]) -> Mapping[AccountId, str]:

@@ -49,10 +49,10 @@ class AlertTests(SynchronousTestCase):
     def attempt(self, name: str, key: str = "") -> Page:
         return self.game.browse("POST", TEST, json={"Name": name}, key=key or self.olga.key)
 
-    def asked(self) -> list[str]:
+    def take_requests(self) -> list[str]:
         for file in self.folder.glob(f"{alert_channels.TEST}*"):
             os.utime(file, (START, START))
-        return alert_channels.asked(self.folder, self.game.clock.seconds())
+        return alert_channels.take_test_requests(self.folder, self.game.clock.seconds())
 
     @proves("GET DashboardAlerts")
     def test_channels_are_shown_while_a_service_sends_alerts(self) -> None:
@@ -100,7 +100,7 @@ class AlertTests(SynchronousTestCase):
             self.assertEqual(self.attempt(wrong).status, 400, wrong)
         page = self.attempt("phone")
         self.assertEqual((page.status, page.json), (200, {"asked": True}))
-        self.assertEqual((self.asked(), self.asked()), (["phone"], []))
+        self.assertEqual((self.take_requests(), self.take_requests()), (["phone"], []))
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]
         self.assertEqual((rows[0]["action"], rows[0]["target"]), ("test alerts", "phone"))
         self.assertEqual([row["refused"] is None for row in rows], [True, *[False] * 6])
@@ -113,7 +113,7 @@ class AlertTests(SynchronousTestCase):
         self.attempt("phone")
         (self.folder / f"{alert_channels.TEST}Odd Name").write_text("x")
         self.game.clock.advance(3_600)
-        self.assertEqual(self.asked(), [])
+        self.assertEqual(self.take_requests(), [])
         self.assertEqual(len([*self.folder.glob("alert-test-*")]), 1)
 
     def test_staff_sees_alert_channels_and_only_an_owner_tests_them(self) -> None:

@@ -406,10 +406,10 @@ class WishTests(SynchronousTestCase):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_a_stack_request_is_taken_once_unless_old_or_invalid(self) -> None:
-        stack_wish.wish(self.folder, "restart", 1000.0)
+        stack_wish.send_request(self.folder, "restart", 1000.0)
         self.assertEqual(stack_wish.take(self.folder, 1001.0), "restart")
         self.assertIsNone(stack_wish.take(self.folder, 1001.0))
-        stack_wish.wish(self.folder, "restart", 1000.0)
+        stack_wish.send_request(self.folder, "restart", 1000.0)
         self.assertIsNone(stack_wish.take(self.folder, 2000.0))
         file = self.folder / stack_wish.WISH_FILE
         for odd in (b"", b"{", b"[]", b'{"wish":"explode","at":1000}', b'{"wish":[],"at":"x"}'):

@@ -229,7 +229,7 @@ class WithinASecondTests(StaffCase):
         ann = town.bound(1)
         ann.join("City-1")
         for action, refused in (("mute", True), ("unmute", False)):
-            ann.heard()
+            ann.take_texts()
             self.svcctl(action, self.ann)
             [line] = ann.say("City-1", "x")  # the chat reads the account for this line
             self.assertEqual("not-acceptable" in line, refused, action)

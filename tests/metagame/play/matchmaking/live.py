@@ -66,21 +66,21 @@ class Seen:
 
         return self.do(job, now)
 
-    def seen(self, entry: MatchEntry) -> MatchEntry:
+    def wrap_entry(self, entry: MatchEntry) -> MatchEntry:
         match: Any = self._known.setdefault(entry.match.id, SeenMatch(self, entry.match.id))
         return evolve(entry, match=match)
 
     def join(
         self, player: str, request: LaunchRequest, group: HuntGroup | None, now: float | None = None
     ) -> MatchEntry:
-        return self.seen(self.do(lambda rules: rules.join(player, request, group), now))
+        return self.wrap_entry(self.do(lambda rules: rules.join(player, request, group), now))
 
     def entry(self, player: str, now: float | None = None) -> MatchEntry | None:
         entry = self.do(lambda rules: rules.entry(player), now)
-        return None if entry is None else self.seen(entry)
+        return None if entry is None else self.wrap_entry(entry)
 
     def follow(self, player: str, named: str, group: HuntGroup | None, now: float) -> MatchEntry:
-        return self.seen(self.do(lambda rules: rules.follow(player, named, group), now))
+        return self.wrap_entry(self.do(lambda rules: rules.follow(player, named, group), now))
 
     def due(self, match: Any, now: float) -> bool:
         return self.on(match, lambda rules, stored: rules.due(stored), now)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.board.waiting import at_once
-from svcserver.kernel.signals import Heard
+from svcserver.kernel.signals import PlayerActive
 from svcserver.metagame.play.presence import feature as presence
 from svcserver.metagame.play.presence.feature import Online
 from svcserver.metagame.play.presence.rules import Place, place
@@ -43,15 +43,15 @@ class HeartbeatTests(SynchronousTestCase):
         self.assertEqual(self.online(), 0)
 
     def test_news_of_a_heartbeat_reaches_the_other_features(self) -> None:
-        news: list[Heard] = []
+        news: list[PlayerActive] = []
         self.game.parts.news.active.connect(news.append)
         self.game.browse(
             "POST", "/heartbeat", token=self.ann.token, json={"map": "M", "state": "city"}
         )
-        self.assertEqual(news, [Heard(self.ann.id, "M", "city")])
+        self.assertEqual(news, [PlayerActive(self.ann.id, "M", "city")])
 
     def test_an_odd_or_missing_body_still_counts(self) -> None:
-        news: list[Heard] = []
+        news: list[PlayerActive] = []
         self.game.parts.news.active.connect(news.append)
         self.game.described.odd = True
         for sent in (
@@ -65,7 +65,7 @@ class HeartbeatTests(SynchronousTestCase):
                 self.game.browse("POST", "/heartbeat", token=self.ann.token, **sent).body, b"20000"
             )
         self.assertEqual(self.online(), 1)
-        nowhere = Heard(self.ann.id, "", "")
+        nowhere = PlayerActive(self.ann.id, "", "")
         self.assertEqual(news[:4], [nowhere] * 4)
 
     def test_a_heartbeat_of_unparseable_json_is_400_and_not_counted(self) -> None:

@@ -51,7 +51,7 @@ class Base(SynchronousTestCase):
         sent = {"game_server": GAME_SERVER_KEY} | more
         return self.game.browse("POST", "/guild", json=body, **sent)
 
-    def found(self, leader: Player, name: str = "Slayers", nameplate: str = "") -> str:
+    def create_guild(self, leader: Player, name: str = "Slayers", nameplate: str = "") -> str:
         self.ack(self.validate(leader, name, nameplate))
         page = self.create(leader, name, nameplate)
         self.assertEqual(page.status, 200, page.body)

@@ -11,7 +11,7 @@ from tests.support.proves import proves
 class ReadTests(Base):
     @proves("GET /guild")
     def test_a_guild_is_wrapped_and_flat(self) -> None:
-        guild_id = self.found(self.ann, "Slayers", "SLY")
+        guild_id = self.create_guild(self.ann, "Slayers", "SLY")
         self.join(self.ann, self.bob, self.cat)
         self.ack(self.rank(self.ann, self.cat, "officer"))
         guild = {
@@ -60,7 +60,7 @@ class ReadTests(Base):
             self.assertEqual(page.status, key_alone, path)
 
     def test_bodies_may_be_empty_with_a_json_type(self) -> None:
-        self.found(self.ann)
+        self.create_guild(self.ann)
         for body in (b"", b"{}"):
             head = {"Content-Type": "application/json"}
             path = f"/guild/invite/{self.bob.id}"
@@ -176,7 +176,7 @@ class CreateTests(Base):
 
     @proves("create 2: the leader validated this pair")
     def test_a_refused_check_is_not_remembered(self) -> None:
-        self.found(self.bob, "Slayers")
+        self.create_guild(self.bob, "Slayers")
         self.refused(self.validate(self.ann, "Slayers"), 409, "Seized")
         self.ack(self.do("DELETE", f"/{self.mine(self.bob)['id']}", self.bob))
         self.refused(self.create(self.ann, "Slayers"), 403, "")
@@ -200,12 +200,12 @@ class CreateTests(Base):
     @proves("create 3 and 4: not in a guild, name rules, one in ten minutes")
     def test_a_refused_create_costs_no_time_and_no_check(self) -> None:
         self.refused(self.create(self.ann, "Slayers"), 403, "")
-        self.found(self.ann, "Slayers")
+        self.create_guild(self.ann, "Slayers")
 
     @proves("success consumes the validated names")
     def test_success_consumes_the_checks(self) -> None:
         self.ack(self.validate(self.ann, "Second"))
-        guild_id = self.found(self.ann, "First")
+        guild_id = self.create_guild(self.ann, "First")
         self.ack(self.do("DELETE", f"/{guild_id}", self.ann))
         self.game.clock.advance(600)
         self.refused(self.create(self.ann, "Second"), 403, "")
@@ -239,7 +239,7 @@ class FallbackTests(Base):
 class MembershipTests(Base):
     def setUp(self) -> None:
         super().setUp()
-        self.guild_id = self.found(self.ann)
+        self.guild_id = self.create_guild(self.ann)
         self.join(self.ann, self.bob, self.cat)
 
     @proves("DELETE /guild/player", "DELETE /guild/player/:accountId")
@@ -277,7 +277,7 @@ class MembershipTests(Base):
 
     @proves("PUT /guild/rank/:accountId/:rank", "other refusals")
     def test_rank_changes_are_refused_in_the_documented_order(self) -> None:
-        self.found(self.dan, "Hunters")
+        self.create_guild(self.dan, "Hunters")
         outsider = self.game.player("Eve")
         for by, target, rank, status, word in (
             (outsider, self.bob, "king", 404, "Excluded"),
@@ -306,7 +306,7 @@ class MembershipTests(Base):
     def test_a_disbanded_guild_removes_its_members_and_invites(self) -> None:
         self.ack(self.invite(self.ann, self.dan))
         eve = self.game.player("Eve")
-        self.found(eve, "Hunters")
+        self.create_guild(eve, "Hunters")
         for by, guild_id, status, word in (
             (self.dan, self.guild_id, 404, "Excluded"),
             (self.ann, "another", 404, "Excluded"),

@@ -10,11 +10,11 @@ from tests.support.proves import proves
 class InviteTests(Base):
     def setUp(self) -> None:
         super().setUp()
-        self.guild_id = self.found(self.ann)
+        self.guild_id = self.create_guild(self.ann)
 
     @proves("GET /guild/invite/player")
     def test_an_invite_has_four_keys_newest_first(self) -> None:
-        self.found(self.bob, "Hunters")
+        self.create_guild(self.bob, "Hunters")
         self.ack(self.invite(self.ann, self.cat))
         self.ack(self.invite(self.bob, self.cat))
         page = self.do("GET", "/invite/player", self.cat)
@@ -58,7 +58,7 @@ class InviteTests(Base):
 
     @proves("state: Guild invite", "POST /guild/invite/accept/:inviteId")
     def test_accepting_joins_as_member_and_ends_all_other_invites(self) -> None:
-        self.found(self.bob, "Hunters")
+        self.create_guild(self.bob, "Hunters")
         self.ack(self.invite(self.ann, self.cat))
         self.ack(self.invite(self.bob, self.cat))
         hunters, slayers = (invite["id"] for invite in self.invites(self.cat))
@@ -73,7 +73,7 @@ class InviteTests(Base):
 
     @proves("POST /guild/invite/accept/:inviteId")
     def test_a_player_in_another_guild_must_leave_first(self) -> None:
-        self.found(self.bob, "Hunters")
+        self.create_guild(self.bob, "Hunters")
         self.join(self.bob, self.cat)
         self.ack(self.invite(self.ann, self.cat))
         [invite] = self.invites(self.cat)
@@ -99,7 +99,7 @@ class InviteTests(Base):
         self.refused(page, 404, "Uninvited")
         self.game.clock.advance(DAY - 1)
         self.refused(self.invite(self.ann, self.cat), 429, "")
-        self.found(self.bob, "Hunters")
+        self.create_guild(self.bob, "Hunters")
         self.ack(self.invite(self.bob, self.cat))
         self.game.clock.advance(1)
         self.ack(self.invite(self.ann, self.cat))
@@ -189,7 +189,7 @@ class InviteTests(Base):
     def test_a_21st_invite_of_a_player_drops_the_oldest(self) -> None:
         for number in range(21):
             leader = self.game.player(f"Leader_{number}")
-            self.found(leader, f"Guild{number}")
+            self.create_guild(leader, f"Guild{number}")
             self.ack(self.invite(leader, self.cat))
             self.game.clock.advance(1)
         names = [invite["guild_name"] for invite in self.invites(self.cat)]
@@ -216,7 +216,7 @@ class SmallGuildTests(Base):
 
     @proves("other refusals", "limit: Guild members")
     def test_a_full_guild_neither_invites_nor_takes(self) -> None:
-        self.found(self.ann)
+        self.create_guild(self.ann)
         self.assertEqual(self.mine(self.ann)["maximum_guild_members"], 2)
         self.ack(self.invite(self.ann, self.cat))
         self.ack(self.invite(self.ann, self.dan))
@@ -230,7 +230,7 @@ class SmallGuildTests(Base):
 
     @proves("limit: Guild invite lifetime")
     def test_an_invite_expires_after_the_configured_lifetime(self) -> None:
-        self.found(self.ann)
+        self.create_guild(self.ann)
         self.ack(self.invite(self.ann, self.cat))
         self.game.clock.advance(DAY / 2 - 1)
         self.assertEqual(len(self.invites(self.cat)), 1)

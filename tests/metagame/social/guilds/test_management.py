@@ -18,7 +18,7 @@ class ManagementTests(Base):
 
     @proves("POST /svc/api/GuildInvite")
     def test_an_account_is_invited_to_a_guild_by_its_name(self) -> None:
-        self.found(self.ann)
+        self.create_guild(self.ann)
         page = self.call("POST", "GuildInvite", self.ann.key, {"Username": "bOB"})
         expected = {"From": "Ann", "To": "Bob", "Guild": "Slayers"}
         self.assertEqual((page.status, page.json), (200, expected))
@@ -28,7 +28,7 @@ class ManagementTests(Base):
 
     @proves("guild_refused")
     def test_the_guilds_refusal_keeps_status_and_code(self) -> None:
-        self.found(self.ann)
+        self.create_guild(self.ann)
         self.block(self.dan, self.ann)
         for by, to, status, word in (
             (self.bob, "Cat", 404, "ExcludedAdorableQuillshot: "),
@@ -59,7 +59,10 @@ class ManagementTests(Base):
 
     @proves("GET /svc/api/Guilds")
     def test_the_list_is_sorted_by_name(self) -> None:
-        second, first = self.found(self.ann, "Slayers", "SLY"), self.found(self.bob, "hunters")
+        second, first = (
+            self.create_guild(self.ann, "Slayers", "SLY"),
+            self.create_guild(self.bob, "hunters"),
+        )
         self.join(self.ann, self.cat)
         page = self.call("GET", "Guilds", self.root.key)
         expected = [
@@ -74,7 +77,7 @@ class ManagementTests(Base):
     @proves("POST /svc/api/DisbandGuild")
     def test_disbanding_by_id_or_by_name_in_any_case(self) -> None:
         for named in (lambda guild_id: guild_id, lambda guild_id: "sLAYERS"):
-            guild_id = self.found(self.ann)
+            guild_id = self.create_guild(self.ann)
             self.join(self.ann, self.bob)
             self.ack(self.invite(self.ann, self.cat))
             self.left.clear()

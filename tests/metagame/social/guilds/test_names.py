@@ -24,7 +24,7 @@ def nameplate_of(words: Words, sent: object) -> str:
     return names.nameplate_of(words, reader(Nameplate)(sent))
 
 
-def said(check: object, *args: object) -> str:
+def error_code(check: object, *args: object) -> str:
     """Return the error code of a rejected name, or "" if the name is allowed."""
     try:
         check(*args)  # type: ignore[operator]
@@ -105,7 +105,7 @@ class NameTests(SynchronousTestCase):
     )
     def test_each_guild_name_is_accepted_or_refused_with_its_reason(self) -> None:
         for name, expected in NAMES:
-            self.assertEqual(said(name_of, WORDS, name), expected, name)
+            self.assertEqual(error_code(name_of, WORDS, name), expected, name)
 
     @proves(
         "deny word in the nameplate: Dirty",
@@ -139,24 +139,24 @@ class NameTests(SynchronousTestCase):
             ("admin", "409 Captured"),
             ("xStaff", "409 Captured"),
         ):
-            self.assertEqual(said(nameplate_of, WORDS, nameplate), expected, nameplate)
+            self.assertEqual(error_code(nameplate_of, WORDS, nameplate), expected, nameplate)
 
     @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
     def test_the_owner_adds_words_in_any_spelling(self) -> None:
         words = Words.load_words(("b4d", "L1ly", ""))
         for name in ("Bad1Guild", "xB4Dx", "Lily", "L1LY", "1i1yFans"):
-            self.assertEqual(said(name_of, words, name), "400 Nasty", name)
-        self.assertEqual(said(nameplate_of, words, "B4D"), "400 Dirty")
-        self.assertEqual(said(name_of, words, "Good"), "")
+            self.assertEqual(error_code(name_of, words, name), "400 Nasty", name)
+        self.assertEqual(error_code(nameplate_of, words, "B4D"), "400 Dirty")
+        self.assertEqual(error_code(name_of, words, "Good"), "")
 
     @proves("reserved words: anywhere, whole name, whole nameplate; GUILD_RESERVED_NAMES=0")
     def test_offensive_words_stay_refused_when_reserved_words_are_off(self) -> None:
         words = Words.load_words(reserved=False)
         for name in ("Admins", "Support"):
-            self.assertEqual(said(name_of, words, name), "")
-        self.assertEqual(said(nameplate_of, words, "GM"), "")
-        self.assertEqual(said(name_of, words, "Fuckers"), "400 Nasty")
-        self.assertEqual(said(nameplate_of, words, "SS"), "400 Dirty")
+            self.assertEqual(error_code(name_of, words, name), "")
+        self.assertEqual(error_code(nameplate_of, words, "GM"), "")
+        self.assertEqual(error_code(name_of, words, "Fuckers"), "400 Nasty")
+        self.assertEqual(error_code(nameplate_of, words, "SS"), "400 Dirty")
 
     @proves("deny list and digit swaps; GUILD_NAME_DENYLIST")
     def test_every_swapped_character_is_read_as_its_letters(self) -> None:
@@ -166,7 +166,7 @@ class NameTests(SynchronousTestCase):
     @given(st.one_of(st.text(max_size=20), st.integers(), st.none(), st.lists(st.integers())))
     def test_anything_is_allowed_or_refused_with_a_code(self, name: object) -> None:
         for check in (name_of, nameplate_of):
-            refusal = said(check, WORDS, name)
+            refusal = error_code(check, WORDS, name)
             self.assertTrue(refusal == "" or refusal.split()[1:], refusal)
             if refusal == "" and name is not None:
                 self.assertTrue(name == "" or (str(name).isascii() and str(name).isalnum()))
@@ -195,7 +195,7 @@ class ValidateTests(Base):
         "reserved word in the nameplate: Captured",
     )
     def test_guild_names_are_checked_in_the_documented_order(self) -> None:
-        self.found(self.bob, "Taken", "TKN")
+        self.create_guild(self.bob, "Taken", "TKN")
         for name, nameplate, status, word in (
             ("no", "!", 400, "Obedient"),
             ("a1234567", "!", 400, "Numbered"),
@@ -216,8 +216,8 @@ class ValidateTests(Base):
 
     @proves("the empty nameplate is never taken")
     def test_the_empty_nameplate_is_never_taken(self) -> None:
-        self.found(self.ann, "First")
-        self.found(self.bob, "Second")
+        self.create_guild(self.ann, "First")
+        self.create_guild(self.bob, "Second")
         self.ack(self.validate(self.cat, "Third"))
 
 

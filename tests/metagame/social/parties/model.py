@@ -50,7 +50,7 @@ class PlainParties:
     changed: Signal[PartyChanged] = field(factory=Signal)
     _parties: OrderedDict[str, Party] = field(factory=OrderedDict, init=False)
     _party_of: dict[AccountId, str] = field(factory=dict, init=False)
-    _heard: dict[AccountId, float] = field(factory=dict, init=False)
+    _last_polls: dict[AccountId, float] = field(factory=dict, init=False)
     # by recipient, then by party; oldest first
     _invites: dict[AccountId, dict[str, PartyInvitation]] = field(factory=dict, init=False)
     _invited: dict[str, set[AccountId]] = field(factory=dict, init=False)  # party -> recipients
@@ -62,7 +62,7 @@ class PlainParties:
     def hear(self, account_id: AccountId, now: float) -> None:
         """Record a heartbeat, which keeps a member in the party."""
         if account_id in self._party_of:
-            self._heard[account_id] = now
+            self._last_polls[account_id] = now
 
     def poll(self, account_id: AccountId, now: float) -> Party:
         """Return the player's party; create a party of one if the player has no party."""
@@ -72,7 +72,7 @@ class PlainParties:
             party = Party(new_id(), account_id, (account_id,))
             self._parties[party.id] = party
             self._party_of[account_id] = party.id
-            self._heard[account_id] = now
+            self._last_polls[account_id] = now
         return party
 
     def of(self, account_id: AccountId, now: float) -> Party | None:
@@ -91,8 +91,8 @@ class PlainParties:
     def _settle(self, party_id: str, now: float) -> Party:
         """Remove members who were silent for over two minutes; those silent longest go first."""
         party = self._parties[party_id]
-        silent = [member for member in party.members if now - self._heard[member] > SILENT_S]
-        for member in sorted(silent, key=self._heard.__getitem__)[: len(party.members) - 1]:
+        silent = [member for member in party.members if now - self._last_polls[member] > SILENT_S]
+        for member in sorted(silent, key=self._last_polls.__getitem__)[: len(party.members) - 1]:
             self._remove(member)
         return self._parties[party_id]
 
@@ -157,7 +157,7 @@ class PlainParties:
         joined = evolve(party, members=(*party.members, invite.recipient))
         self._parties[party.id] = joined
         self._party_of[invite.recipient] = party.id
-        self._heard[invite.recipient] = now
+        self._last_polls[invite.recipient] = now
         return joined
 
     def decline(self, recipient: AccountId, named: Iterable[object], now: float) -> bool:
@@ -218,7 +218,7 @@ class PlainParties:
 
     def _remove(self, account_id: AccountId) -> None:
         party = self._parties[self._party_of.pop(account_id)]
-        del self._heard[account_id]
+        del self._last_polls[account_id]
         for recipient in list(self._invited.get(party.id, ())):
             invite = self._invites[recipient][party.id]
             if invite.sender == account_id or party.is_solo:
@@ -275,5 +275,5 @@ class PlainParties:
         for party in list(self._parties.values()):
             if not party.is_solo:
                 party = self._settle(party.id, now)
-            if party.is_solo and now - self._heard[party.leader] > FORGET_S:
+            if party.is_solo and now - self._last_polls[party.leader] > FORGET_S:
                 self._remove(party.leader)
