@@ -71,8 +71,8 @@ class Crowd:
 
         async def some(first: int) -> None:
             for who in self.people[first::AT_ONCE]:
-                await self._act(who, beat=True)
-                await self._act(who, beat=False)
+                await self._keep_active(who, beat=True)
+                await self._keep_active(who, beat=False)
 
         await _side_by_side(some)
 
@@ -85,13 +85,13 @@ class Crowd:
             while time.perf_counter() - began < seconds:
                 for _ in range(LOOK):
                     who = self.people[int(self.dice.random() * len(self.people))]
-                    await self._act(who, beat=self.dice.random() < BEATS)
+                    await self._keep_active(who, beat=self.dice.random() < BEATS)
                 done += LOOK
 
         await _side_by_side(some)
         return Stretch(done, time.perf_counter() - began, time.process_time() - cpu)
 
-    async def _act(self, who: str, *, beat: bool) -> None:
+    async def _keep_active(self, who: str, *, beat: bool) -> None:
         if beat:
             await self.online.mark_seen(who, "/Game/Maps/city", "")
         else:

@@ -60,17 +60,17 @@ class Counter:
 
         Counting is off at first, so that the process starts quickly.
         """
-        self._say("instrumentation", "on")
+        self._run_command("instrumentation", "on")
 
     def take(self) -> int:
         """Return the number of instructions since the last call of ``take``."""
         before = set(self.folder.glob("out*"))
-        self._say("dump")
+        self._run_command("dump")
         [fresh] = set(self.folder.glob("out*")) - before
         count = re.search(r"^(?:totals|summary): (\d+)", fresh.read_text(), re.MULTILINE)
         return int(count[1]) if count else 0
 
-    def _say(self, *words: str) -> None:
+    def _run_command(self, *words: str) -> None:
         command = ["vgdb", f"--pid={self.pid}", *words]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
 

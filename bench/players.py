@@ -105,11 +105,11 @@ class Player:
         self._wire = await connect(self.port)
         if not key:
             self.name = "b" + secrets.token_hex(5)
-            key = (await self._ask(*requests.register(self.name)))["UUK"]
+            key = (await self._request_json(*requests.register(self.name)))["UUK"]
         self.key = key
-        login = await self._ask(*requests.log_in(self.key))
+        login = await self._request_json(*requests.log_in(self.key))
         self.token, self.account = login["access_token"], login["account_id"]
-        [character] = await self._ask("GET", "/character")
+        [character] = await self._request_json("GET", "/character")
         self.character, self.version = character["id"], character["updateVersion"]
         self._document = document(self.rng) if saves else "{}"
         self._constant = {
@@ -152,7 +152,7 @@ class Player:
             self._constant[name] = request("POST", path, {}, token=self.token)
         self._script = session(self.rng)
 
-    async def _ask(self, method: str, path: str, body: object = None) -> Any:
+    async def _request_json(self, method: str, path: str, body: object = None) -> Any:
         assert self._wire is not None
         status, reply = await self._wire.send(request(method, path, body, token=self.token))
         assert status == 200, (path, status, reply[:200])
@@ -199,7 +199,7 @@ class Player:
         """Return how many acknowledged changes the server does not have; above 0 is a bug."""
         count = 0
         if self._saved:
-            [character] = await self._ask("GET", "/character")
+            [character] = await self._request_json("GET", "/character")
             count += character["updateVersion"] != self.version
             count += character["data"] != self._saved
         if self.stacks:
@@ -207,7 +207,7 @@ class Player:
         return count
 
     async def _bench_items(self) -> int:
-        held = await self._ask(*requests.inventory(self.account, self.character))
+        held = await self._request_json(*requests.inventory(self.account, self.character))
         items = [stack for stack in held["stackedItems"] if "BENCH" in stack["catalogId"]]
         return sum(int(stack["quantity"]) for stack in items)
 

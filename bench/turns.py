@@ -98,7 +98,7 @@ class TurnMeter:
             reactor.addSystemEventTrigger("before", "shutdown", self._stop)  # type: ignore[attr-defined]
             self._main = threading.get_ident()
             self._first = time.monotonic()
-            threading.Thread(target=self._look, name=SAMPLER, daemon=True).start()
+            threading.Thread(target=self._sample_stacks, name=SAMPLER, daemon=True).start()
         if self._stopped:
             return
         self.garbage = 0.0
@@ -156,7 +156,7 @@ class TurnMeter:
             if took > LEAST_MS / 1e3:
                 self.samples.append(f"collector, generation {info['generation']}")
 
-    def _look(self) -> None:
+    def _sample_stacks(self) -> None:
         while True:
             time.sleep(SAMPLE_S)
             since = self._since

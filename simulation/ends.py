@@ -161,14 +161,14 @@ class End:
         if self.process.dead or self.gone:
             return
         self._inbox.append(data)
-        self._read()
+        self._deliver_inbox()
 
     def read_on(self) -> None:
         """Resume reading after the process was frozen."""
         if not self.gone and not self.process.dead:
-            self._read()
+            self._deliver_inbox()
 
-    def _read(self) -> None:
+    def _deliver_inbox(self) -> None:
         if self.process.frozen_until > self.world.now:
             return
         while self._inbox and not self._paused and not self.gone and not self._rests:
@@ -192,7 +192,7 @@ class End:
 
     def _rested(self) -> None:
         self._rests = False
-        self._read()
+        self._deliver_inbox()
 
     def peer_ended(self, how: Any) -> None:
         """Handle the end of the stream from the other end."""
@@ -205,7 +205,7 @@ class End:
             self.drop_connection(how)
             return
         self._inbox_end = how
-        self._read()
+        self._deliver_inbox()
 
     def _hear(self, how: Any) -> None:
         if self.gone:
@@ -225,7 +225,7 @@ class End:
     def resumeProducing(self) -> None:
         if self._paused:
             self._paused = False
-            self.process.callLater(0, self._read)
+            self.process.callLater(0, self._deliver_inbox)
 
     def stopProducing(self) -> None:
         self.loseConnection()

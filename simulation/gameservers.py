@@ -132,9 +132,9 @@ class GameServer:
         """Start to listen and admit players."""
         if not self.over and not self.still:
             self.listens, self.last_heard = True, self.world.now
-            self.world.later(5.0, self._look)
+            self.world.later(5.0, self._check_players)
 
-    def _look(self) -> None:
+    def _check_players(self) -> None:
         if self.over or self.still:
             return
         now = self.world.now
@@ -145,7 +145,7 @@ class GameServer:
         if not self.stays and not self.players and now - self.last_heard > waits:
             self.end()
         else:
-            self.world.later(5.0, self._look)
+            self.world.later(5.0, self._check_players)
 
     def end(self, code: int = 0, by: int | None = None) -> None:
         """End the process and notify its deploy server."""

@@ -161,7 +161,7 @@ class Run:
             globalLogPublisher.addObserver(observer)
             stack.callback(globalLogPublisher.removeObserver, observer)
             self._build()
-            steps = self._act()
+            steps = self._run_actions()
             self._settle()
         return self._result(steps, time.process_time() - began)
 
@@ -232,7 +232,7 @@ class Run:
             )
             self.players.append(player)
 
-    def _act(self) -> int:
+    def _run_actions(self) -> int:
         breaker = Breaker(
             self.world, self.network, self.host, self.players, mark=self._events.append
         )

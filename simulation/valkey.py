@@ -173,9 +173,9 @@ class SimValkey:
                 for key in there:
                     self._put(self._entries, key, _NOTHING)
                 return reply(len(there))
-        return self._read(name, words)
+        return self._reply_to_read(name, words)
 
-    def _read(self, name: bytes, words: list[bytes]) -> bytes:
+    def _reply_to_read(self, name: bytes, words: list[bytes]) -> bytes:
         match name.upper(), words:
             case b"GET", [key]:
                 number = self._counts.get(key)

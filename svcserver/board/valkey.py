@@ -85,7 +85,7 @@ class ValkeyBoard:
         self._news = NewsFeed(self.engine)
 
     def transact(self, work: Work[T], near: Iterable[Key] = ()) -> Deferred[T]:
-        return Deferred.fromCoroutine(self._act(work, tuple(near)))
+        return Deferred.fromCoroutine(self._transact_with_retries(work, tuple(near)))
 
     def listen(self, news: type[N], listener: Callable[[N], None]) -> None:
         self._news.listen(news, listener)
@@ -115,7 +115,7 @@ class ValkeyBoard:
     def engine_info(self) -> Deferred[EngineInfo | None]:
         return self.engine.send_command("INFO", "server").addCallback(_engine_info)
 
-    async def _act(self, work: Work[T], near: tuple[Key, ...]) -> T:
+    async def _transact_with_retries(self, work: Work[T], near: tuple[Key, ...]) -> T:
         ids: list[str] = []
         wanted = dict.fromkeys(near)
         if near:

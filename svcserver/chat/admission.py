@@ -108,13 +108,13 @@ class Admission:
             self.refuse(session, account)
             return
         session.claim = account
-        lookup = Deferred.fromCoroutine(self._ask(account, session.network))
+        lookup = Deferred.fromCoroutine(self._fetch_account(account, session.network))
         reading: Deferred[About | RefuseLogin | None] = lookup.addErrback(
             _unavailable, session, account
         )
         pause(session, reading, lambda about: self._finish(session, account, about))
 
-    async def _ask(self, account: AccountId, network: str) -> About | RefuseLogin | None:
+    async def _fetch_account(self, account: AccountId, network: str) -> About | RefuseLogin | None:
         near = [(WAITING, account.lower())]
         waits = self.board.transact(lambda transaction: Lockout(transaction).waits(account), near)
         if await with_fallback(waits, fallback=False):

@@ -84,7 +84,7 @@ class Branding:
         """Return the JSON answer; the folder is read at most every ten seconds."""
         if self._read_at is None or not 0 <= now - self._read_at < RE_READ_S:
             self._read_at = now
-            self._body = json.dump(self._read())
+            self._body = json.dump(self._read_document())
         return self._body
 
     def open(self, name: str) -> Image | None:
@@ -113,7 +113,7 @@ class Branding:
                 file.close()
         return None
 
-    def _read(self) -> dict[str, Any]:
+    def _read_document(self) -> dict[str, Any]:
         if self.folder is None:
             return {"backgrounds": [], "accent": None}
         document = self._document(self.folder / "branding.json")

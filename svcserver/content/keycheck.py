@@ -90,7 +90,7 @@ class KeyCheck:
         mine: Deferred[KeyOwner | None] = Deferred(waiting.remove)
         waiting.append(mine)
         if first:
-            reply = Deferred.fromCoroutine(self._ask(key))
+            reply = Deferred.fromCoroutine(self._fetch_player(key))
             reply.addBoth(self._answered, mark)
             reply.addErrback(lambda why: log.failure("a key check failed unexpectedly", why))
         return mine
@@ -121,7 +121,7 @@ class KeyCheck:
         if not why.check(UnusableAnswer):
             log.failure("a key check failed unexpectedly", why)
 
-    async def _ask(self, key: str) -> KeyOwner | None:
+    async def _fetch_player(self, key: str) -> KeyOwner | None:
         """Return the key's player, or None if the key is invalid; raises UnusableAnswer."""
         try:
             reply = Deferred.fromCoroutine(self._get(key))

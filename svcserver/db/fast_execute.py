@@ -96,9 +96,11 @@ class Plans:
         The first run creates no plan, because many statements are built for a single run.
         """
         key = (statement, *parameters)
-        return self._plans.get(key) or self._look(key, parameters, dialect)
+        return self._plans.get(key) or self._find_plan(key, parameters, dialect)
 
-    def _look(self, key: Any, parameters: Mapping[str, Any], dialect: Any) -> ExecutionPlan | None:
+    def _find_plan(
+        self, key: Any, parameters: Mapping[str, Any], dialect: Any
+    ) -> ExecutionPlan | None:
         lengths = [len(value) for value in parameters.values() if type(value) is list]
         if lengths:  # a plan for each length
             key = (*key, *lengths)

@@ -40,7 +40,7 @@ class Reserve:
         """Raise LowDiskSpace if the disk has less free space than the reserve."""
         now = self.seconds()
         if self.bytes and (self._looked is None or now - self._looked >= LOOK_S):
-            self._looked, self._short = now, self._look()
+            self._looked, self._short = now, self._check_space()
         if self._short:
             raise LowDiskSpace(self._short)
 
@@ -48,7 +48,7 @@ class Reserve:
         """Make the next call of ``check`` measure the free space again."""
         self._looked = None
 
-    def _look(self) -> str:
+    def _check_space(self) -> str:
         try:
             left = self.free(self.folder)
         except OSError:

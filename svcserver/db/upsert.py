@@ -35,9 +35,13 @@ class Upsert:
         The same object is returned each time, because caches compare statements by identity.
         """
         made = self._statements.get(dialect)
-        return made if made is not None else self._statements.setdefault(dialect, self._of(dialect))
+        return (
+            made
+            if made is not None
+            else self._statements.setdefault(dialect, self._build_insert(dialect))
+        )
 
-    def _of(self, dialect: str) -> Any:
+    def _build_insert(self, dialect: str) -> Any:
         put, keys = _insert(dialect)(self.table), list(self.table.primary_key)
         changed: dict[str, Any] = {
             column.name: self._changed(column, put.excluded[column.name])

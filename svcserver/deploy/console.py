@@ -64,7 +64,7 @@ class OutputFile:
             position.isascii() and position.isdigit() and len(position) < 20
         )
         wanted = None if fresh else int(position) - self.start
-        data, offset, missed = self._read(wanted)
+        data, offset, missed = self._read_piece(wanted)
         whole, newline, _ = data.rpartition(b"\n")
         lines = whole.split(b"\n") if whole or newline else []
         if not newline and len(data) == PIECE:
@@ -95,7 +95,7 @@ class OutputFile:
 
     def last_lines(self) -> list[str]:
         """Return the last lines without colours; a line that is not finished yet is included."""
-        data, _, cut = self._read(None)
+        data, _, cut = self._read_piece(None)
         lines = data.split(b"\n")[1 if cut else 0 :]
         if lines and not lines[-1]:
             lines.pop()
@@ -113,7 +113,7 @@ class OutputFile:
             at, data = at + len(data) - len(begun), begun
         return data, at
 
-    def _read(self, offset: int | None) -> tuple[bytes, int, bool]:
+    def _read_piece(self, offset: int | None) -> tuple[bytes, int, bool]:
         """Return up to ``PIECE`` bytes, where they start, and whether bytes before were skipped.
 
         Without an offset, or if more than ``BEHIND`` bytes follow it, the end of the file is read.

@@ -274,7 +274,7 @@ class GameProcess(ProcessProtocol):
                 os.killpg(self.group, signal.SIGKILL)  # this also kills its forks
         for pipe in self._pipes:
             for _ in range(MAX_LEFT // CHUNK):  # a grandchild may still write
-                if not self._read(pipe):
+                if not self._read_chunk(pipe):
                     break
         self.close_pipes()
         transport: Any = self.transport
@@ -285,11 +285,11 @@ class GameProcess(ProcessProtocol):
     def read_from(self, reactor: Any, handle: int) -> None:
         """Copy this pipe's data to the output file; close the pipe when the game server ends."""
         os.set_blocking(handle, False)
-        pipe = Watched(reactor, handle, lambda: self._read(pipe))
+        pipe = Watched(reactor, handle, lambda: self._read_chunk(pipe))
         self._pipes.append(pipe)
         pipe.begin()
 
-    def _read(self, pipe: Watched) -> bool:
+    def _read_chunk(self, pipe: Watched) -> bool:
         """Read a chunk; return False if the pipe is empty or closed."""
         try:
             data = os.read(pipe.descriptor, CHUNK)

@@ -543,9 +543,9 @@ class SwarmEngine:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.clock.callLater(delay, self._look)
+        self._timer = self.clock.callLater(delay, self._start_listing)
 
-    def _look(self) -> None:
+    def _start_listing(self) -> None:
         self._timer, self._is_looking, self._look_again = None, True, False
         self._next_look = self.clock.seconds() + BUSY_S
         Deferred.fromCoroutine(self._list()).addCallbacks(self._listed, self._not_listed)

@@ -188,16 +188,16 @@ class FleetFolder:
 
     def authority(self) -> Pair:
         """Return the certificate and key that sign the nodes' certificates; raises BadFleet."""
-        return self._read("ca")
+        return self._read_pair("ca")
 
     def server(self) -> Pair:
         """Return the certificate and key of the metagame's listener; raises BadFleet."""
-        return self._read("host")
+        return self._read_pair("host")
 
     def _paths(self, name: str) -> tuple[Path, Path]:
         return self.path / f"{name}-cert.pem", self.path / f"{name}-key.pem"
 
-    def _read(self, name: str) -> Pair:
+    def _read_pair(self, name: str) -> Pair:
         try:
             return read_pair(*self._paths(name))
         except BadCertificate:
@@ -206,7 +206,7 @@ class FleetFolder:
 
     def _pair(self, name: str, make: Any) -> Pair:
         if any(path.exists() for path in self._paths(name)):
-            return self._read(name)
+            return self._read_pair(name)
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         pair: Pair = make()
         write_pair_to(pair, self._paths(name))

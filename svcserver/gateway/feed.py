@@ -152,9 +152,9 @@ class AllowlistFeed:
         If too many reports are running, wait first.
         """
         async with self._turns[url]:
-            return await self._ask(url, address)
+            return await self._post_address(url, address)
 
-    async def _ask(self, url: str, address: str) -> bool:
+    async def _post_address(self, url: str, address: str) -> bool:
         began, status = self.clock.seconds(), UNANSWERED
         try:
             await allowlist_client.post(

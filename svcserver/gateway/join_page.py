@@ -125,10 +125,10 @@ class LauncherCheck(Service):
 
     def check(self) -> Deferred[Any]:
         """Ask the content server which launcher files it has; the Deferred fires afterwards."""
-        self._checking = Deferred.fromCoroutine(self._ask())
+        self._checking = Deferred.fromCoroutine(self._list_files())
         return self._checking.addCallbacks(self._show_if_changed, self._not_answered)
 
-    async def _ask(self) -> frozenset[str]:
+    async def _list_files(self) -> frozenset[str]:
         """Return the names of the launcher files that the content server has."""
         offered = set()
         for name in LAUNCHER_FILES:

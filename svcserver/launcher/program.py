@@ -113,7 +113,7 @@ class Launcher(Service):
             record = joined(invite, old)
             member = self.members.get(record.id)
             if member is not None and not member.is_joining and member.record == record:
-                self._show(record)
+                self._show_host(record)
             elif old is None or not old.username or old.trusts(record):
                 member = self._membership(record, code=invite.code)
             else:
@@ -199,7 +199,7 @@ class Launcher(Service):
             raise CannotJoin(words.TOO_MANY_HOSTS) from None
         if old is not None:
             old.leave()
-        self._show(record)
+        self._show_host(record)
         member = self.members[record.id] = Membership(self, record, before)
         if code and member.is_joining:
             self.keys.put(invite_name(record.id), Secret(code))
@@ -208,7 +208,7 @@ class Launcher(Service):
             member.inputs.check(False)
         return member
 
-    def _show(self, record: HostRecord) -> None:
+    def _show_host(self, record: HostRecord) -> None:
         """Make the page show this host, because its invite was opened."""
         self.opened, self.invited, self.refusal = self.opened + 1, record.id, ""
 

@@ -241,7 +241,7 @@ class Terminal:
             case "set":
                 self._set(rest)
             case _:
-                self._act(command, rest)
+                self._run_member_command(command, rest)
 
     def _help(self, name: str) -> None:
         name = _ALIASES.get(name, name)
@@ -309,7 +309,7 @@ class Terminal:
         if not self.launcher.members:
             self.write_lines(NO_HOST)
 
-    def _act(self, word: str, rest: str) -> None:
+    def _run_member_command(self, word: str, rest: str) -> None:
         member = self.member
         if member is None:
             self.write_lines(NO_HOST)

@@ -84,7 +84,7 @@ class Updates(MultiService):
         is_due = self.launcher.clock.seconds() - self._looked_at >= LOOK_S
         if not pending and (is_due or hosts - self._looked_for):  # a new host need not wait
             self._looked_at, self._looked_for = self.launcher.clock.seconds(), hosts
-            self._begin(self._look())
+            self._begin(self._find_newest_version())
         elif self.launcher.in_game:
             self._played = self._played or pending
         elif self.launcher.busy:
@@ -115,7 +115,7 @@ class Updates(MultiService):
             and member.record.updates != NO
         ]
 
-    async def _look(self) -> None:
+    async def _find_newest_version(self) -> None:
         """Find the newest validly signed version that a host offers.
 
         If no host from which the player accepts updates has an offer, the player is asked whether

@@ -112,9 +112,9 @@ class SharedChatGame(ChatGame):
     _known: LRUCache[AccountId, str] = field(factory=lambda: LRUCache(MAX_KNOWN), init=False)
 
     def about(self, account: AccountId, networks: frozenset[str]) -> Deferred[About | None]:
-        return Deferred.fromCoroutine(self._read(account, networks))
+        return Deferred.fromCoroutine(self._read_about(account, networks))
 
-    async def _read(self, account: AccountId, networks: frozenset[str]) -> About | None:
+    async def _read_about(self, account: AccountId, networks: frozenset[str]) -> About | None:
         about = await ChatGame.about(self, account, networks)
         try:
             party = await self.parties.party_of(account)

@@ -115,14 +115,14 @@ class WebChannel(Connection):
         )
         if head.length == 0:
             if head.upgrade != b"websocket" or not self._switch_protocol(request, raw):
-                self._ask(head, request)
+                self._start_request(head, request)
             return
         front = self.factory.front
         length = head.length or 0
         if 0 < length <= min(len(self.waiting), FAIR, front.max_json):
             # the body is complete: an early check would save nothing
             request.body, self.waiting = self.waiting[:length], self.waiting[length:]
-            self._ask(head, request)
+            self._start_request(head, request)
             if self._request is request:  # a request that is answered immediately is not counted
                 self._hold(length)
             return
@@ -173,7 +173,7 @@ class WebChannel(Connection):
             self._refuse(Answer(503, headers={"Retry-After": "1"}))
         elif upload.body.done:
             self._upload, self.stage = None, ANSWERING
-            self._ask(upload.head, upload.request)
+            self._start_request(upload.head, upload.request)
 
     def on_fault(self, fault: Fault) -> None:
         self.factory.unreadable(self.peer, fault)
@@ -184,7 +184,7 @@ class WebChannel(Connection):
         self.factory.held += size - self._holding
         self._holding = size
 
-    def _ask(self, head: ParsedHead, request: HttpRequest) -> None:
+    def _start_request(self, head: ParsedHead, request: HttpRequest) -> None:
         self._request = request
         work = self.factory.front.answer(request)
         if isinstance(work, Answer):

@@ -62,10 +62,10 @@ class SharedLook:
         self._waiting.append(waiting)
         if not 0 <= self.now() - self._began < STALLED_S:  # otherwise a read is in progress
             self._began = self.now()
-            ensureDeferred(self._read())
+            ensureDeferred(self._read_line())
         return await waiting
 
-    async def _read(self) -> None:
+    async def _read_line(self) -> None:
         error = None
         try:
             self._line = await self.look()
@@ -163,10 +163,10 @@ class EventStream(Stream):
         if now - self._began >= LIVES_S:
             self.finish()
             return None
-        self._work = Deferred.fromCoroutine(self._show())
+        self._work = Deferred.fromCoroutine(self._write_line())
         return self._work.addErrback(lambda why: why.trap(CancelledError) and None)
 
-    async def _show(self) -> None:
+    async def _write_line(self) -> None:
         try:
             line = await self.read_line()
             fresh = line is not None and line != self._last

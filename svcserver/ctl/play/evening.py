@@ -198,7 +198,7 @@ class Evening:
         for room, members in rooms:
             await chat.enter(members, room)
         speeches = [
-            self._say(member, members, room) for room, members in rooms for member in members
+            self._send_line(member, members, room) for room, members in rooms for member in members
         ]
         await self._all("chatting", speeches, len(speeches))
         for player, listener in zip(
@@ -213,7 +213,7 @@ class Evening:
             f"received {deliveries} times, none twice{chat.interruptions()}"
         )
 
-    async def _say(self, player: Player, members: Sequence[Player], room: str) -> None:
+    async def _send_line(self, player: Player, members: Sequence[Player], room: str) -> None:
         """Send a chat line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
         await deferLater(self.reactor, some_of(self.wishes.hunt_s))

@@ -316,14 +316,14 @@ class AlertActs:
         If the folder of the channels' files is unknown, the settings come from the state file of
         the service that sends alerts.
         """
-        return self._read()[0]
+        return self._read_channels()[0]
 
     def read_alerts(self) -> AlertsReply:
         """Return the usable channels, the channels with unusable files, and the incidents."""
         state = host_state.stored(self.folder)
-        return show_alerts(*self._read(), () if state is None else state.incidents)
+        return show_alerts(*self._read_channels(), () if state is None else state.incidents)
 
-    def _read(self) -> tuple[AlertChannels, list[ChannelFault]]:
+    def _read_channels(self) -> tuple[AlertChannels, list[ChannelFault]]:
         state = alert_channels.read(self.folder, self.wall_clock())
         config = self.config()
         if config is None:

@@ -192,7 +192,7 @@ class Checklist:
 
     async def items(self) -> list[CheckItem]:
         """Check and return all items."""
-        deploy, content = self._read("deploy"), self._read("content")
+        deploy, content = self._read_env_file("deploy"), self._read_env_file("content")
         invites, accounts, networks = await self.ledger.read_snapshot(_known)
         manifest = content.get("CONTENT_MANIFEST", "")
         has_alerts, backup = self.channels() > 0, backups.read(self.data)
@@ -227,7 +227,7 @@ class Checklist:
         ]
 
     async def _ports_item(self, deploy: Mapping[str, str], networks: list[str]) -> CheckItem:
-        gateway, relay = self._read("gateway"), self._read("relay")
+        gateway, relay = self._read_env_file("gateway"), self._read_env_file("relay")
         if not gateway:
             return private_item(self.settings.bind_host)
         address = relay.get("SVC_RELAY_HOST", "")
@@ -243,7 +243,7 @@ class Checklist:
             self._reached = self.wall_clock(), f"{address} {port}", reached
         return reached
 
-    def _read(self, component: str) -> Mapping[str, str]:
+    def _read_env_file(self, component: str) -> Mapping[str, str]:
         folder = self.config()
         if folder is None:
             return {}

@@ -24,10 +24,10 @@ class Titles:
     @classmethod
     def load(cls) -> Titles:
         """Return the display names from the data file; raises BadData."""
-        return datafiles.load(PACKAGE, FILE, cls._of)
+        return datafiles.load(PACKAGE, FILE, cls._from_json)
 
     @classmethod
-    def _of(cls, data: dict[str, Any]) -> Titles:
+    def _from_json(cls, data: dict[str, Any]) -> Titles:
         for name in ("behemoths", "matchmakerHunts", "playerHunts"):
             if not isinstance(data[name], dict):
                 raise ValueError(f"{name} must be a JSON object")

@@ -138,7 +138,7 @@ class DeployClient:
     async def _list(self) -> tuple[int, list[dict[str, Any]] | None]:
         """Return the HTTP status (0 without a reply), and the records in the reply, if any."""
         try:
-            status, reply = await self._ask("GET", "/gameservers", LIST_TIMEOUT_S)
+            status, reply = await self._send_request("GET", "/gameservers", LIST_TIMEOUT_S)
         except DeployFailed as error:
             return error.status, None
         match status, reply:
@@ -163,7 +163,9 @@ class DeployClient:
         """Report that these game servers have players; failures are ignored."""
         try:
             path, body = "/gameservers/heard", {"Ids": server_ids}
-            await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body)
+            await self._send_request(
+                "POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path), json=body
+            )
         except DeployFailed:
             return
 
@@ -171,7 +173,7 @@ class DeployClient:
         """Make the deploy server update its list of game servers now; failures are ignored."""
         try:
             path = "/gameservers/look"
-            await self._ask("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path))
+            await self._send_request("POST", path, LIST_TIMEOUT_S, **self._ticket("POST", path))
         except DeployFailed:
             return
 
@@ -253,7 +255,7 @@ class DeployClient:
     async def _owners(self, method: str, path: str, timeout_s: float, **sent: Any) -> object:
         sent |= self._ticket(method, path)
         try:
-            status, reply = await self._ask(method, path, timeout_s, **sent)
+            status, reply = await self._send_request(method, path, timeout_s, **sent)
         except DeployFailed as error:
             if method == "GET" or not error.was_asked:
                 raise Conflict("the deploy server does not answer", code="no_deploy") from error
@@ -291,13 +293,13 @@ class DeployClient:
         deadline = self.clock.seconds() + RESTARTS_S
         while True:
             try:
-                return await self._ask(method, path, timeout_s, **sent)
+                return await self._send_request(method, path, timeout_s, **sent)
             except DeployFailed as error:
                 if not isinstance(error.__cause__, Refused) or self.clock.seconds() >= deadline:
                     raise
             await deferLater(self.clock, AGAIN_S)
 
-    async def _ask(
+    async def _send_request(
         self, method: str, path: str, timeout_s: float, **sent: Any
     ) -> tuple[int, object]:
         if self.http is None or not self.address:
@@ -402,7 +404,7 @@ class LaunchKeys:
                 limit=MAX_WAITING,
             )
             return succeed(None)
-        return self._turns.run(self._ask, fingerprint(key))
+        return self._turns.run(self._find_holder, fingerprint(key))
 
-    def _ask(self, key_hash: str) -> Deferred[KeyHolder | None]:
+    def _find_holder(self, key_hash: str) -> Deferred[KeyHolder | None]:
         return Deferred.fromCoroutine(self.deploy.find_launch_key(key_hash))

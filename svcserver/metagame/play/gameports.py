@@ -127,7 +127,7 @@ class GamePorts:
 
     async def _insist(self, url: str, network: str) -> None:
         for wait_s in (*AGAIN_S, None):
-            error = await self._ask(url, network)
+            error = await self._request_removal(url, network)
             if error is None:
                 return
             if wait_s is not None:
@@ -139,7 +139,7 @@ class GamePorts:
             why=error,
         )
 
-    async def _ask(self, url: str, network: str) -> str | None:
+    async def _request_removal(self, url: str, network: str) -> str | None:
         """Ask a helper to remove the network; return the error, or None on success."""
         order = {"network": network}
         try:

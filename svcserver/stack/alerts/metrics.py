@@ -152,7 +152,7 @@ class MetricsPoller:
     async def _check_errors(
         self, component: Component, variables: Mapping[str, str], now: float
     ) -> None:
-        health = await self._ask(component, variables, HEALTH)
+        health = await self._fetch_json(component, variables, HEALTH)
         if health is not None:
             self.watch.report(AlertKind.ERRORS, component.name, errors_in(health), now)
 
@@ -163,7 +163,7 @@ class MetricsPoller:
         deploy = read_or_empty(component.env_file.parent / "deploy.env")
         if deploy.get("GAMESERVER_ENGINE") != "swarm":
             return
-        reply = await self._ask(component, variables, MACHINES)
+        reply = await self._fetch_json(component, variables, MACHINES)
         if reply is None or _has_unknown(reply):  # the deploy server has lost Docker
             return
         faults = machine_faults(reply)
@@ -177,7 +177,7 @@ class MetricsPoller:
     def _first_metagame(self) -> Component | None:
         return next((each for each in self.components if each.kind == METAGAME), None)
 
-    async def _ask(
+    async def _fetch_json(
         self, component: Component, variables: Mapping[str, str], path: str
     ) -> Any | None:
         """Return the JSON of the metagame's reply, or None without a usable reply."""

@@ -179,7 +179,7 @@ class EncounterRoutes:
     )
     async def read(self, call: Call, character_id: str, content_type: str) -> Answer:
         """Return the content that the character has encountered, for one content type."""
-        return await self._read(call, character_id, [type_in_path(content_type)])
+        return await self._answer_encounters(call, character_id, [type_in_path(content_type)])
 
     @routes.row(
         "POST",
@@ -190,9 +190,11 @@ class EncounterRoutes:
     )
     async def query(self, call: Call[ContentTypes], character_id: str) -> Answer:
         """Return the content that the character has encountered, for several content types."""
-        return await self._read(call, character_id, call.body.content_types)
+        return await self._answer_encounters(call, character_id, call.body.content_types)
 
-    async def _read(self, call: Call, character_id: str, kinds: Sequence[int]) -> Answer:
+    async def _answer_encounters(
+        self, call: Call, character_id: str, kinds: Sequence[int]
+    ) -> Answer:
         return Answer(
             200, show_encounters(kinds, await self.acts.met(call.player, character_id, kinds))
         )

@@ -119,12 +119,12 @@ class SqlLoadouts:
 
     def elements(self, loadout: Loadout) -> dict[str, bytes]:
         """Return a dict from name to newest element; it is empty if the loadout was never saved."""
-        return self._read(self._held(loadout.character_id))
+        return self._read_elements(self._held(loadout.character_id))
 
     def version(self, character_id: CharacterId, version: int) -> dict[str, bytes] | None:
         """Return a dict from name to element for this version, or None for an unknown version."""
         text = self.saved(character_id, version)
-        return None if text is None else self._read(ids_of(text))
+        return None if text is None else self._read_elements(ids_of(text))
 
     def saved_by(
         self, loadout: Loadout, request_id: str
@@ -134,7 +134,7 @@ class SqlLoadouts:
         row = self.tx.execute(_SAVED_BY, values).first()
         if row is None:
             return None
-        return evolve(loadout, version=row.version), self._read(ids_of(row.elements))
+        return evolve(loadout, version=row.version), self._read_elements(ids_of(row.elements))
 
     def roll_back(self, character_id: CharacterId, version: int, now: float) -> Loadout:
         """Roll a loadout back to an old version; return the loadout after the change.
@@ -170,7 +170,7 @@ class SqlLoadouts:
         save = self.tx.execute(_ADD_SAVE, row).scalar_one()
         self.tx.execute(_POINT, {"character": loadout.character_id, "save": save})
 
-    def _read(self, held: dict[str, int]) -> dict[str, bytes]:
+    def _read_elements(self, held: dict[str, int]) -> dict[str, bytes]:
         if not held:
             return {}
         rows = self.tx.execute(_ELEMENTS, {"ids": list(held.values())})

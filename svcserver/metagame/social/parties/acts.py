@@ -79,7 +79,7 @@ class PartyActs:
         def work(parties: Parties) -> PartyState:
             return PartyState(parties.invite(me, target, blocked=blocked), None)
 
-        own = await self._act(me, work, attempt)
+        own = await self._transact(me, work, attempt)
         if party_id not in (None, "", own.party.id):
             text = "an invite by {account} is to their own party, not to the party in the request"
             log.info(text, account=me)
@@ -99,7 +99,7 @@ class PartyActs:
             party = parties.joined(me, named) if invite is None else parties.accept(invite)
             return parties.standing(party)
 
-        return await self._act(me, work, attempt)
+        return await self._transact(me, work, attempt)
 
     async def refresh(self, me: AccountId) -> None:
         """Record that the caller is active; remove members who were silent for two minutes."""
@@ -143,13 +143,15 @@ class PartyActs:
 
     async def kick(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Remove a member; a caller who removes itself leaves the party."""
-        await self._act(me, lambda parties: parties.kick(me, member), attempt)
+        await self._transact(me, lambda parties: parties.kick(me, member), attempt)
 
     async def promote(self, me: AccountId, member: AccountId, *, attempt: Attempt = ONLY) -> None:
         """Make another member the leader."""
-        await self._act(me, lambda parties: parties.promote(me, member), attempt)
+        await self._transact(me, lambda parties: parties.promote(me, member), attempt)
 
-    async def _act(self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY) -> T:
+    async def _transact(
+        self, me: AccountId, work: Callable[[Parties], T], attempt: Attempt = ONLY
+    ) -> T:
         """Run ``work``; the caller counts as active even if ``work`` raises a refusal."""
         try:
             return await self.parties.transact_with_rules(work, near(me), attempt)

@@ -144,20 +144,20 @@ class SlayerLinkActs:
     async def status(self, me: AccountId) -> tuple[Sequence[LinkInvite], Sequence[Link]]:
         """Return the pending invites, sent and received, and the current links ordered by slot."""
 
-        return await self._read(
+        return await self._read_links(
             me, lambda links, at: (waiting(links, me, at), links.running(me, at))
         )
 
     async def invites(self, me: AccountId) -> Sequence[LinkInvite]:
-        return await self._read(me, lambda links, at: waiting(links, me, at))
+        return await self._read_links(me, lambda links, at: waiting(links, me, at))
 
     async def links(self, me: AccountId) -> Sequence[Link]:
-        return await self._read(me, lambda links, at: links.running(me, at))
+        return await self._read_links(me, lambda links, at: links.running(me, at))
 
     async def available(
         self, me: AccountId, account_ids: Sequence[AccountId]
     ) -> dict[AccountId, bool]:
-        return await self._read(me, lambda links, at: available(links, me, account_ids, at))
+        return await self._read_links(me, lambda links, at: available(links, me, account_ids, at))
 
     @shielded
     async def invite(
@@ -186,7 +186,7 @@ class SlayerLinkActs:
     ) -> None:
         await self._write(me, lambda links, at: end_link(links, me, partner, slot, at), attempt)
 
-    def _read(self, me: AccountId, work: Callable[[SqlSlayerLinks, int], T]) -> Awaitable[T]:
+    def _read_links(self, me: AccountId, work: Callable[[SqlSlayerLinks, int], T]) -> Awaitable[T]:
         return self.data.read_for_account(me, lambda tx: work(SqlSlayerLinks(tx), self._at()))
 
     def _write(
