@@ -246,7 +246,7 @@ def secret(text: str) -> Secret:
 def strong_secret(text: str) -> Secret:
     """Read a secret of 32 to 256 printable ASCII characters without spaces."""
     if not 32 <= len(text) <= 256 or not all("!" <= char <= "~" for char in text):
-        raise ValueError("must have 32 to 256 printable ASCII characters and no spaces")
+        raise ValueError("must be 32 to 256 printable ASCII characters without spaces")
     return Secret(text)
 
 
@@ -256,7 +256,7 @@ def printable(longest: int) -> Reader:
     def read(text: str) -> str:
         value = text.strip()
         if not 1 <= len(value) <= longest or not all(" " <= char <= "~" for char in value):
-            raise ValueError(f"must have 1 to {longest} printable ASCII characters")
+            raise ValueError(f"must be 1 to {longest} printable ASCII characters")
         return value
 
     return read

@@ -48,7 +48,7 @@ def cut_printable(longest: int) -> Reader:
 def commit(text: str) -> str:
     """Parse a commit name: 1 to 64 characters, which are letters, digits or ``._+-``."""
     if not re.fullmatch(r"[0-9A-Za-z._+-]{1,64}", text.strip()):
-        raise ValueError("must have 1 to 64 characters, only letters, digits and . _ + -")
+        raise ValueError("must be 1 to 64 letters, digits or . _ + -")
     return text.strip()
 
 

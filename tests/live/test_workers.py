@@ -143,7 +143,7 @@ def test_every_occupant_of_a_room_gets_the_lines_in_one_order(tmp_path: Path) ->
 
 HEARD_AT_ONCE = """
 from svcserver.chat import workers
-plain, tell = workers.Workers._on_said, workers.Workers.say
+plain, tell = workers.Workers._on_said, workers.Workers.broadcast_line
 def say(self, occupant, stanza_id, body, deaf):
     session, key = occupant.session, occupant.room.key
     plain(self, workers.Said(self.name, session.number, key, stanza_id, body, tuple(deaf)))
@@ -153,7 +153,7 @@ def on_said(self, news):
         self._pending.resolve(news, is_delivered=True)
     else:
         plain(self, news)
-workers.Workers.say, workers.Workers._on_said = say, on_said
+workers.Workers.broadcast_line, workers.Workers._on_said = say, on_said
 """
 NO_LEASE = "from svcserver.chat import leases\nleases.LEASE_S = 1e9\n"
 
