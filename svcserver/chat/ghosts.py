@@ -170,7 +170,7 @@ class Seats:
         )
 
     def take(self, worker: str, seat: Seat) -> None:
-        """Record a bound session of the process ``worker`` as the newest session of its account."""
+        """Record a session of the process ``worker`` as the newest session of the account."""
         self._those.setdefault(seat.account.lower(), []).append((worker, seat))
 
     def free(self, worker: str, number: int, account: AccountId) -> None:

@@ -169,7 +169,7 @@ def _claim(folder: Path, data: Path, scale: Scale, undo: ExitStack) -> None:
 
 
 def _own(folder: Path, data: Path, scale: Scale) -> list[Path]:
-    """Return all files and folders that a new host in this folder can have."""
+    """Return the paths of all files and folders that ``create_host`` may create in this folder."""
     ends = () if scale.database else ("", "-wal", "-shm", "-journal")
     databases = [f"{DATABASE}{end}" for end in ends]
     return [

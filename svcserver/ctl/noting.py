@@ -22,9 +22,10 @@ CALLED_OFF: Mapping[str, Json] = {"outcome": "called off: part of it may have be
 def noted(host: Host, action: str, target: str = "", *, reason: str = "") -> Iterator[Trace]:
     """Run the ``with`` block, then add an audit row with ``reason`` and the outcome.
 
-    If the block raises HalfDone, the row contains the error's ``outcome``; for any other Failed,
-    the error's message. After other exceptions, the row says that part of the change may have been
-    made. After a success or HalfDone, a warning is printed if the row cannot be written within
+    If the block raises HalfDone, the row contains the error's ``outcome``. If the block raises
+    another Failed, the row contains the error's message. After other exceptions, the row says that
+    part of the change may have been made. After a success or HalfDone, a warning is printed if the
+    row cannot be written within
     ``WAIT_MS``.
     """
     entry, trace = AuditEntry(actor(), action, target, reason), Trace()

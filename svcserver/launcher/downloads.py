@@ -209,7 +209,7 @@ class Download:
     async def run(self, files: tuple[GameFile, ...]) -> None:
         """Download ``files`` and move them into place.
 
-        Raises DownloadFailed with a text for the player, ListingChanged, or Stopped.
+        Raises ListingChanged, Stopped, or DownloadFailed with a text for the player.
         """
         try:
             left = await self.in_thread(self.folder.prepare, files)

@@ -226,8 +226,8 @@ def _run_alone(
 def _give_way(program: OwnProgram | None) -> None:
     """Let the launcher try a new version again when it next starts.
 
-    A new version counts as failed if it ends before the player can use it. Call this function if it
-    ends early for a harmless reason, such as ``--help``.
+    A new version counts as failed if it ends before the player can use it. Call this function if
+    the version ends early for a harmless reason, such as ``--help``.
     """
     try:
         if program is not None:

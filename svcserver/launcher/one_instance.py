@@ -154,7 +154,7 @@ class RunningLauncher:
     def own_link(self, reply: object) -> str | None:
         """Return the link in a reply, or None if the link does not lead to the launcher's own port.
 
-        Another program may use the launcher's port by now.
+        The reply may come from another program that uses the launcher's port now.
         """
         link = reply.get("link") if isinstance(reply, dict) else None
         own = f"http://127.0.0.1:{self.port}/#"

@@ -225,7 +225,7 @@ class Children(ProcessMonitor):
     async def roll(self) -> bool:
         """Restart the components in ``ROLLED`` one by one; return True if all are running again.
 
-        While a metagame worker restarts, the gateway sends its requests to the other workers. If
+        While a metagame worker restarts, the gateway sends requests to the other workers. If
         the host has only one metagame, the gateway holds the requests until the metagame is back.
         """
         if self._rolling or not self.running:

@@ -66,10 +66,10 @@ def test_a_restart_of_the_deploy_server_ends_no_game_server(output: str) -> None
     assert "game servers ran on" in output, output
 
 
-def test_the_watch_runs_and_a_backup_is_made_and_proven(output: str) -> None:
+def test_the_watch_runs_and_a_backup_is_made_and_tested(output: str) -> None:
     assert "watch is active, the timer active" in output, output
     assert 'channels: "name":"hook"' in output, output
-    assert re.search(r"backup ended with 0: .*proven", output, re.DOTALL), output
+    assert re.search(r"backup ended with 0: .*(?<!not )tested ", output, re.DOTALL), output
 
 
 def test_the_helper_shuts_the_game_ports_of_a_real_firewall(output: str) -> None:

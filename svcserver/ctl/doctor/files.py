@@ -106,7 +106,10 @@ def game_server(case: Case) -> Iterator[Finding]:
 
 
 def _executes(case: Case, program: str) -> Iterator[Finding]:
-    """Check that the system can execute the program, but kill it before its first instruction."""
+    """Check whether the system can execute the program.
+
+    The program is killed before its first instruction.
+    """
     path = program if os.path.isabs(program) else str(case.folder / program)
     if not Path(path).is_file():
         path = shutil.which(program) or ""

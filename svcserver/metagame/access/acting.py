@@ -59,7 +59,11 @@ class Acting:
     _throttle: Throttle = field(factory=lambda: Throttle(EVERY_S, MAX_PAIRS), init=False)
 
     def reads(self, call: Call, named: AccountId) -> AccountId:
-        """Return a player's own account; for other callers, return ``named`` or raise Forbidden."""
+        """Return the account whose data the caller may read.
+
+        That is the own account of a player, and ``named`` for every other caller. Raises Forbidden
+        if the caller may not read ``named``.
+        """
         caller = call.caller
         if caller.acts_for is not None and named not in caller.acts_for:
             raise Forbidden("this player was not sent to this game server")
