@@ -208,8 +208,8 @@ def _one_line(folder: Path, owner: str) -> Iterator[None]:
         yield
     except (BadCertificate, BadDatabase, BuildFailed) as why:
         fail(f"{folder}: {why}")
-    except Refusal:
-        fail(f"--owner {owner}: the database already has an account with this name")
+    except Refusal as why:
+        fail(f"--owner {owner}: {why.message}")
     except OSError as why:
         fail(f"{folder} cannot be written: {why.strerror}")
 

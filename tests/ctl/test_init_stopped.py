@@ -184,7 +184,7 @@ class StoppedTests(SynchronousTestCase):
         self.assertEqual(svcctl("init", target, *self.words()[2:]).status, 0)
         ran = svcctl(*self.words("--share-database"))
         self.assertEqual((ran.status, (self.folder / "metagame.env").exists()), (1, False))
-        self.assertIn("already has an account with this name", ran.err)
+        self.assertIn("another account has this name", ran.err)
 
     def test_a_database_that_became_another_hosts_is_not_taken(self) -> None:
         self.assertEqual(child(partial(killed_at_rename, 2), *self.words()), KILLED)
