@@ -14,7 +14,7 @@ from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Out, fail
 from svcserver.deploy.family import list_processes
 from svcserver.deploy.fleet import PERSISTENT
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import GameServerKind
 from svcserver.deploy.process import MAX_OUTPUT
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
@@ -261,7 +261,7 @@ def _running(folder: Path) -> tuple[list[int], list[int]]:
     hunts = [
         entry.server.pid
         for entry in servers
-        if entry.server.launch.kind in (Kind.HUNT, Kind.TUTORIAL)
+        if entry.server.launch.kind in (GameServerKind.HUNT, GameServerKind.TUTORIAL)
     ]
     return hunts, worlds
 

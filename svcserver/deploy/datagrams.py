@@ -18,7 +18,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from svcserver.deploy.fleet import Fleet, MachineRecord, NoCapacity
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import GameServerKind
 from svcserver.kernel.secrets import constant_time_equal, hex_token
 
 log = Logger()
@@ -99,11 +99,11 @@ class DatagramTrials:
         if not own or not peer or is_running:
             return None
         try:
-            port = self.fleet.hold(Kind.HUNT, self.is_bound)
+            port = self.fleet.hold(GameServerKind.HUNT, self.is_bound)
         except NoCapacity:
             return None
         try:
-            self.fleet.release(self.fleet.hold(Kind.HUNT, self.is_bound))
+            self.fleet.release(self.fleet.hold(GameServerKind.HUNT, self.is_bound))
         except NoCapacity:
             self.fleet.release(port)
             return None

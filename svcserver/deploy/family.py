@@ -64,7 +64,7 @@ def become_subreaper() -> None:
 
 
 @frozen
-class Process:
+class ProcessInfo:
     """A process as the kernel shows it; ``started`` (in ticks) distinguishes reused pids."""
 
     pid: int
@@ -78,7 +78,7 @@ class Process:
     pages: int = 0  # of memory
 
 
-def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
+def list_processes(folder: Path = PROCESSES) -> dict[int, ProcessInfo]:
     """Return the processes of this machine by pid, including zombies."""
     processes = {}
     try:
@@ -95,7 +95,7 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
             parent, group, session = map(int, words[1:4])
             title, dead = head.partition("(")[2], words[0] in "ZX"
             ticks, pages = int(words[11]) + int(words[12]), int(words[21])
-            process = Process(
+            process = ProcessInfo(
                 int(name), title, parent, group, session, int(words[19]), dead, ticks, pages
             )
         except (OSError, ValueError, IndexError):  # it has just ended
@@ -104,12 +104,12 @@ def list_processes(folder: Path = PROCESSES) -> dict[int, Process]:
     return processes
 
 
-def is_running(process: Process, folder: Path = PROCESSES) -> bool:
+def is_running(process: ProcessInfo, folder: Path = PROCESSES) -> bool:
     """Return whether the process runs; a later process with the same pid does not count."""
     return started_at(process.pid, folder) == process.started
 
 
-def open_process(process: Process, folder: Path = PROCESSES) -> int:
+def open_process(process: ProcessInfo, folder: Path = PROCESSES) -> int:
     """Return a pidfd of the process; raises ProcessLookupError if the process has ended."""
     handle = os.pidfd_open(process.pid)
     if not is_running(process, folder):
@@ -118,7 +118,7 @@ def open_process(process: Process, folder: Path = PROCESSES) -> int:
     return handle
 
 
-def send(process: Process, number: int, folder: Path = PROCESSES) -> bool:
+def send(process: ProcessInfo, number: int, folder: Path = PROCESSES) -> bool:
     """Send a signal to the process; return whether that worked. A permission error is logged."""
     try:
         _send(process, number, folder)
@@ -130,7 +130,7 @@ def send(process: Process, number: int, folder: Path = PROCESSES) -> bool:
     return True
 
 
-def _send(process: Process, number: int, folder: Path) -> None:
+def _send(process: ProcessInfo, number: int, folder: Path) -> None:
     try:
         handle = open_process(process, folder)
         try:
@@ -149,7 +149,7 @@ def _send(process: Process, number: int, folder: Path) -> None:
 own_children: set[int] = set()
 
 
-def reap_orphans(processes: Iterable[Process]) -> None:
+def reap_orphans(processes: Iterable[ProcessInfo]) -> None:
     """Reap orphans that have ended, because the reactor reaps only its own children."""
     for process in processes:
         if process.is_dead and _is_stray(process):
@@ -176,7 +176,7 @@ async def end_strays(reactor: Any) -> None:
         await deferLater(reactor, ENDING_POLL_S)
 
 
-def living_strays() -> list[Process]:
+def living_strays() -> list[ProcessInfo]:
     """Return the orphans that we adopted, and all their descendants; reap dead orphans."""
     everybody = list_processes()
     reap_orphans(everybody.values())
@@ -185,7 +185,7 @@ def living_strays() -> list[Process]:
     return [living[pid] for pid in with_descendants(orphans, living)]
 
 
-def with_descendants(pids: Iterable[int], living: Mapping[int, Process]) -> set[int]:
+def with_descendants(pids: Iterable[int], living: Mapping[int, ProcessInfo]) -> set[int]:
     """Return the processes and all their descendants."""
     children: dict[int, list[int]] = {}
     for process in living.values():
@@ -199,7 +199,7 @@ def with_descendants(pids: Iterable[int], living: Mapping[int, Process]) -> set[
     return result
 
 
-def _is_stray(process: Process) -> bool:
+def _is_stray(process: ProcessInfo) -> bool:
     return process.parent == os.getpid() and process.pid not in own_children
 
 
@@ -242,7 +242,7 @@ class ProcessTable:
     """The last process table that was read; all ``Family`` objects share it."""
 
     read_at: float = float("-inf")
-    processes: dict[int, Process] = field(factory=dict)
+    processes: dict[int, ProcessInfo] = field(factory=dict)
 
 
 @define(eq=False)
@@ -270,7 +270,7 @@ class Family:
         """Return for how many seconds the processes have been watched."""
         return float(self.reactor.seconds()) - self._since
 
-    def members(self, max_age_s: float = 0.0) -> list[Process]:
+    def members(self, max_age_s: float = 0.0) -> list[ProcessInfo]:
         """Return the living processes, parents before their children.
 
         The result may be up to ``max_age_s`` seconds old.
@@ -293,7 +293,7 @@ class Family:
         self._known = {process.pid: process.started for process in members}
         return sorted(members, key=lambda process: (process.started, process.pid))
 
-    def _is_ours(self, process: Process) -> bool:
+    def _is_ours(self, process: ProcessInfo) -> bool:
         if process.pid == os.getpid():
             return False
         if self._known.get(process.pid) == process.started:
@@ -302,7 +302,7 @@ class Family:
             return True
         return self._has_tag(process)
 
-    def _leads(self, everybody: Iterable[Process]) -> bool:
+    def _leads(self, everybody: Iterable[ProcessInfo]) -> bool:
         """Return whether the leader's id still belongs to a process, a process group or a session.
 
         As long as the id is in use, the system gives it to no new process.
@@ -311,7 +311,7 @@ class Family:
             self.leader in (process.pid, process.group, process.session) for process in everybody
         )
 
-    def _has_tag(self, process: Process) -> bool:
+    def _has_tag(self, process: ProcessInfo) -> bool:
         if self._foreign.get(process.pid) == process.started:
             return False
         try:
@@ -327,7 +327,7 @@ class Family:
             self._foreign[process.pid] = process.started
         return False
 
-    def _strays_on_port(self, living: Iterable[Process], ours: set[int]) -> set[int]:
+    def _strays_on_port(self, living: Iterable[ProcessInfo], ours: set[int]) -> set[int]:
         """Return the orphans not in ``ours`` that use the port or have it in their command line."""
         strays = [process for process in living if _is_stray(process) and process.pid not in ours]
         if not strays:
@@ -339,7 +339,7 @@ class Family:
             if self._names_port(process) or not inodes.isdisjoint(self._sockets_of(process) or ())
         }
 
-    def _names_port(self, process: Process) -> bool:
+    def _names_port(self, process: ProcessInfo) -> bool:
         """Return whether the process's command line launches a game server on this port."""
         try:
             with (self.folder / str(process.pid) / "cmdline").open("rb") as file:
@@ -353,7 +353,7 @@ class Family:
         rows = udp_sockets(udp_tables(self.folder))
         return {row.inode for row in rows if row.port == self.port}
 
-    def _sockets_of(self, process: Process) -> set[int] | None:
+    def _sockets_of(self, process: ProcessInfo) -> set[int] | None:
         """Return the inodes of a process's sockets, or None if the kernel hides them."""
         folder, inodes = self.folder / str(process.pid) / "fd", set()
         try:
@@ -379,7 +379,7 @@ class Family:
             inodes |= theirs
         return inodes
 
-    def holder(self) -> Process | None:
+    def holder(self) -> ProcessInfo | None:
         """Return the process that has the port open, or None.
 
         If the kernel hides the sockets of some processes, the returned process may be a guess.
@@ -411,7 +411,7 @@ class Family:
                 tried.add((process.pid, process.started))
         return is_sent
 
-    def follow(self, process: Process, ended: Callable[[], None]) -> Watched | Polled | None:
+    def follow(self, process: ProcessInfo, ended: Callable[[], None]) -> Watched | Polled | None:
         """Return a watcher that calls ``ended`` when the process ends, or None if it has ended."""
         watch: Watched | Polled
         try:

@@ -5,11 +5,11 @@ from typing import TypedDict
 
 from attrs import define, field, frozen
 
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.kernel.ids import new_id
 from svcserver.kernel.times import iso
 
-PERSISTENT = (Kind.CITY, Kind.DOJO)
+PERSISTENT = (GameServerKind.CITY, GameServerKind.DOJO)
 
 
 class NoCapacity(Exception):
@@ -107,11 +107,11 @@ class Fleet:
     last_heartbeats: dict[str, float] = field(factory=dict, init=False)  # by server id
     _held: set[int] = field(factory=set, init=False)
 
-    def has_ports(self, kind: Kind) -> bool:
+    def has_ports(self, kind: GameServerKind) -> bool:
         """Return whether the port range has a port for this kind of server, free or in use."""
         return any(True for _ in self._ports(kind))
 
-    def hold(self, kind: Kind, is_bound: Callable[[int], bool]) -> int:
+    def hold(self, kind: GameServerKind, is_bound: Callable[[int], bool]) -> int:
         """Reserve a port until ``started`` or ``release`` is called, or raise NoCapacity.
 
         The city has the last port of the range and the dojo the port before. Hunts and tutorials
@@ -170,7 +170,7 @@ class Fleet:
         for server_id in self.servers.keys() & server_ids:
             self.last_heartbeats[server_id] = now
 
-    def of_kind(self, kind: Kind) -> GameServer | None:
+    def of_kind(self, kind: GameServerKind) -> GameServer | None:
         """Return the running city or the running dojo, or None; there is at most one of each."""
         servers = self.servers.values()
         return next((server for server in servers if server.launch.kind is kind), None)
@@ -178,10 +178,10 @@ class Fleet:
     def _taken(self) -> set[int]:
         return {server.port for server in self.servers.values()}
 
-    def _ports(self, kind: Kind) -> Iterable[int]:
-        if kind is Kind.CITY:
+    def _ports(self, kind: GameServerKind) -> Iterable[int]:
+        if kind is GameServerKind.CITY:
             return [self.last_port] if not self.hunt_worker else []
-        if kind is Kind.DOJO:
+        if kind is GameServerKind.DOJO:
             return [self.last_port - 1] if not self.hunt_worker else []
         return range(self.last_port - 2, self.first_port - 1, -1)
 
@@ -200,7 +200,7 @@ class MemoryGuard:
     free_mb: Callable[[], float]
     _reserved: list[tuple[float, int]] = field(factory=list, init=False)  # until, MB
 
-    def reserve(self, kind: Kind, now: float) -> tuple[float, int]:
+    def reserve(self, kind: GameServerKind, now: float) -> tuple[float, int]:
         """Return a new reservation, to be passed to ``release``; raises NoCapacity."""
         self._reserved = [(until, mb) for until, mb in self._reserved if until > now]
         cost = self.cost if kind in PERSISTENT else self.hunt_cost

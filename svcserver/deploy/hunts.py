@@ -28,7 +28,7 @@ ELITE, HARD = "Elite", "Hard"
 TRIALS = 88
 
 
-class Kind(StrEnum):
+class GameServerKind(StrEnum):
     """The kinds of game servers."""
 
     CITY = "city"
@@ -45,7 +45,7 @@ class Unlaunchable(Exception):
 class Launch:
     """The parameters of a launch; a parameter that does not apply is None."""
 
-    kind: Kind
+    kind: GameServerKind
     map: str
     options: str = ""
     game_mode: str | None = None
@@ -116,12 +116,12 @@ class HuntTable:
         """Return the launch parameters of the city; raises Unlaunchable if CITY_MAP is not set."""
         if not self.city_map:
             raise Unlaunchable("CITY_MAP is not set")
-        return Launch(Kind.CITY, self.city_map)
+        return Launch(GameServerKind.CITY, self.city_map)
 
     def dojo(self) -> Launch:
         """Return the launch parameters of the training dojo, for at most twelve players."""
         return Launch(
-            Kind.DOJO,
+            GameServerKind.DOJO,
             DOJO_MAP,
             f"?game={DOJO_MODE}?MaxPlayers=12",
             DOJO_MODE,
@@ -135,7 +135,7 @@ class HuntTable:
         base = behemoth.rpartition("/")[2]
         tutorial = "_tutorial_bp" in base or request.map_path.endswith("/dia_moss_triforce")
         return Launch(
-            Kind.TUTORIAL if tutorial else Kind.HUNT,
+            GameServerKind.TUTORIAL if tutorial else GameServerKind.HUNT,
             request.map_path,
             behemoth=behemoth or None,
             behemoth_word=behemoth or NO_BEHEMOTH,
@@ -155,7 +155,7 @@ class HuntTable:
         row = self.matchmaker_hunts[wanted]
         behemoth, mode = row.get("behemoth"), row.get("gameMode")
         return Launch(
-            Kind.HUNT,
+            GameServerKind.HUNT,
             self._map(wanted, row["maps"]),
             f"?game={mode}" if mode else "",
             mode,
@@ -188,7 +188,7 @@ class HuntTable:
         number = self.random.randint(1, TRIALS)
         behemoth = self._trial_behemoth(grade)
         return Launch(
-            Kind.HUNT,
+            GameServerKind.HUNT,
             self.trials_map,
             behemoth=behemoth,
             behemoth_word=behemoth or "None",

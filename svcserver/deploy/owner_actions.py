@@ -5,7 +5,7 @@ from twisted.internet.defer import TimeoutError
 
 from svcserver.deploy.console import OutputFile, OutputPart
 from svcserver.deploy.fleet import PERSISTENT, GameServer
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import GameServerKind
 from svcserver.deploy.supervisor import GIVE_UP_S, KILL_AFTER_S, Supervisor
 from svcserver.kernel.refusals import Conflict, Malformed, Missing, Unavailable
 
@@ -114,7 +114,7 @@ class OwnerActions:
             if kill.active():
                 kill.cancel()
 
-    async def _boot(self, kind: Kind) -> GameServer:
+    async def _boot(self, kind: GameServerKind) -> GameServer:
         if await self.supervisor.boot(kind):
             server = self.supervisor.fleet.of_kind(kind)
             if server is not None:

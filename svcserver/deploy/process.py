@@ -29,7 +29,7 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.console import OutputFile
 from svcserver.deploy.executables import cause, check_program
-from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, Process, Watched, own_children
+from svcserver.deploy.family import LOOK_AGE_S, Family, Polled, ProcessInfo, Watched, own_children
 from svcserver.deploy.orders import Order
 from svcserver.kernel.ids import new_id
 
@@ -212,7 +212,7 @@ class GameProcess(ProcessProtocol):
                 return
         self._finish()
 
-    def _successor(self) -> Process | None:
+    def _successor(self) -> ProcessInfo | None:
         """Return another process of the game server to watch, or None if none is left.
 
         Kills the remaining processes if none of them has the port or may still open it.
@@ -232,7 +232,7 @@ class GameProcess(ProcessProtocol):
         self.ending = True
         return remaining[0]
 
-    def _watch(self, process: Process) -> bool:
+    def _watch(self, process: ProcessInfo) -> bool:
         """Watch this process; return False if it has already ended."""
         if self.family is None:
             return False

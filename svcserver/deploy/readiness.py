@@ -7,7 +7,7 @@ from typing import Any
 from attrs import frozen
 from twisted.internet.task import deferLater
 
-from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, Unlaunchable
 from svcserver.deploy.process import GameProcess
 from svcserver.kernel.system import token_hex
 
@@ -41,11 +41,13 @@ class Readiness:
         proof = self.folder / token_hex(16)
         return proof, {VARIABLE: str(proof)}
 
-    async def wait(self, process: GameProcess, port: int, kind: Kind, proof: Path | None) -> None:
+    async def wait(
+        self, process: GameProcess, port: int, kind: GameServerKind, proof: Path | None
+    ) -> None:
         """Wait until the game server is ready; raises Unlaunchable if it ends or takes too long."""
         if proof is not None:
             await self._wait_for_proof(process, port, proof)
-        elif kind is Kind.HUNT:
+        elif kind is GameServerKind.HUNT:
             await self._wait_for_grace(process)
 
     async def _wait_for_proof(self, process: GameProcess, port: int, proof: Path) -> None:

@@ -82,7 +82,7 @@ class OwnerActionReply(TypedDict):
     id: str | None
 
 
-class Console(TypedDict):
+class ConsoleLines(TypedDict):
     """The last lines of a game server's output."""
 
     lines: list[str]
@@ -311,14 +311,14 @@ class Deploy:
         "GET",
         "/gameservers/console",
         access=OWNER,
-        reply=Console,
+        reply=ConsoleLines,
         query={"id": Needed(str)},
         refuse=refuse_with_message,
     )
     async def console(self, call: WebCall) -> Answer:
         """Return the last lines of a game server's output."""
         lines = self.actions.console(call.request.argument("id") or "")
-        reply: Console = {"lines": lines}
+        reply: ConsoleLines = {"lines": lines}
         return Answer(200, reply)
 
     @routes.row(

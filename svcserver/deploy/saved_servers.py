@@ -15,7 +15,7 @@ from attrs import frozen
 from twisted.logger import Logger
 
 from svcserver.deploy.fleet import GameServer
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.kernel import json
 from svcserver.kernel.processes import PROCESSES, boot_id, started_at
 
@@ -116,7 +116,7 @@ def server_from(sent: Any) -> GameServer:
     """
     fields = dict(sent)
     launch = dict(fields.pop("launch"))
-    kind, players = Kind(launch.pop("kind")), tuple(launch.pop("players"))
+    kind, players = GameServerKind(launch.pop("kind")), tuple(launch.pop("players"))
     server = GameServer(launch=Launch(kind=kind, players=players, **launch), **fields)
     if not (isinstance(server.pid, int) and isinstance(server.port, int)):
         raise ValueError("the pid or the port is not a number")

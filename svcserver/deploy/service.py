@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from svcserver.deploy.family import Family, ProcessTable, become_subreaper, end_strays
 from svcserver.deploy.fleet import Fleet, MemoryGuard
 from svcserver.deploy.freeze_watch import FreezeDetector, freeze_watch
-from svcserver.deploy.hunts import HuntTable, Kind
+from svcserver.deploy.hunts import GameServerKind, HuntTable
 from svcserver.deploy.launch_history import LaunchHistory
 from svcserver.deploy.orders import Program
 from svcserver.deploy.orphans import MARK, end_left_over, mark
@@ -301,10 +301,10 @@ def is_bound(port: int) -> bool:
     return False
 
 
-def _at_boot(settings: Settings) -> list[Kind]:
+def _at_boot(settings: Settings) -> list[GameServerKind]:
     if settings.hunt_worker:
         return []
-    return [Kind.CITY, *([Kind.DOJO] if settings.dojo_at_boot else [])]
+    return [GameServerKind.CITY, *([GameServerKind.DOJO] if settings.dojo_at_boot else [])]
 
 
 @define(eq=False, slots=False)
@@ -317,7 +317,7 @@ class Watch(Service):
 
     clock: Any
     supervisor: Supervisor
-    at_boot: list[Kind]
+    at_boot: list[GameServerKind]
     tidy: Callable[[], object] = lambda: None  # if it returns a Deferred, the first starts wait
     last_words: Callable[[], object] = lambda: None
     # kills the processes that remain when all game servers have ended

@@ -30,7 +30,7 @@ from svcserver.deploy.fleet import (
     MemoryGuard,
     NoCapacity,
 )
-from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, HuntTable, Launch, Unlaunchable
 from svcserver.deploy.launch_history import LaunchHistory
 from svcserver.deploy.orders import Order, Program
 from svcserver.deploy.process import CLEAN_EXIT, UNKNOWN_EXIT, GameProcess, Output
@@ -117,7 +117,7 @@ class Supervisor:
     _shared: dict[tuple[str, str], list[Deferred[GameServer]]] = field(factory=dict, init=False)
     _queue: DeferredLock = field(factory=DeferredLock, init=False)
     _next_launch: float = field(default=0.0, init=False)
-    _restarted_kinds: dict[Kind, None] = field(factory=dict, init=False)
+    _restarted_kinds: dict[GameServerKind, None] = field(factory=dict, init=False)
     _hidden: dict[str, None] = field(factory=dict, init=False)  # servers whose sockets are hidden
     _stopping: bool = field(default=False, init=False)
     _usage: UsageMeter = field(init=False)
@@ -302,7 +302,7 @@ class Supervisor:
         )
         return server
 
-    def _reserve_port(self, kind: Kind) -> int:
+    def _reserve_port(self, kind: GameServerKind) -> int:
         if not 0 < self.fleet.first_port < self.fleet.last_port:
             raise Unlaunchable("PORT_RANGE_BEGIN must be above 0 and below PORT_RANGE_END")
         if self.fleet.hunt_worker and kind in PERSISTENT:
@@ -335,7 +335,9 @@ class Supervisor:
             self.saved.save(server)
         return _Started(server, process, proof, reservation)
 
-    def _new_process(self, server_id: str, kind: Kind, port: int, leader: int = 0) -> GameProcess:
+    def _new_process(
+        self, server_id: str, kind: GameServerKind, port: int, leader: int = 0
+    ) -> GameProcess:
         path = self._output_path(kind, port)
         process = GameProcess(
             Output(path) if path else None, lambda how: self._on_end(process, how)
@@ -388,7 +390,7 @@ class Supervisor:
         text = "adopted {kind} {id} pid {pid} on port {port}"
         log.info(text, **server.log_fields(), pid=server.pid)
 
-    def _output_path(self, kind: Kind, port: int) -> Path | None:
+    def _output_path(self, kind: GameServerKind, port: int) -> Path | None:
         folder = self.program.output
         return folder and folder / f"{kind.value}-{port}.log"
 
@@ -423,7 +425,7 @@ class Supervisor:
             )
         return inodes
 
-    def stop_restarting(self, kind: Kind) -> None:
+    def stop_restarting(self, kind: GameServerKind) -> None:
         """Stop the watchdog from restarting a city or dojo until a player requests it."""
         self._restarted_kinds.pop(kind, None)
 
@@ -536,7 +538,7 @@ class Supervisor:
             if self.fleet.of_kind(kind) is None:
                 self.boot(kind)
 
-    def boot(self, kind: Kind) -> Deferred[bool]:
+    def boot(self, kind: GameServerKind) -> Deferred[bool]:
         """Start the city or the dojo; return whether it runs. A failure is only logged."""
 
         def failed(failure: Failure) -> bool:
@@ -549,7 +551,7 @@ class Supervisor:
 
         self._restarted_kinds[kind] = None
         try:
-            launch = self.table.city() if kind is Kind.CITY else self.table.dojo()
+            launch = self.table.city() if kind is GameServerKind.CITY else self.table.dojo()
         except Unlaunchable:
             return succeed(failed(Failure()))
         return self.persistent_server(launch).addCallbacks(lambda server: True, failed)

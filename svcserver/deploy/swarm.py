@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy.docker_api import DockerApi, EngineError
 from svcserver.deploy.fleet import PERSISTENT, GameServer, MachineRecord, NoCapacity
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess, describe_exit
@@ -208,7 +208,7 @@ class Observation:
     error: str = ""
 
 
-def observe(kind: Kind, tasks: Iterable[Task], machines: Machines) -> Observation:
+def observe(kind: GameServerKind, tasks: Iterable[Task], machines: Machines) -> Observation:
     """Return the state of a game server from the tasks of its service.
 
     A hunt has ended when its newest task has ended or its machine is lost. For a city or dojo, the
@@ -342,7 +342,7 @@ class SwarmEngine:
     host: str
     image: str
     my_ip: str
-    memory_mb: Callable[[Kind], int]
+    memory_mb: Callable[[GameServerKind], int]
     cpus: float = 1.0
     trusted: frozenset[str] = frozenset()  # kinds and hunts for trusted machines only
     ended: EndedMatches = field(factory=EndedMatches)
@@ -659,7 +659,7 @@ class SwarmEngine:
         return {
             **record,
             "reservedBytes": reserved,
-            "room": max(0, min(free // (self.memory_mb(Kind.HUNT) * MB), cores)),
+            "room": max(0, min(free // (self.memory_mb(GameServerKind.HUNT) * MB), cores)),
             "hunts": len(hunts),
             "players": sum(len(launch.players) for launch in hunts),
         }

@@ -13,7 +13,7 @@ from twisted.logger import Logger
 from svcserver.deploy.datagrams import DatagramTrials
 from svcserver.deploy.docker_api import DockerApi, engine_client
 from svcserver.deploy.fleet import PERSISTENT
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import GameServerKind
 from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.settings import Settings, numbers
 from svcserver.deploy.supervisor import Supervisor
@@ -48,7 +48,7 @@ def use_swarm(supervisor: Supervisor, settings: Settings, reactor: Any, state: P
     )
     place_on(supervisor, engine)
     table = supervisor.table
-    known = {*Kind, *table.player_hunts, *table.matchmaker_hunts}
+    known = {*GameServerKind, *table.player_hunts, *table.matchmaker_hunts}
     for name in engine.trusted - known:
         log.warn(
             "GAMESERVER_TRUSTED lists {name!r}, which is unknown. List only city, dojo, tutorial, "

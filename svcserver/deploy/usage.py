@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from svcserver.deploy.family import Process
+from svcserver.deploy.family import ProcessInfo
 
 READ_S = 1.5  # seconds for which a reading is reused
 TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -41,7 +41,7 @@ class UsageMeter:
         """Return the latest reading by server id."""
         return self._latest
 
-    def measure_servers(self, members: Mapping[str, Iterable[Process]]) -> None:
+    def measure_servers(self, members: Mapping[str, Iterable[ProcessInfo]]) -> None:
         """Measure the memory and CPU time of each server's processes; the keys are server ids."""
         now = self.clock.seconds()
         elapsed, before, self._at, self._ticks = now - self._at, self._ticks, now, {}
@@ -51,7 +51,7 @@ class UsageMeter:
         }
 
     def _usage(
-        self, processes: list[Process], before: dict[tuple[int, int], int], elapsed: float
+        self, processes: list[ProcessInfo], before: dict[tuple[int, int], int], elapsed: float
     ) -> ServerUsage:
         spent, is_known = 0, False
         for process in processes:

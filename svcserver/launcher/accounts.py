@@ -21,7 +21,7 @@ class KeyUnknown(Refused):
 
 
 @frozen
-class Account:
+class HostAccount:
     """The player's account on a host."""
 
     username: str
@@ -61,7 +61,7 @@ def general(reply: HostReply) -> str:
     return words.NOT_OUR_HOST
 
 
-async def register(client: HostClient, name: str, code: str) -> Account:
+async def register(client: HostClient, name: str, code: str) -> HostAccount:
     """Register a new account, or raise Refused."""
     body = {"Username": name, "InviteCode": code}
     try:
@@ -71,11 +71,11 @@ async def register(client: HostClient, name: str, code: str) -> Account:
         raise Refused(words.REGISTER_LOST if sent else explain_no_reply(error)) from error
     key = reply.fields.get("UUK")
     if reply.status == 200 and isinstance(key, str) and KEY.match(key):
-        return Account(name, "", Secret(key))
+        return HostAccount(name, "", Secret(key))
     raise Refused(_REFUSALS.get(reply.error) or general(reply))
 
 
-async def recognise(client: HostClient, key: Secret) -> Account:
+async def recognise(client: HostClient, key: Secret) -> HostAccount:
     """Return the account that a key belongs to.
 
     Raises KeyUnknown if the host rejects the key, and Refused for any other failure.
@@ -86,7 +86,7 @@ async def recognise(client: HostClient, key: Secret) -> Account:
         raise Refused(explain_no_reply(error)) from error
     name = reply.fields.get("Username")
     if reply.status == 200 and isinstance(name, str) and NAME.match(name):
-        return Account(name, str(reply.fields.get("UserId", "")), key)
+        return HostAccount(name, str(reply.fields.get("UserId", "")), key)
     if reply.status == 403:
         raise KeyUnknown(words.BANNED)
     if reply.status == 401:

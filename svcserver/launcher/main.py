@@ -50,7 +50,7 @@ from svcserver.launcher.own_program import (
     packed_program,
     windows_program,
 )
-from svcserver.launcher.page import Page
+from svcserver.launcher.page import PageHandler
 from svcserver.launcher.page_guard import PageSessions
 from svcserver.launcher.page_server import PageServer
 from svcserver.launcher.places import Places, downloads_here, places_here
@@ -380,7 +380,7 @@ class LauncherProgram:
     state: Path
     options: argparse.Namespace
     launcher: Launcher
-    page: Page
+    page: PageHandler
     places: Places
     program: OwnProgram | None  # None if this launcher cannot update itself
     notice: str  # why the program could not be installed, or ""
@@ -412,7 +412,9 @@ class LauncherProgram:
             relay_port(os.environ.get("SVC_RELAY_PORT", ""), print_visible),
             runners.find(sys.platform, os.environ, Path.home()),
         )
-        page = Page(launcher, PageSessions(), Path.home(), downloads_here(os.environ, Path.home()))
+        page = PageHandler(
+            launcher, PageSessions(), Path.home(), downloads_here(os.environ, Path.home())
+        )
         return cls(reactor, state, options, launcher, page, places, program, notice)
 
     def __attrs_post_init__(self) -> None:

@@ -52,7 +52,7 @@ def read_files() -> dict[str, PageReply]:
 
 
 @define
-class Page:
+class PageHandler:
     """The handler of the page's requests."""
 
     launcher: Launcher
@@ -218,7 +218,7 @@ class Page:
 
 
 # the page's actions on one host; a text in return is for the player
-_ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = {
+_ACTIONS: dict[str, Callable[[PageHandler, Membership, dict[str, Any]], str | None]] = {
     "agree": lambda page, member, body: member.agree(),
     "choose": lambda page, member, body: member.choose(_text(body, "name", 64).strip()),
     "correct-code": lambda page, member, body: page.launcher.correct_code(
@@ -236,7 +236,7 @@ _ACTIONS: dict[str, Callable[[Page, Membership, dict[str, Any]], str | None]] = 
     "save-key": lambda page, member, body: page.launcher.save_key(member, page.downloads),
     "renew-key": lambda page, member, body: member.renew_key(),
     "save-passport": lambda page, member, body: member.save_passport(page.downloads),
-    "settings": Page.change_settings,
+    "settings": PageHandler.change_settings,
 }
 
 

@@ -28,7 +28,7 @@ class NoProgram(Exception):
     """The error for a program that cannot be started; the text begins with the program's name."""
 
 
-class Process(Protocol):
+class RunningProgram(Protocol):
     """A program with all its child processes. Wine and Proton start the game as a child."""
 
     def poll(self) -> int | None:
@@ -44,10 +44,12 @@ class Process(Protocol):
         """Kill the program and its children."""
 
 
-Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], Process]
+Spawn = Callable[[Sequence[str], str | None, Mapping[str, str]], RunningProgram]
 
 
-def spawn(arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]) -> Process:
+def spawn(
+    arguments: Sequence[str], folder: str | None, environ: Mapping[str, str]
+) -> RunningProgram:
     """Start a process; discard its output, which may be long and contain secrets.
 
     The process leads its own process group or Windows job, which includes its children.
@@ -144,7 +146,7 @@ class Game:
     clock: IReactorTime
     ended: Callable[[int], None]  # called with the exit status, unless ``stop`` ended it
     spawn: Spawn = spawn
-    _process: Process | None = field(default=None, init=False)
+    _process: RunningProgram | None = field(default=None, init=False)
     _stopped_at: float | None = field(default=None, init=False)
     _waiting: list[Deferred[None]] = field(factory=list, init=False)  # for the end of the game
     _checks: Every = field(init=False)

@@ -12,7 +12,7 @@ from svcserver.ctl import capacity
 from svcserver.ctl.capacity import Cost, Left, ResourceUsage, bars, cost_of, forecast, usage
 from svcserver.ctl.fleet import FleetMachine
 from svcserver.deploy.fleet import GameServer
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.deploy.saved_servers import SavedServers
 from svcserver.deploy.service import STATE
 from svcserver.kernel.envfile import change
@@ -85,7 +85,7 @@ class CommandTests(HostCase):
 
     def test_only_saved_game_servers_that_still_run_are_counted(self) -> None:
         servers, mine = SavedServers(self.folder / STATE), os.getpid()
-        for name, kind in (("a", Kind.HUNT), ("b", Kind.CITY)):
+        for name, kind in (("a", GameServerKind.HUNT), ("b", GameServerKind.CITY)):
             servers.save(GameServer(name, 8_770, Launch(kind, "/Game/Maps/x"), mine, 0.0))
         self.assertEqual(capacity._running(self.folder), ([mine], [mine]))
         with mock.patch.object(capacity, "started_at", return_value=1):  # another process by now

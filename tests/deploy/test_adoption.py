@@ -18,7 +18,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.deploy import orphans, saved_servers
 from svcserver.deploy.family import POLL_S
 from svcserver.deploy.fleet import Fleet, GameServer
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.deploy.orphans import MARK, end_left_over, mark, wait_for
 from svcserver.deploy.process import AdoptedTransport, GameProcess, adopt
 from svcserver.deploy.saved_servers import SavedServer, SavedServers
@@ -111,7 +111,9 @@ class RefusedPidfdTests(SynchronousTestCase):
 
 
 OWN_MARK = f"{MARK}=127.0.0.1:61001"
-HUNT = Launch(Kind.HUNT, "/Game/Maps/x", hunt_id="H", players=("UID-a", "UID-b"), match_id="m")
+HUNT = Launch(
+    GameServerKind.HUNT, "/Game/Maps/x", hunt_id="H", players=("UID-a", "UID-b"), match_id="m"
+)
 
 
 class SavedServersTests(SynchronousTestCase):
@@ -183,7 +185,7 @@ class SavedServersTests(SynchronousTestCase):
 
     def test_server_is_not_adopted_if_its_port_does_not_fit(self) -> None:
         fleet = Fleet(8770, 8777)
-        city = Launch(Kind.CITY, "/Game/x")
+        city = Launch(GameServerKind.CITY, "/Game/x")
         self.assertTrue(fleet.adopt(GameServer("a", 8777, city, 1, 0.0)))
         self.assertFalse(fleet.adopt(GameServer("b", 8777, city, 2, 0.0)))
         self.assertFalse(fleet.adopt(GameServer("c", 9000, HUNT, 3, 0.0)))

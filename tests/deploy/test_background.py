@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.family import Process
+from svcserver.deploy.family import ProcessInfo
 from svcserver.deploy.process import BACKGROUND_S, GameProcess
 
 
@@ -31,7 +31,7 @@ class Transport:
 class FakeFamily:
     """Fake processes that run until the test or SIGKILL ends them."""
 
-    living: list[Process] = field(factory=list)
+    living: list[ProcessInfo] = field(factory=list)
     on_port: int = 0
     seconds: float = 0.0
     signals: list[int] = field(factory=list)
@@ -44,12 +44,12 @@ class FakeFamily:
         return self.seconds
 
     def add(self, pid: int) -> None:
-        self.living.append(Process(pid, "game", 1, pid, pid, pid, False))
+        self.living.append(ProcessInfo(pid, "game", 1, pid, pid, pid, False))
 
-    def members(self, max_age_s: float = 0.0) -> list[Process]:
+    def members(self, max_age_s: float = 0.0) -> list[ProcessInfo]:
         return list(self.living)
 
-    def holder(self) -> Process | None:
+    def holder(self) -> ProcessInfo | None:
         return next((process for process in self.living if process.pid == self.on_port), None)
 
     def signal(self, number: int) -> bool:
@@ -60,7 +60,7 @@ class FakeFamily:
             self.living.clear()
         return True
 
-    def follow(self, process: Process, ended: Callable[[], None]) -> Any:
+    def follow(self, process: ProcessInfo, ended: Callable[[], None]) -> Any:
         if process not in self.living:
             return None
         self.watched[process.pid] = ended

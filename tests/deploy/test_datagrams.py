@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from svcserver.deploy import datagrams
 from svcserver.deploy.datagrams import DatagramTrials, exchange
 from svcserver.deploy.fleet import Fleet, MachineRecord, NoCapacity
-from svcserver.deploy.hunts import Kind
+from svcserver.deploy.hunts import GameServerKind
 from tests.support.processes import free_port
 
 
@@ -63,18 +63,18 @@ class TrialTests(SynchronousTestCase):
 
     def test_port_of_a_trial_is_reserved_until_its_end(self) -> None:
         self.trials.begin("b")
-        self.fleet.hold(Kind.HUNT, lambda port: False)
-        self.assertRaises(NoCapacity, self.fleet.hold, Kind.HUNT, lambda port: False)
+        self.fleet.hold(GameServerKind.HUNT, lambda port: False)
+        self.assertRaises(NoCapacity, self.fleet.hold, GameServerKind.HUNT, lambda port: False)
         self.trials.stop()
-        self.fleet.hold(Kind.HUNT, lambda port: False)
+        self.fleet.hold(GameServerKind.HUNT, lambda port: False)
 
     def test_no_trial_begins_without_address_port_or_beside_another(self) -> None:
         self.assertIsNone(self.trials.begin("unknown"))
-        held = [self.fleet.hold(Kind.HUNT, lambda port: False) for _ in range(2)]
+        held = [self.fleet.hold(GameServerKind.HUNT, lambda port: False) for _ in range(2)]
         self.assertIsNone(self.trials.begin("b"))
         self.fleet.release(held[0])
         self.assertIsNone(self.trials.begin("b"))  # a hunt may need the last port
-        self.assertEqual(self.fleet.hold(Kind.HUNT, lambda port: False), held[0])
+        self.assertEqual(self.fleet.hold(GameServerKind.HUNT, lambda port: False), held[0])
         for port in held:
             self.fleet.release(port)
         self.assertIsNotNone(self.trials.begin("b"))

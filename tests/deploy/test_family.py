@@ -23,7 +23,7 @@ from svcserver.deploy.family import (
     POLL_S,
     TAG,
     Family,
-    Process,
+    ProcessInfo,
     UdpSocket,
     end_strays,
     list_processes,
@@ -273,12 +273,12 @@ class StrayTests(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock = Clock()
-        self.table: dict[int, Process] = {}
+        self.table: dict[int, ProcessInfo] = {}
         self.signalled: list[int] = []
         self.patch(families, "list_processes", lambda: self.table)
         self.patch(families, "send", lambda process, number: self.signalled.append(process.pid))
         for pid, parent in ((20, US), (21, 20), (22, 21), (30, US), (31, 30), (40, 1)):
-            self.table[pid] = Process(pid, "game", parent, pid, pid, 100, False)
+            self.table[pid] = ProcessInfo(pid, "game", parent, pid, pid, 100, False)
         families.own_children.add(30)
         self.addCleanup(families.own_children.discard, 30)
 

@@ -6,7 +6,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from tests.support.proves import proves
 
 FREE = lambda port: False  # noqa: E731
@@ -16,35 +16,49 @@ class FleetTests(SynchronousTestCase):
     @proves("ports: city last, dojo before it, hunts highest first")
     def test_city_has_the_last_port_dojo_the_next_hunts_the_rest(self) -> None:
         fleet = Fleet(8770, 8777)
-        self.assertEqual(fleet.hold(Kind.CITY, FREE), 8777)
-        self.assertEqual(fleet.hold(Kind.DOJO, FREE), 8776)
+        self.assertEqual(fleet.hold(GameServerKind.CITY, FREE), 8777)
+        self.assertEqual(fleet.hold(GameServerKind.DOJO, FREE), 8776)
         self.assertEqual(
-            [fleet.hold(Kind.HUNT, FREE) for _ in range(6)], [8775, 8774, 8773, 8772, 8771, 8770]
+            [fleet.hold(GameServerKind.HUNT, FREE) for _ in range(6)],
+            [8775, 8774, 8773, 8772, 8771, 8770],
         )
         with self.assertRaises(NoCapacity) as caught:
-            fleet.hold(Kind.TUTORIAL, FREE)
+            fleet.hold(GameServerKind.TUTORIAL, FREE)
         self.assertEqual(caught.exception.reason, "ports")
 
     @proves("ports: city last, dojo before it, hunts highest first")
     def test_port_held_by_another_program_is_skipped(self) -> None:
-        self.assertEqual(Fleet(8770, 8777).hold(Kind.HUNT, lambda port: port > 8772), 8772)
+        self.assertEqual(
+            Fleet(8770, 8777).hold(GameServerKind.HUNT, lambda port: port > 8772), 8772
+        )
 
     @proves("ports: city last, dojo before it, hunts highest first")
     def test_a_hunt_worker_leaves_the_top_two_unused(self) -> None:
         fleet = Fleet(8770, 8777, hunt_worker=True)
-        self.assertEqual(fleet.hold(Kind.HUNT, FREE), 8775)
+        self.assertEqual(fleet.hold(GameServerKind.HUNT, FREE), 8775)
         with self.assertRaises(NoCapacity):
-            fleet.hold(Kind.CITY, FREE)
+            fleet.hold(GameServerKind.CITY, FREE)
 
     @proves("deploy: GET /gameservers")
     def test_game_server_kind_is_one_of_four_words(self) -> None:
-        self.assertEqual([kind.value for kind in Kind], ["city", "hunt", "dojo", "tutorial"])
+        self.assertEqual(
+            [kind.value for kind in GameServerKind], ["city", "hunt", "dojo", "tutorial"]
+        )
 
     @proves("deploy: GET /gameservers")
     def test_the_record_has_the_documented_shape(self) -> None:
         fleet = Fleet(8770, 8777)
         launch = Launch(
-            Kind.HUNT, "/Game/a", "?game=g", "g", None, "None", "mm", "hunt", ("UID-a",), 4
+            GameServerKind.HUNT,
+            "/Game/a",
+            "?game=g",
+            "g",
+            None,
+            "None",
+            "mm",
+            "hunt",
+            ("UID-a",),
+            4,
         )
         server = fleet.started(launch, 8775, 42, 1_790_000_000.0)
         self.assertEqual(
@@ -69,28 +83,28 @@ class GuardTests(SynchronousTestCase):
     @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
     def test_reservations_count_until_they_end_or_fail(self) -> None:
         guard = MemoryGuard(3072, 1536, 1000, 60.0, lambda: 6000.0)
-        first = guard.reserve(Kind.CITY, 0.0)
+        first = guard.reserve(GameServerKind.CITY, 0.0)
         with self.assertRaises(NoCapacity) as caught:
-            guard.reserve(Kind.CITY, 59.0)
+            guard.reserve(GameServerKind.CITY, 59.0)
         self.assertEqual(caught.exception.reason, "memory")
         guard.release(first)
-        guard.reserve(Kind.CITY, 59.0)
-        guard.reserve(Kind.CITY, 200.0)
+        guard.reserve(GameServerKind.CITY, 59.0)
+        guard.reserve(GameServerKind.CITY, 200.0)
 
     def test_reservation_is_exact_to_the_megabyte_and_second(self) -> None:
         guard = MemoryGuard(3072, 1536, 1000, 60.0, lambda: 4608.0)
-        guard.reserve(Kind.CITY, 0.0)
+        guard.reserve(GameServerKind.CITY, 0.0)
         with self.assertRaises(NoCapacity) as caught:
-            guard.reserve(Kind.CITY, 59.999)
+            guard.reserve(GameServerKind.CITY, 59.999)
         self.assertEqual(str(caught.exception), "memory")  # what the log says
-        guard.reserve(Kind.DOJO, 60.0)
+        guard.reserve(GameServerKind.DOJO, 60.0)
 
     @proves("deploy: 503 capacity_unavailable, reason memory or ports, Retry-After: 10")
     def test_hunts_have_their_own_cost(self) -> None:
         guard = MemoryGuard(100, 50, 10, 60.0, lambda: 112.0)
-        guard.reserve(Kind.HUNT, 0.0)
+        guard.reserve(GameServerKind.HUNT, 0.0)
         with self.assertRaises(NoCapacity):
-            guard.reserve(Kind.HUNT, 0.0)
+            guard.reserve(GameServerKind.HUNT, 0.0)
 
 
 class FleetMachine(RuleBasedStateMachine):
@@ -99,11 +113,13 @@ class FleetMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.fleet = Fleet(9000, 9007)
-        self.held: dict[int, Kind] = {}
+        self.held: dict[int, GameServerKind] = {}
         self.running: dict[str, int] = {}
 
-    @rule(kind=st.sampled_from(Kind), strangers=st.sets(st.integers(9000, 9007), max_size=3))
-    def hold(self, kind: Kind, strangers: set[int]) -> None:
+    @rule(
+        kind=st.sampled_from(GameServerKind), strangers=st.sets(st.integers(9000, 9007), max_size=3)
+    )
+    def hold(self, kind: GameServerKind, strangers: set[int]) -> None:
         try:
             port = self.fleet.hold(kind, lambda port: port in strangers)
         except NoCapacity:
@@ -146,7 +162,7 @@ class FleetMachine(RuleBasedStateMachine):
         for server_id in list(self.running):
             self.fleet.ended(server_id)
         taken = 0
-        for kind in (Kind.CITY, Kind.DOJO, *[Kind.HUNT] * 6):
+        for kind in (GameServerKind.CITY, GameServerKind.DOJO, *[GameServerKind.HUNT] * 6):
             self.fleet.hold(kind, FREE)
             taken += 1
         assert taken == 8

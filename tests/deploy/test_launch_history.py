@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.family import Process
+from svcserver.deploy.family import ProcessInfo
 from svcserver.deploy.hunts import Unlaunchable
 from svcserver.deploy.launch_history import (
     KEPT,
@@ -122,8 +122,8 @@ class LaunchHistoryTests(SupervisorCase):
 
 
 class UsageMeterTests(SynchronousTestCase):
-    def process(self, pid: int, ticks: int, started: int = 1, pages: int = 10) -> Process:
-        return Process(pid, "game", 1, 1, 1, started, False, ticks, pages)
+    def process(self, pid: int, ticks: int, started: int = 1, pages: int = 10) -> ProcessInfo:
+        return ProcessInfo(pid, "game", 1, 1, 1, started, False, ticks, pages)
 
     def test_cpu_time_counts_from_one_reading_to_the_next(self) -> None:
         clock = Clock()

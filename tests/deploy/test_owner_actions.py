@@ -13,7 +13,7 @@ from svcserver.deploy.console import LAST_LINES
 from svcserver.deploy.family import UdpSocket, udp_sockets
 from svcserver.deploy.fleet import Fleet, GameServer
 from svcserver.deploy.freeze_watch import CHECK_S, FreezeDetector, freeze_watch, unread_bytes
-from svcserver.deploy.hunts import Kind, Launch
+from svcserver.deploy.hunts import GameServerKind, Launch
 from svcserver.deploy.orders import Program
 from svcserver.deploy.owner_actions import OwnerActions
 from svcserver.deploy.supervisor import KILL_AFTER_S
@@ -116,7 +116,7 @@ class OwnerActionsTests(SupervisorCase):
 
 
 def server(name: str, port: int) -> GameServer:
-    return GameServer(name, port, Launch(Kind.CITY, "/Game/Maps/x"), 1, 0.0)
+    return GameServer(name, port, Launch(GameServerKind.CITY, "/Game/Maps/x"), 1, 0.0)
 
 
 class FrozenTests(SynchronousTestCase):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from svcserver.deploy.hunts import HuntTable, Kind, Launch, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, HuntTable, Launch, Unlaunchable
 from svcserver.deploy.orders import Program
 from svcserver.deploy.routes import LaunchBody
 from svcserver.kernel.launch_requests import LaunchRequest
@@ -152,14 +152,14 @@ class HuntTests(SynchronousTestCase):
             key for key, row in self.table.player_hunts.items() if row["mm"] and "Arena" not in key
         )
         for request, kind in (
-            (("CITY",), Kind.CITY),
-            (("SHARED", "", "ShatteredIsles_TrainingDojo"), Kind.DOJO),
-            (("SHARED", "", "Other"), Kind.CITY),
-            (("ISLAND", TUTORIAL), Kind.TUTORIAL),
-            (("ISLAND", "", hunt, ("UID-a",)), Kind.HUNT),
-            (("ISLAND", "", "", ()), Kind.CITY),
-            (("ISLAND", "", hunt, ()), Kind.CITY),
-            (("ODD",), Kind.CITY),
+            (("CITY",), GameServerKind.CITY),
+            (("SHARED", "", "ShatteredIsles_TrainingDojo"), GameServerKind.DOJO),
+            (("SHARED", "", "Other"), GameServerKind.CITY),
+            (("ISLAND", TUTORIAL), GameServerKind.TUTORIAL),
+            (("ISLAND", "", hunt, ("UID-a",)), GameServerKind.HUNT),
+            (("ISLAND", "", "", ()), GameServerKind.CITY),
+            (("ISLAND", "", hunt, ()), GameServerKind.CITY),
+            (("ODD",), GameServerKind.CITY),
         ):
             self.assertIs(self.launch(*request).kind, kind, request)
 
@@ -236,7 +236,7 @@ class HuntTests(SynchronousTestCase):
         first = table.launch(
             LaunchRequest("ISLAND", "", "CR19_PlayerHunt_Escalation_Randall_Easy", ("a",))
         )
-        self.assertIs(first.kind, Kind.HUNT)
+        self.assertIs(first.kind, GameServerKind.HUNT)
 
 
 PIT = "/Game/Maps/arena/pit"
@@ -283,7 +283,7 @@ class SmallTableTests(SynchronousTestCase):
         self.assertEqual(
             launch,
             Launch(
-                Kind.HUNT,
+                GameServerKind.HUNT,
                 "/Game/full",
                 "?game=/Game/mode",
                 "/Game/mode",
@@ -329,7 +329,7 @@ class SmallTableTests(SynchronousTestCase):
             launch = self.hunt(hunt_id)
             self.assertEqual((launch.behemoth, launch.behemoth_word), (behemoth, behemoth))
             self.assertEqual((launch.map, launch.hunt_id, launch.players), (PIT, hunt_id, WHO))
-            self.assertEqual((launch.kind, launch.max_players), (Kind.HUNT, 4))
+            self.assertEqual((launch.kind, launch.max_players), (GameServerKind.HUNT, 4))
         bare = HuntTable({"Arena_Hard": {"mm": []}}, {}, "", PIT)
         self.assertEqual(self.hunt("Arena_Hard", bare).behemoth_word, "None")
         for table in (HuntTable(HUNTS, ROWS), HuntTable.load()):
@@ -350,10 +350,10 @@ class SmallTableTests(SynchronousTestCase):
         beast = "/Game/Monsters/m/mcbeaver_tutorial_bp.mcbeaver_tutorial_bp_C"
         gnasher = "/Game/Monsters/m/gnasher_bp.gnasher_bp_C"
         for arguments, kind, behemoth, players in (
-            (f"{first}?MaxPlayers=1?MonsterClass={gnasher}", Kind.TUTORIAL, gnasher, 1),
-            (f"{first}_2?MaxPlayers=1?MonsterClass={beast}", Kind.TUTORIAL, beast, 1),
-            (f"{first}?MaxPlayers=1?MonsterClass=", Kind.TUTORIAL, None, 1),
-            (f"{first}_2?MaxPlayers=1?MonsterClass={gnasher}", Kind.HUNT, gnasher, None),
+            (f"{first}?MaxPlayers=1?MonsterClass={gnasher}", GameServerKind.TUTORIAL, gnasher, 1),
+            (f"{first}_2?MaxPlayers=1?MonsterClass={beast}", GameServerKind.TUTORIAL, beast, 1),
+            (f"{first}?MaxPlayers=1?MonsterClass=", GameServerKind.TUTORIAL, None, 1),
+            (f"{first}_2?MaxPlayers=1?MonsterClass={gnasher}", GameServerKind.HUNT, gnasher, None),
         ):
             launch = self.tutorial(arguments)
             self.assertIs(launch.kind, kind, arguments)
@@ -367,7 +367,7 @@ class SmallTableTests(SynchronousTestCase):
         self.assertEqual(
             self.table.dojo(),
             Launch(
-                Kind.DOJO,
+                GameServerKind.DOJO,
                 "/Game/Maps/islands/dojo/training_dojo_persistent",
                 f"?game={mode}?MaxPlayers=12",
                 mode,

@@ -13,7 +13,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.deploy.fleet import GameServer
-from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, Unlaunchable
 from svcserver.deploy.orders import KEYLESS
 from svcserver.deploy.service import FILE, SigningKeys, _at_boot, supervise
 from svcserver.deploy.settings import Settings, check
@@ -111,8 +111,10 @@ class DefaultTests(SynchronousTestCase):
             self.assertEqual((settings.liveness, settings.memory_guard), (on, on))
 
     def test_the_city_and_an_enabled_dojo_start_at_boot(self) -> None:
-        self.assertEqual(_at_boot(read()), [Kind.CITY])
-        self.assertEqual(_at_boot(read(ENABLE_DOJO="1")), [Kind.CITY, Kind.DOJO])
+        self.assertEqual(_at_boot(read()), [GameServerKind.CITY])
+        self.assertEqual(
+            _at_boot(read(ENABLE_DOJO="1")), [GameServerKind.CITY, GameServerKind.DOJO]
+        )
         self.assertEqual(_at_boot(read(ENABLE_DOJO="1", HUNT_WORKER="1")), [])
 
     def test_arguments_can_be_set_to_none(self) -> None:

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from svcserver.deploy import process as processes
 from svcserver.deploy.fleet import Fleet, MemoryGuard, NoCapacity
-from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, HuntTable, Unlaunchable
 from svcserver.deploy.orders import Order
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import VARIABLE, Readiness
@@ -288,7 +288,7 @@ class WatchTests(SupervisorCase):
     @proves("deploy: SHARED with the dojo hunt: started on first use, or at boot")
     def test_dojo_is_restarted_only_after_its_first_request(self) -> None:
         supervisor = self.make()
-        self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), True)
+        self.assertIs(self.successResultOf(supervisor.boot(GameServerKind.CITY)), True)
         supervisor.watch()
         self.assertEqual([record["kind"] for record in supervisor.records()], ["city"])
         self.successResultOf(self.ask(supervisor, DOJO))
@@ -300,7 +300,7 @@ class WatchTests(SupervisorCase):
     def test_a_city_that_cannot_boot_is_one_fatal_line(self) -> None:
         supervisor = self.make(table=HuntTable.load())
         with capturedLogs() as events:
-            self.assertIs(self.successResultOf(supervisor.boot(Kind.CITY)), False)
+            self.assertIs(self.successResultOf(supervisor.boot(GameServerKind.CITY)), False)
         self.assertEqual([event["log_level"].name for event in events], ["critical"])
 
     @proves("no orphan, no leak")
@@ -404,7 +404,7 @@ class HandOverTests(SupervisorCase):
     def setUp(self) -> None:
         self.addCleanup(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
         self.supervisor, self.reactor = self.make(), StoppableReactor()
-        self.watch = Watch(self.clock, self.supervisor, [Kind.CITY])
+        self.watch = Watch(self.clock, self.supervisor, [GameServerKind.CITY])
         self.hand_over = HandOver(self.reactor, self.watch)
         for service in (self.watch, self.hand_over):
             service.startService()
@@ -435,7 +435,7 @@ class HandOverTests(SupervisorCase):
         folder = Path(self.mktemp())
         folder.mkdir()
         supervisor = self.make(ready_folder=folder)
-        booted = supervisor.boot(Kind.CITY)
+        booted = supervisor.boot(GameServerKind.CITY)
         self.assertNoResult(booted)
         supervisor.hand_over()
         self.assertTrue(self.successResultOf(booted))

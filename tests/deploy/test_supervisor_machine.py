@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from svcserver.deploy.fleet import Fleet, GameServer, MemoryGuard, NoCapacity
-from svcserver.deploy.hunts import HuntTable, Kind, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, HuntTable, Unlaunchable
 from svcserver.deploy.orders import Program
 from svcserver.deploy.process import GameProcess
 from svcserver.deploy.readiness import Readiness
@@ -117,7 +117,7 @@ class SupervisorMachine(RuleBasedStateMachine):
             self.clock.advance(10)  # every reservation of memory is over
             self.supervisor.guard = None
             self.clock.advance(1)
-            for kind in (Kind.CITY, Kind.DOJO, *[Kind.HUNT] * 3):
+            for kind in (GameServerKind.CITY, GameServerKind.DOJO, *[GameServerKind.HUNT] * 3):
                 fleet.hold(kind, lambda port: False)
         finally:
             self.alive.stop()

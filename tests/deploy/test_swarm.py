@@ -16,7 +16,7 @@ from twisted.logger import capturedLogs
 
 from simulation.swarm import MB, FakeSwarm
 from svcserver.deploy.fleet import GameServer, NoCapacity
-from svcserver.deploy.hunts import Kind, Unlaunchable
+from svcserver.deploy.hunts import GameServerKind, Unlaunchable
 from svcserver.deploy.launch_history import EndedMatches
 from svcserver.deploy.orders import Program
 from svcserver.deploy.service import supervise
@@ -340,7 +340,7 @@ class SwarmTests(SwarmCase):
     def test_group_for_a_trusted_machine_keeps_no_other_group_waiting(self) -> None:
         self.swarm = FakeSwarm({"node1": 500})
         supervisor = self.on_swarm()
-        self.engine.trusted = frozenset((Kind.HUNT,))
+        self.engine.trusted = frozenset((GameServerKind.HUNT,))
         self.running.machines["node1"] = 10
         launch = self.launched(supervisor, 1)
         self.pass_s(5)
@@ -493,7 +493,8 @@ class SwarmTests(SwarmCase):
         self.engine.stop()
         again = self.on_swarm()
         self.assertEqual(
-            {record["kind"] for record in again.records()}, {Kind.CITY.value, Kind.HUNT.value}
+            {record["kind"] for record in again.records()},
+            {GameServerKind.CITY.value, GameServerKind.HUNT.value},
         )
         repeated = self.successResultOf(self.hunt(again))
         self.assertEqual(repeated, self.successResultOf(first))
@@ -690,15 +691,15 @@ class SwarmTests(SwarmCase):
 class ObserveTests(SwarmCase):
     def test_newest_task_decides(self) -> None:
         for kind, tasks, state in (
-            (Kind.HUNT, [], State.WAITING),
-            (Kind.HUNT, [task("pending", "")], State.WAITING),
-            (Kind.HUNT, [task("preparing")], State.STARTING),
-            (Kind.HUNT, [task("running")], State.RUNNING),
-            (Kind.HUNT, [task("complete")], State.ENDED),
-            (Kind.HUNT, [task("running", "node2")], State.ENDED),
-            (Kind.CITY, [task("running", "node2")], State.STARTING),
-            (Kind.CITY, [task("running", created="2"), task("failed")], State.RUNNING),
-            (Kind.CITY, [task("running"), task("failed", created="2")], State.ENDED),
+            (GameServerKind.HUNT, [], State.WAITING),
+            (GameServerKind.HUNT, [task("pending", "")], State.WAITING),
+            (GameServerKind.HUNT, [task("preparing")], State.STARTING),
+            (GameServerKind.HUNT, [task("running")], State.RUNNING),
+            (GameServerKind.HUNT, [task("complete")], State.ENDED),
+            (GameServerKind.HUNT, [task("running", "node2")], State.ENDED),
+            (GameServerKind.CITY, [task("running", "node2")], State.STARTING),
+            (GameServerKind.CITY, [task("running", created="2"), task("failed")], State.RUNNING),
+            (GameServerKind.CITY, [task("running"), task("failed", created="2")], State.ENDED),
         ):
             self.assertIs(observe(kind, tasks, WORKER).state, state)
 

@@ -14,7 +14,7 @@ from svcserver.kernel.secrets import Secret
 from svcserver.launcher import words
 from svcserver.launcher.key_files import write_key_file
 from svcserver.launcher.one_instance import proof_of
-from svcserver.launcher.page import Page
+from svcserver.launcher.page import PageHandler
 from svcserver.launcher.page_guard import MOST_SESSIONS, PageSessions
 from svcserver.launcher.page_server import (
     IDLE_S,
@@ -69,7 +69,7 @@ class PageCase(LauncherCase):
         super().setUp()
         self.entrance = PageSessions()
         self.downloads = self.folder / "Downloads"
-        self.page = Page(self.launcher, self.entrance, self.folder, self.downloads)
+        self.page = PageHandler(self.launcher, self.entrance, self.folder, self.downloads)
         self.page.link = lambda: f"http://{OWN}/#{self.entrance.new_token()}"
         self.others: list[int] = []  # ports of another user's connections
         self.factory = PageFactory(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from twisted.internet.task import Clock
 
-from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game, Process, spawn
+from svcserver.launcher.playing import LOOK_S, PATIENCE_S, Game, RunningProgram, spawn
 from tests.support.processes import eventually
 
 pytestmark = pytest.mark.live
@@ -25,18 +25,18 @@ while :; do sleep 0.1; done
 
 
 @pytest.fixture
-def processes() -> Iterator[list[Process]]:
+def processes() -> Iterator[list[RunningProgram]]:
     """Collect the started processes and end them after the test."""
-    made: list[Process] = []
+    made: list[RunningProgram] = []
     yield made
     for item in made:
         item.kill()
 
 
-def game_of(clock: Clock, processes: list[Process], ended: Callable[[int], None]) -> Game:
+def game_of(clock: Clock, processes: list[RunningProgram], ended: Callable[[int], None]) -> Game:
     """Return a game whose processes are recorded, so that they are ended after the test."""
 
-    def remembered(*arguments: Any) -> Process:
+    def remembered(*arguments: Any) -> RunningProgram:
         processes.append(spawn(*arguments))
         return processes[-1]
 
@@ -61,7 +61,7 @@ def is_there(pid: int) -> bool:
 
 
 def test_stopping_a_game_ends_its_wrappers_child_processes(
-    tmp_path: Path, processes: list[Process]
+    tmp_path: Path, processes: list[RunningProgram]
 ) -> None:
     clock, ended = Clock(), list[int]()
     game = game_of(clock, processes, ended.append)
@@ -74,7 +74,7 @@ def test_stopping_a_game_ends_its_wrappers_child_processes(
 
 
 def test_a_deaf_game_is_ended_although_its_wrapper_is_gone(
-    tmp_path: Path, processes: list[Process]
+    tmp_path: Path, processes: list[RunningProgram]
 ) -> None:
     clock = Clock()
     game = game_of(clock, processes, lambda _: None)
