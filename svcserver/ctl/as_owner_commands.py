@@ -16,15 +16,19 @@ from svcserver.ctl.output import Out, fail
 from svcserver.ctl.people import account
 from svcserver.kernel.refusals import Refusal
 from svcserver.metagame.accounts.audit import AuditEntry
-from svcserver.metagame.accounts.management.wire import ModeWish, RenameWish
+from svcserver.metagame.accounts.management.wire import ModeRequest, RenameRequest
 from svcserver.metagame.accounts.sanctions import SanctionKind
-from svcserver.metagame.achievements.progression.wire import GrantWish, RevokeWish, SeedWish
-from svcserver.metagame.owner.announcements.feature import AnnouncementWish
-from svcserver.metagame.owner.maintenance.wire import GameServerWish
+from svcserver.metagame.achievements.progression.wire import (
+    GrantRequest,
+    RevokeRequest,
+    SeedRequest,
+)
+from svcserver.metagame.owner.announcements.feature import AnnouncementRequest
+from svcserver.metagame.owner.maintenance.wire import GameServerRequest
 from svcserver.metagame.owner.moderation.acts import StaffWork
-from svcserver.metagame.owner.moderation.wire import PersonWish, SanctionWish, show_done
-from svcserver.metagame.owner.people.wire import MergeWish
-from svcserver.metagame.social.guilds.wire import DisbandWish
+from svcserver.metagame.owner.moderation.wire import PersonRequest, SanctionRequest, show_done
+from svcserver.metagame.owner.people.wire import MergeRequest
+from svcserver.metagame.social.guilds.wire import DisbandRequest
 
 __all__ = ["account", "announce", "ban", "gameserver", "guild", "kick", "mute", "registration"]
 __all__ += ["unban", "unmute"]
@@ -39,7 +43,7 @@ CONSOLE = "DashboardConsole"
 
 def _ban_offline(host: Host, arguments: Arguments) -> Reply:
     name, reason = arguments["account"], arguments["reason"]
-    request = SanctionWish(
+    request = SanctionRequest(
         name, reason, arguments["note"], arguments["for_"], arguments["addresses"]
     )
     try:
@@ -70,7 +74,7 @@ def _sanction(action: str, addresses: str = "", **more: Any) -> Act:
     }
     return Act(
         f"Dashboard{action.capitalize()}",
-        SanctionWish if addresses else PersonWish,
+        SanctionRequest if addresses else PersonRequest,
         {"account": "NAME"},
         data=lambda reply: {
             "action": action,
@@ -136,7 +140,7 @@ def _about_account(route: str, body: type[Any], argument: str, **more: Any) -> A
     return Act(route, body, named, account, find={"user_id": _person}, **more)
 
 
-@_about_account("RenameUser", RenameWish, "new_username", fixed={"username": None})
+@_about_account("RenameUser", RenameRequest, "new_username", fixed={"username": None})
 def rename(reply: Reply, _: Arguments) -> str:
     """Rename an account; its characters take the same name."""
     return f"{reply['OldUsername']} is now {reply['Username']}"
@@ -144,7 +148,7 @@ def rename(reply: Reply, _: Arguments) -> str:
 
 @_about_account(
     "GrantEntitlement",
-    GrantWish,
+    GrantRequest,
     "entitlement",
     options={"duration": "hours"},
     types={"duration": click.FloatRange(0)},
@@ -155,7 +159,7 @@ def grant(_: Reply, arguments: Arguments) -> str:
     return f"{arguments['user_id']['name']} now has {arguments['entitlement']}"
 
 
-@_about_account("RevokeEntitlement", RevokeWish, "entitlement")
+@_about_account("RevokeEntitlement", RevokeRequest, "entitlement")
 def revoke(reply: Reply, arguments: Arguments) -> str:
     """Take an entitlement from an account."""
     name, entitlement = arguments["user_id"]["name"], arguments["entitlement"]
@@ -165,7 +169,7 @@ def revoke(reply: Reply, arguments: Arguments) -> str:
 
 
 @_about_account(
-    "SeedProgression", SeedWish, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
+    "SeedProgression", SeedRequest, "mode", types={"mode": click.Choice(["fresh", "grandfather"])}
 )
 def seed(reply: Reply, arguments: Arguments) -> str:
     """Overwrite all progress of an account.
@@ -179,7 +183,7 @@ def seed(reply: Reply, arguments: Arguments) -> str:
 
 @Act(
     "DashboardMergeNotes",
-    MergeWish,
+    MergeRequest,
     {"account": "NAME", "to": "TO"},
     account,
     data=lambda reply: {name.lower(): reply[name] for name in ("Username", "To", "Moved")},
@@ -209,7 +213,7 @@ def _announce(_: Owner, act: Callable[[], Reply], arguments: Arguments) -> Reply
 
 @Act(
     "DashboardAnnouncement",
-    AnnouncementWish,
+    AnnouncementRequest,
     {"text": "TEXT"},
     helps={
         "restart_in": "Announce a restart after this time, like 10m. The host is not restarted.",
@@ -237,7 +241,7 @@ def announce(reply: Reply, arguments: Arguments) -> list[str]:
 
 @Act(
     "RegistrationStatus",
-    ModeWish,
+    ModeRequest,
     {"registration_status": "MODE"},
     types={"registration_status": click.Choice(MODES, case_sensitive=False)},
     reads=True,
@@ -266,7 +270,7 @@ def listed(host: Host, out: Out) -> None:
     out.table(["guild", "leader", "members"], rows)
 
 
-@Act("DisbandGuild", DisbandWish, {"guild": "NAME"}, guild)
+@Act("DisbandGuild", DisbandRequest, {"guild": "NAME"}, guild)
 def disband(reply: Reply, _: Arguments) -> str:
     """Disband a guild and notify its members."""
     return f"{reply['Guild']} disbanded; {reply['Members']} members notified"
@@ -337,7 +341,7 @@ def console(host: Host, out: Out, server: str) -> None:
 def _on_game_server(act: str) -> Act:
     return Act(
         "DashboardGameServer",
-        GameServerWish,
+        GameServerRequest,
         {"id": "SERVER"},
         gameserver,
         fixed={"act": act, "kind": ""},
@@ -347,7 +351,7 @@ def _on_game_server(act: str) -> Act:
 
 @Act(
     "DashboardGameServer",
-    GameServerWish,
+    GameServerRequest,
     {"kind": "KIND"},
     gameserver,
     fixed={"act": "start", "id": ""},

@@ -14,7 +14,7 @@ from svcserver.ctl.host import OWNER_KEY, Host, as_owner_of_its_folder, find
 from svcserver.ctl.host_creation import create_host
 from svcserver.ctl.launcher_file import how, supply
 from svcserver.ctl.output import Out, config_of, fail, program
-from svcserver.ctl.play.evening import Wishes
+from svcserver.ctl.play.evening import PlayOptions
 from svcserver.ctl.play.story import PlayFailed
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import findings, live, relay_port_of, session_options, tell_times
@@ -53,20 +53,24 @@ def demo(
         out.text(f"a demo host was made in {folder.absolute()}")
     host = find(str(folder.absolute()), None)
     supply(host, out)
-    wishes = Wishes(players, hunts, relay_port=relay_port_of(host), hunt_s=hunt_seconds, whole=True)
-    wishes = evolve(wishes, keep=True)  # the owner can then look at the players' accounts
+    options = PlayOptions(
+        players, hunts, relay_port=relay_port_of(host), hunt_s=hunt_seconds, whole=True
+    )
+    options = evolve(options, keep=True)  # the owner can then look at the players' accounts
     timings = Timings()
-    why = run(host, out, wishes, timings, once=once)
+    why = run(host, out, options, timings, once=once)
     if why is None and times:
         tell_times(out, timings)
-    out.data(findings(wishes, why, timings))
+    out.data(findings(options, why, timings))
     if why is STOPPED:
         fail(why.fault)
     if why is not None:
         fail(f"the session failed at the {why}; see the log {folder / 'stack.log'}")
 
 
-def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -> PlayFailed | None:
+def run(
+    host: Host, out: Out, options: PlayOptions, timings: Timings, *, once: bool
+) -> PlayFailed | None:
     """Start the stack and run the simulated session; return the failure, or None.
 
     Unless ``once`` is true, the stack keeps running after a successful session, until Ctrl-C.
@@ -80,7 +84,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
         reactor.addSystemEventTrigger(
             "before", "shutdown", lambda: Deferred.fromCoroutine(stack.stop())
         )
-        why = await evening(reactor, stack, host, out, wishes, timings)
+        why = await evening(reactor, stack, host, out, options, timings)
         # a failure caused by stopping the stack is not the host's fault
         ended.append(STOPPED if why is not None and stack.told_to_stop else why)
         if why is None and not once:
@@ -98,7 +102,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings, *, once: bool) -
 
 
 async def evening(
-    reactor: Any, stack: Stack, host: Host, out: Out, wishes: Wishes, timings: Timings
+    reactor: Any, stack: Stack, host: Host, out: Out, options: PlayOptions, timings: Timings
 ) -> PlayFailed | None:
     """Start the stack, then run and check the simulated session; return the failure, or None."""
     try:
@@ -109,7 +113,7 @@ async def evening(
     except OSError as why:
         return PlayFailed("stack", f"cannot be started: {why.strerror}")
     out.text(f"the stack runs: {names}")
-    return await live(reactor, host, out, wishes, timings)
+    return await live(reactor, host, out, options, timings)
 
 
 def player_lines(host: Host) -> list[str]:

@@ -16,7 +16,7 @@ from svcserver.ctl.noting import noted
 from svcserver.ctl.output import Failed, Out, echo, fail
 from svcserver.db import migrations
 from svcserver.db.migrations import revisions, scripts
-from svcserver.metagame.owner.maintenance.wire import DrainWish
+from svcserver.metagame.owner.maintenance.wire import DrainRequest
 from svcserver.stack import rolling
 
 ROLLING_S = 600.0
@@ -151,7 +151,7 @@ def _once_empty(owner: Owner, act: Callable[[], Reply], arguments: Arguments) ->
 
 @Act(
     ROUTE,
-    DrainWish,
+    DrainRequest,
     {},
     drain,
     fixed={"on": True, "until": "no hunt"},
@@ -167,7 +167,7 @@ def on(reply: Reply, _: Arguments) -> list[str]:
 
 @Act(
     ROUTE,
-    DrainWish,
+    DrainRequest,
     {},
     drain,
     fixed={"on": False, "then": "", "until": "no hunt"},

@@ -18,7 +18,7 @@ from svcserver.ctl.host import Host, host_command
 from svcserver.ctl.output import Failed, Out, counted, fail
 from svcserver.ctl.play.chain import Chain
 from svcserver.ctl.play.cleaning import clean
-from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, Wishes
+from svcserver.ctl.play.evening import MAX_PLAYERS, Evening, PlayOptions
 from svcserver.ctl.play.player import Player
 from svcserver.ctl.play.story import PlayFailed, Story
 from svcserver.ctl.play.timings import Timings
@@ -78,13 +78,13 @@ def play(
     if base is not None:
         check_url(base)
     first = relay_port or relay_port_of(host)
-    wishes = Wishes(players, hunts, base.rstrip("/") if base else None, first)
-    wishes = evolve(wishes, hunt_s=hunt_seconds, keep=keep)
+    options = PlayOptions(players, hunts, base.rstrip("/") if base else None, first)
+    options = evolve(options, hunt_s=hunt_seconds, keep=keep)
     timings = Timings()
-    why = run(host, out, wishes, timings)
+    why = run(host, out, options, timings)
     if why is None and times:
         tell_times(out, timings)
-    out.data(findings(wishes, why, timings))
+    out.data(findings(options, why, timings))
     if why is not None:
         fail(f"the session failed at the {why}")
 
@@ -93,7 +93,7 @@ def relay_port_of(host: Host) -> int:
     """Return the first port for the relays of the simulated players."""
     has_one = host.folder is not None and (host.folder / "relay.env").is_file()
     variables = host.variables("relay") if has_one else {}
-    return whole_in(variables.get("SVC_RELAY_PORT", ""), 5) or Wishes().relay_port
+    return whole_in(variables.get("SVC_RELAY_PORT", ""), 5) or PlayOptions().relay_port
 
 
 def check_url(base: str) -> None:
@@ -107,9 +107,9 @@ def check_url(base: str) -> None:
         fail(f"{base} is not a URL like http://127.0.0.1:61000. Correct --url, or metagame.env.")
 
 
-def findings(wishes: Wishes, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
+def findings(options: PlayOptions, why: PlayFailed | None, timings: Timings) -> dict[str, Any]:
     """Return the object that ``svcctl play --json`` prints."""
-    result: dict[str, Any] = {"ok": why is None, "players": wishes.players, "hunts": wishes.hunts}
+    result: dict[str, Any] = {"ok": why is None, "players": options.players, "hunts": options.hunts}
     if why is not None:
         result |= {"link": why.link, "reason": why.fault}
     return result | {"operations": [asdict(figure) for figure in timings.figures()]}
@@ -131,7 +131,7 @@ def tell_times(out: Out, timings: Timings) -> None:
     out.table(["operation", "count", "median ms", "p99 ms", "worst ms"], rows)
 
 
-def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | None:
+def run(host: Host, out: Out, options: PlayOptions, timings: Timings) -> PlayFailed | None:
     """Run the session in a new reactor; return the failure, or None."""
     globalLogBeginner.beginLoggingTo([], redirectStandardIO=False, discardBuffer=True)
     ended: list[PlayFailed | None] = []
@@ -139,7 +139,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
 
     async def work(reactor: Any) -> None:
         try:
-            ended.append(await live(reactor, host, out, wishes, timings))
+            ended.append(await live(reactor, host, out, options, timings))
         except Exception as why:  # raised below, because the reactor would only log it
             faults.append(why)
 
@@ -154,7 +154,7 @@ def run(host: Host, out: Out, wishes: Wishes, timings: Timings) -> PlayFailed | 
 
 
 async def live(
-    reactor: Any, host: Host, out: Out, wishes: Wishes, timings: Timings
+    reactor: Any, host: Host, out: Out, options: PlayOptions, timings: Timings
 ) -> PlayFailed | None:
     """Run the session on ``reactor``; return the failure, or None."""
     raise_file_limit()
@@ -162,14 +162,14 @@ async def live(
     known = host if host.folder is not None else None
     code, why, players = None, None, list[Player]()
     try:
-        if wishes.url is None and known is None:
+        if options.url is None and known is None:
             raise PlayFailed("host", "unknown; give --config DIR, or the metagame's --url")
         if known is not None:
-            code = make_invite(known, wishes.players)
+            code = make_invite(known, options.players)
         chain = (
-            Chain.from_host_settings(known) if known is not None and wishes.url is None else None
+            Chain.from_host_settings(known) if known is not None and options.url is None else None
         )
-        plan = evolve(wishes, invite=code, stand_in=known is None or stands_in(known))
+        plan = evolve(options, invite=code, stand_in=known is None or stands_in(known))
         evening = Evening(reactor, plan, story, known, chain, players, timings=timings)
         await evening.live()
     except PlayFailed as broken:
@@ -179,7 +179,7 @@ async def live(
     finally:
         if known is not None and code is not None:
             drop_invite(known, code)
-        if known is not None and not wishes.keep:
+        if known is not None and not options.keep:
             left = clean_up(known, players, story)
             why = why or left
     if why is not None:

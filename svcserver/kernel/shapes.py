@@ -2,11 +2,11 @@
 
     @spelled(camel_case)
     @frozen
-    class ItemWish:
+    class ItemRequest:
         character_id: str                        # "characterId": a string, or 400
         quantity: WholeNumber                    # accepts 2; reads 2.0 as 2
         note: Lenient[str] = ""                  # anything but a string counts as missing
-        items: Skipping[StackWish] = ()          # invalid entries are left out
+        items: Skipping[StackRequest] = ()          # invalid entries are left out
         data: Late[str]                          # checked when the handler calls ``parse_value``
 
 ``kernel.readers`` compiles such a class into a function that validates a body. ``web.openapi``

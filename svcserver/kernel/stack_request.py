@@ -11,10 +11,10 @@ from svcserver.kernel import json
 from svcserver.kernel.disk import replace_json
 from svcserver.kernel.recent import RECENT
 
-WISH_FILE = "stack-wish.json"
+REQUEST_FILE = "stack-wish.json"
 FRESH_S = 60.0  # older requests are ignored
 MOST = 1024  # bytes
-WISHES = ("stop", "restart")
+REQUESTS = ("stop", "restart")
 
 
 def has_stack(folder: Path, since: float) -> bool:
@@ -26,24 +26,24 @@ def has_stack(folder: Path, since: float) -> bool:
 
 
 def send_request(folder: Path, what: str, now: float) -> None:
-    """Send the stack one of the requests in ``WISHES``; raises OSError."""
-    replace_json(folder / WISH_FILE, folder / f"{WISH_FILE}.new", {"wish": what, "at": now})
+    """Send the stack one of the requests in ``REQUESTS``; raises OSError."""
+    replace_json(folder / REQUEST_FILE, folder / f"{REQUEST_FILE}.new", {"wish": what, "at": now})
 
 
 def take(folder: Path, now: float) -> str | None:
     """Return the metagame's request if it is valid and recent, else None; delete the file."""
     request = peek_request(folder, now)
     with suppress(FileNotFoundError):
-        (folder / WISH_FILE).unlink()  # a request that stays would be carried out repeatedly
+        (folder / REQUEST_FILE).unlink()  # a request that stays would be carried out repeatedly
     return request
 
 
 def peek_request(folder: Path, now: float) -> str | None:
     """Return the metagame's request if it is valid and recent, else None; keep the file."""
     try:
-        with (folder / WISH_FILE).open("rb") as file:
+        with (folder / REQUEST_FILE).open("rb") as file:
             content = json.parse(file.read(MOST))
         what, at = content["wish"], float(content["at"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return str(what) if what in WISHES and abs(now - at) <= FRESH_S else None
+    return str(what) if what in REQUESTS and abs(now - at) <= FRESH_S else None

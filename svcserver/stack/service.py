@@ -13,7 +13,7 @@ from twisted.application.service import IService
 from twisted.logger import Logger
 from twisted.python import usage
 
-from svcserver.kernel import stack_wish
+from svcserver.kernel import stack_request
 from svcserver.kernel.backup_settings import BackupSettings, read_settings
 from svcserver.kernel.counters import Figure
 from svcserver.kernel.every import Every
@@ -66,10 +66,10 @@ def stop_requests(reactor: Any, folder: Path, restart: Callable[[], object]) -> 
     """Return the service that checks whether the metagame asks to stop or restart the stack."""
 
     def check() -> None:
-        request = stack_wish.take(folder, epoch())
+        request = stack_request.take(folder, epoch())
         if request is None:
             return
-        log.info("the server is empty: the stack stops ({wish})", wish=request)
+        log.info("the server is empty: the stack stops ({request})", request=request)
         if request == "restart":
             restart()
         reactor.stop()

@@ -75,7 +75,7 @@ class ReplyTests(SynchronousTestCase):
             self.assertEqual(self.game.described.faults, [])
 
 
-class NoteWish(TypedDict):
+class NoteRequest(TypedDict):
     text: str
 
 
@@ -94,7 +94,7 @@ class DescribedTests(SynchronousTestCase):
         described._compared.clear()
 
     def faults(self, sent: bytes, answered: object) -> list[str]:
-        shapes = {"body": NoteWish, "reply": NoteReply, "again": Again.NATURAL}
+        shapes = {"body": NoteRequest, "reply": NoteReply, "again": Again.NATURAL}
         row = Row("POST", "/note", Access.NONE, _handler, bare, **shapes)
         request = HttpRequest("POST", b"/note", b"", Headers(), "127.0.0.1", sent)
         observer = Described()

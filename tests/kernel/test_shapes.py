@@ -53,7 +53,7 @@ class Stack:
 
 @spelled(pascal_case)
 @frozen
-class Wish:
+class Trial:
     """An example shape with a field of every type."""
 
     user_id: str
@@ -93,22 +93,22 @@ class ShapeTests(SynchronousTestCase):
 
     def test_members_are_read_by_their_names_on_the_wire(self) -> None:
         sent = {"UserId": "a", "Colour": "blue", "HowOften": 3.0, "Stacks": [{"catalogId": "c"}]}
-        result = reader(Wish)(sent)
-        self.assertEqual(result, Wish("a", Colour.BLUE, 3, "none", (Stack("c", 1),), False))
+        result = reader(Trial)(sent)
+        self.assertEqual(result, Trial("a", Colour.BLUE, 3, "none", (Stack("c", 1),), False))
         self.assertIs(type(result.uses), int)
 
     def test_a_refusal_names_the_member(self) -> None:
         good = {"UserId": "a", "Colour": "red"}
-        self.refused(Wish, good | {"UserId": 5}, "UserId must be a text")
-        self.refused(Wish, {"Colour": "red"}, "UserId must be a text")
-        self.refused(Wish, good | {"Colour": "green"}, "Colour must be one of red, blue")
-        self.refused(Wish, good | {"HowOften": 0}, "that often not", code="odd")
-        self.refused(Wish, good | {"Flag": 1}, "Flag must be true or false")
-        self.refused(Wish, good | {"Stacks": [{"howMany": 1}]}, "catalogId must be a text")
+        self.refused(Trial, good | {"UserId": 5}, "UserId must be a text")
+        self.refused(Trial, {"Colour": "red"}, "UserId must be a text")
+        self.refused(Trial, good | {"Colour": "green"}, "Colour must be one of red, blue")
+        self.refused(Trial, good | {"HowOften": 0}, "that often not", code="odd")
+        self.refused(Trial, good | {"Flag": 1}, "Flag must be true or false")
+        self.refused(Trial, good | {"Stacks": [{"howMany": 1}]}, "catalogId must be a text")
         self.refused(
-            Wish, good | {"Stacks": [7]}, "Stacks must be a list in which each entry is an object"
+            Trial, good | {"Stacks": [7]}, "Stacks must be a list in which each entry is an object"
         )
-        self.refused(Wish, [], "the body must be an object")
+        self.refused(Trial, [], "the body must be an object")
 
     def test_whole_numbers_may_be_written_with_a_point(self) -> None:
         for sent in (2, 2.0):
@@ -150,7 +150,7 @@ class ShapeTests(SynchronousTestCase):
         good = {"UserId": "a", "Colour": "red"}
         unfit: tuple[Any, ...] = (7, None, [], "a\0")
         for sent in unfit:
-            self.assertEqual(reader(Wish)(good | {"Note": sent}).note, "none")
+            self.assertEqual(reader(Trial)(good | {"Note": sent}).note, "none")
         self.assertEqual(reader(Kept)({"name": "n"}).wanted, None)
         self.assertEqual(reader(Kept)({"name": "n", "wanted": "x"}).wanted, None)
         self.assertEqual(reader(Lenient[int])("x"), None)
@@ -195,8 +195,8 @@ class ShapeTests(SynchronousTestCase):
 
     def test_the_schema_of_a_shape_lists_its_members_and_types(self) -> None:
         schemas: dict[str, Any] = {}
-        schema(Wish, schemas)
-        shown = schemas["Wish"]
+        schema(Trial, schemas)
+        shown = schemas["Trial"]
         self.assertEqual(
             list(shown["properties"]), ["UserId", "Colour", "HowOften", "Note", "Stacks", "Flag"]
         )

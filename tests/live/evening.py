@@ -15,7 +15,7 @@ import click
 
 from svcserver.ctl.host import find
 from svcserver.ctl.output import Out, fail
-from svcserver.ctl.play.evening import Wishes
+from svcserver.ctl.play.evening import PlayOptions
 from svcserver.ctl.play.timings import Timings
 from svcserver.ctl.play_command import relay_port_of, run
 from svcserver.stack.components import components, environment
@@ -29,7 +29,9 @@ from tests.support.processes import READY, eventually
 def main(folder: str) -> None:
     """Run the session in this process; exit as ``svcctl demo --once`` does."""
     host = find(folder, None)
-    why = run(host, Out(False), Wishes(2, 1, relay_port=relay_port_of(host), whole=True), Timings())
+    why = run(
+        host, Out(False), PlayOptions(2, 1, relay_port=relay_port_of(host), whole=True), Timings()
+    )
     if why is not None:
         fail(f"the session failed at the {why}")
 

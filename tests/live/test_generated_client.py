@@ -107,9 +107,9 @@ def player(client: Path, service: Service) -> Iterator[Come]:
         anybody = opened.enter_context(made.Client(base_url=url))
 
         def come(name: str) -> tuple[Any, str]:
-            request = {"client": anybody, "shape": "RegisterWish", "username": name}
+            request = {"client": anybody, "shape": "RegisterRequest", "username": name}
             key = ask("management_register", **request).uuk
-            login = ask("login_log_in", client=anybody, shape="LoginWish", exchange_code=key)
+            login = ask("login_log_in", client=anybody, shape="LoginRequest", exchange_code=key)
             own = made.AuthenticatedClient(base_url=url, token=login.access_token)
             return opened.enter_context(own), login.account_id
 
@@ -161,7 +161,7 @@ def test_two_generated_clients_form_a_party_and_read_an_envelope(player: Come) -
     for entry in (dora, eve):
         ask("presence_beat", client=entry, shape="Heartbeat")
     ask("parties_poll", client=dora, shape="PartyPoll")
-    ask("parties_invite", client=dora, shape="PartyInviteWish", recipient_player_id=eves_id)
+    ask("parties_invite", client=dora, shape="PartyInviteRequest", recipient_player_id=eves_id)
     [invite] = ask("parties_invites", client=eve).invitations
     assert invite.sending_player_id == doras_id
     ask("parties_accept", invite.party_id, client=eve, shape="PartyPoll")
@@ -173,9 +173,9 @@ def test_two_generated_clients_form_a_party_and_read_an_envelope(player: Come) -
 def test_a_generated_client_takes_loot_shops_and_requests_a_hunt(player: Come) -> None:
     iris, iris_id = player("Iris")
     [character] = ask("characters_read", client=iris)
-    stacks = import_module(f"{PACKAGE}.models").StackWish
+    stacks = import_module(f"{PACKAGE}.models").StackRequest
     loot = {
-        "shape": "TransactionWish",
+        "shape": "TransactionRequest",
         "character_id": character.id,
         "transaction_id": "t-1",
         "add_stacked_items": [stacks(catalog_id="MAT_ORE", quantity=5)],
@@ -189,7 +189,7 @@ def test_a_generated_client_takes_loot_shops_and_requests_a_hunt(player: Come) -
     held = ask("inventory_read", iris_id, character.id, client=iris).stacked_items
     assert "AR_IRON_HELM" in {offer.catalog_id for offer in held}
     request = {
-        "shape": "CandidateWish",
+        "shape": "CandidateRequest",
         "game_args": "",
         "game_mode": "ISLAND",
         "player_hunt_id": "Hunt_A",
@@ -201,7 +201,7 @@ def test_a_generated_client_takes_loot_shops_and_requests_a_hunt(player: Come) -
 
 def test_a_generated_client_parses_refusals(player: Come) -> None:
     finn, finns_id = player("Finn")
-    request = {"client": finn, "shape": "RegisterWish"}
+    request = {"client": finn, "shape": "RegisterRequest"}
     status, why = refused("management_register", username="finn", **request)
     assert (status, why.error) == (409, "username_taken"), why
     assert why.message
@@ -210,7 +210,7 @@ def test_a_generated_client_parses_refusals(player: Come) -> None:
     assert why.message
     assert why.to_dict()["payload"] == {}
     status, why = refused(
-        "slayerlinks_invite", client=finn, shape="SlayerInviteWish", account_id=finns_id, slot=1
+        "slayerlinks_invite", client=finn, shape="SlayerInviteRequest", account_id=finns_id, slot=1
     )
     assert (status, why.code, why.payload) == (409, "409", None), why
     with import_module(PACKAGE).Client(base_url=finn._base_url) as nobody:

@@ -24,13 +24,13 @@ POINTER_IN_A_NAME = re.compile(r"Of\w+\*\w")
 PLAY = """
 import sys
 from openapi_client import (
-    ApiClient, ApiException, CharactersApi, Configuration, GuildsApi, LoginApi, LoginWish,
-    ManagementApi, PartiesApi, RegisterWish,
+    ApiClient, ApiException, CharactersApi, Configuration, GuildsApi, LoginApi, LoginRequest,
+    ManagementApi, PartiesApi, RegisterRequest,
 )
 
 anybody = ApiClient(Configuration(host=sys.argv[1]))
-key = ManagementApi(anybody).management_register(RegisterWish(Username="Ada_1")).uuk
-token = LoginApi(anybody).login_log_in(LoginWish(exchange_code=key)).access_token
+key = ManagementApi(anybody).management_register(RegisterRequest(Username="Ada_1")).uuk
+token = LoginApi(anybody).login_log_in(LoginRequest(exchange_code=key)).access_token
 mine = ApiClient(Configuration(host=sys.argv[1], access_token=token))
 [character] = CharactersApi(mine).characters_read()
 assert PartiesApi(mine).parties_invites() is not None

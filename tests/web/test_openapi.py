@@ -22,7 +22,7 @@ from svcserver.kernel.refusals import (
 from svcserver.metagame.owner.dashboard import document
 from svcserver.metagame.owner.dashboard.document import EVERY_ROUTE, describe
 from svcserver.metagame.owner.dashboard.routes import KINDS
-from svcserver.metagame.owner.dashboard.wire import JoinWish
+from svcserver.metagame.owner.dashboard.wire import JoinRequest
 from svcserver.metagame.owner.wire import SanctionEntry
 from svcserver.metagame.refusal_wire import WordedRefusal
 from svcserver.metagame.rows import Access
@@ -155,14 +155,14 @@ class DocumentTests(SynchronousTestCase):
 
     def test_an_envelope_shape_is_named_after_its_contents(self) -> None:
         schemas: dict[str, Any] = {}
-        result = schema(Envelope[list[Envelope[JoinWish]]], schemas)
-        self.assertEqual(result, reference("JoinWishEnvelopeListEnvelope"))
+        result = schema(Envelope[list[Envelope[JoinRequest]]], schemas)
+        self.assertEqual(result, reference("JoinRequestEnvelopeListEnvelope"))
         self.assertEqual(
-            list(schemas), ["JoinWish", "JoinWishEnvelope", "JoinWishEnvelopeListEnvelope"]
+            list(schemas), ["JoinRequest", "JoinRequestEnvelope", "JoinRequestEnvelopeListEnvelope"]
         )
-        outer, inner = schemas["JoinWishEnvelopeListEnvelope"], schemas["JoinWishEnvelope"]
-        self.assertEqual(outer["properties"]["payload"]["items"], reference("JoinWishEnvelope"))
-        self.assertEqual(inner["properties"]["payload"], reference("JoinWish"))
+        outer, inner = schemas["JoinRequestEnvelopeListEnvelope"], schemas["JoinRequestEnvelope"]
+        self.assertEqual(outer["properties"]["payload"]["items"], reference("JoinRequestEnvelope"))
+        self.assertEqual(inner["properties"]["payload"], reference("JoinRequest"))
         self.assertEqual(outer["required"], ["code", "message", "payload"])
         self.assertEqual(inner["required"], outer["required"])
 
@@ -215,16 +215,16 @@ class DocumentTests(SynchronousTestCase):
     def test_bodies_and_the_querys_arguments_are_described(self) -> None:
         join = self.document["paths"]["/svc/api/DashboardJoin"]["post"]
         shape = join["requestBody"]["content"]["application/json"]["schema"]
-        self.assertEqual(shape, {"$ref": "#/components/schemas/JoinWish"})
-        accepted = self.document["components"]["schemas"]["JoinWish"]
+        self.assertEqual(shape, {"$ref": "#/components/schemas/JoinRequest"})
+        accepted = self.document["components"]["schemas"]["JoinRequest"]
         self.assertEqual(
             (accepted["properties"], accepted["required"]), ({"Code": STRING}, ["Code"])
         )
-        accepted = self.document["components"]["schemas"]["InviteWish"]
+        accepted = self.document["components"]["schemas"]["InviteRequest"]
         self.assertEqual(
             (accepted["properties"]["uses"], accepted["required"]), ({"type": "integer"}, [])
         )
-        accepted = self.document["components"]["schemas"]["RegisterWish"]
+        accepted = self.document["components"]["schemas"]["RegisterRequest"]
         self.assertEqual(accepted["required"], ["Username"])
         person = self.document["paths"]["/svc/api/DashboardPerson"]["get"]
         wanted = {"name": "Account", "in": "query", "required": True, "schema": STRING}
@@ -256,7 +256,7 @@ class DocumentTests(SynchronousTestCase):
         self.assertGreater(len(bodies), 20)
         vague = [row.name for row in bodies if row.body is object]
         self.assertEqual(vague, [])
-        invite = self.document["components"]["schemas"]["SlayerInviteWish"]
+        invite = self.document["components"]["schemas"]["SlayerInviteRequest"]
         self.assertEqual(invite["required"], ["account_id", "slot"])
         ends = self.document["paths"]["/slayerlink/links"]["delete"]["parameters"]
         self.assertEqual(

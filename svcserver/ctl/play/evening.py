@@ -38,7 +38,7 @@ DOWNLOADS = 8  # maximum number of concurrent downloads
 
 
 @frozen
-class Wishes:
+class PlayOptions:
     """The parameters of a session; if ``url`` is set, relay and gateway are bypassed."""
 
     players: int = 4
@@ -60,7 +60,7 @@ class Evening:
     """
 
     reactor: Any
-    wishes: Wishes
+    options: PlayOptions
     story: Story
     host: Host | None = None
     chain: Chain | None = None
@@ -75,7 +75,7 @@ class Evening:
     async def live(self) -> None:
         try:
             if self.chain is not None:
-                if self.wishes.whole:
+                if self.options.whole:
                     self.chain.demand_all()
                 await self.chain.check_components(self.reactor)
                 self.story.add("every component of the host answers")
@@ -101,13 +101,13 @@ class Evening:
     def _arrive(self) -> None:
         """Create the players, each with its own source address and its own relay."""
         ports = self._relay_ports()
-        for at in range(self.wishes.players):
+        for at in range(self.options.players):
             source = self._source(at)
-            base = self.wishes.url or self._relay(ports, source)
+            base = self.options.url or self._relay(ports, source)
             name = f"{NAMES[at % len(NAMES)]}{at // len(NAMES) or ''}_{self.tag}"
-            wire = HttpWire(self.reactor, base, source if self.wishes.url else "127.0.0.1")
+            wire = HttpWire(self.reactor, base, source if self.options.url else "127.0.0.1")
             wire.timings = self.timings
-            player = Player(self.reactor, wire, name, self.wishes.invite)
+            player = Player(self.reactor, wire, name, self.options.invite)
             if self.chain is not None:
                 player.city = self.chain.city_map
             self.players.append(player)
@@ -120,7 +120,7 @@ class Evening:
 
     def _relay_ports(self) -> Iterator[int]:
         """Yield the ports to try for relays, except those that the host's components use."""
-        first = self.wishes.relay_port
+        first = self.options.relay_port
         own = self.chain.ports if self.chain is not None else frozenset()
         return (port for port in count(first) if port == first or port not in own)
 
@@ -139,7 +139,7 @@ class Evening:
                 continue
             self.relays.append(relay)
             return f"http://127.0.0.1:{relay.port}"
-        raise PlayFailed("relay", f"{TRIES} ports from {self.wishes.relay_port} on are taken")
+        raise PlayFailed("relay", f"{TRIES} ports from {self.options.relay_port} on are taken")
 
     async def _settle_in(self) -> None:
         await self._each(Player.register, "registering")
@@ -156,7 +156,7 @@ class Evening:
             raise PlayFailed("deploy", "the players were sent to different cities")
         await self._each(lambda player: self._knock(player, datagram.HELLO), "greeting the city")
         await self._listed({where.port: set()})
-        answers = "which answers" if self.wishes.stand_in else "which runs"
+        answers = "which answers" if self.options.stand_in else "which runs"
         self.story.add(f"all were matched into the city, {answers} on UDP port {where.port}")
 
     async def _meet(self) -> None:
@@ -216,28 +216,28 @@ class Evening:
     async def _send_line(self, player: Player, members: Sequence[Player], room: str) -> None:
         """Send a chat line at a random moment."""
         assert self.chat is not None  # noqa: S101 - _speak made it
-        await deferLater(self.reactor, some_of(self.wishes.hunt_s))
+        await deferLater(self.reactor, some_of(self.options.hunt_s))
         await self.chat.send_to_players(player, members, room)
 
     async def _hunts(self) -> None:
         """Run the hunts of all parties concurrently."""
-        if self.wishes.hunts == 0:
+        if self.options.hunts == 0:
             return
         outings = [self._outing(members, at) for at, members in enumerate(self._parties())]
-        evenings = [item.live(self.wishes.hunts) for item in outings]
+        evenings = [item.live(self.options.hunts) for item in outings]
         places = await self._all("parties hunting", evenings)
         ports = sorted({place.port for listed in places for place in listed})
         shown = ", ".join(map(str, ports[:SHOWN])) + and_more(len(ports) - SHOWN)
         self.story.add(
             f"{counted(len(outings), 'party', 'parties')} met by invites, and hunted; their game "
-            f"servers {'answered' if self.wishes.stand_in else 'run'} on UDP port {shown}"
+            f"servers {'answered' if self.options.stand_in else 'run'} on UDP port {shown}"
         )
         if self._direct is not None:
             deals = sum(item.earned.transactions for item in self.players)
             self.story.add(
                 f"{counted(deals, 'transaction')} of loot and repairs, none counted twice"
             )
-        if self.chain is not None and self.wishes.stand_in:
+        if self.chain is not None and self.options.stand_in:
             self.story.begin("waiting for the game servers to end", 0, self.reactor)
             kinds = await checks.gone(self.reactor, self.chain.deploy, self.players)
             left = "only the city runs" if kinds == ["city"] else f"{', '.join(kinds)} still run"
@@ -249,7 +249,7 @@ class Evening:
             server = HuntServer(self._direct, self.chain.game_server_key)
         first = HUNTS[at % len(HUNTS)]
         real = self._has("progression")
-        length_s = self.wishes.hunt_s
+        length_s = self.options.hunt_s
         return PartyEvening(
             members, self._knock, self._listed, self.chat, server, real, first, length_s
         )
@@ -278,7 +278,7 @@ class Evening:
         return self.chain is not None and feature in self.chain.features
 
     async def _knock(self, player: Player, words: bytes) -> None:
-        if not self.wishes.stand_in:
+        if not self.options.stand_in:
             return
         began = self.reactor.seconds()
         await datagram.answer_of(self.reactor, *self._way_to(player), words)
@@ -305,7 +305,7 @@ class Evening:
                 f"of {self.chat.lines_sent} chat lines, {deliveries} deliveries"
                 + (self.chat.interruptions() or ", not one was lost")
             )
-        base = self.wishes.url or (chain.metagame if chain is not None else "")
+        base = self.options.url or (chain.metagame if chain is not None else "")
         has = chain.features if chain is not None else frozenset()
         again = [
             checks.read_again(reactor, base, player, self._source(MAX_PLAYERS + at), has)
@@ -329,7 +329,7 @@ class Evening:
     async def _leave(self) -> None:
         self.story.stop()
         for player in self.players:
-            if player.hunting and self.wishes.stand_in:  # after a fault: let the server end
+            if player.hunting and self.options.stand_in:  # after a fault: let the server end
                 words = named(datagram.HELLO, player), named(datagram.GOODBYE, player)
                 await datagram.tell(self.reactor, *self._way_to(player), *words)
         if self.chat is not None:

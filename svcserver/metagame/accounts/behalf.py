@@ -13,7 +13,7 @@ from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.directory import Directory
 from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.tries import RefusedTries
-from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.accounts.wire import BehalfRequest
 from svcserver.metagame.rows import Call
 
 T = TypeVar("T")
@@ -40,7 +40,11 @@ class Behalf:
     tries: RefusedTries
 
     async def act_for(
-        self, call: Call, sent: BehalfWish, action: str, act: Callable[[ActingPair], Awaitable[T]]
+        self,
+        call: Call,
+        sent: BehalfRequest,
+        action: str,
+        act: Callable[[ActingPair], Awaitable[T]],
     ) -> tuple[ActingPair, T]:
         """Find the two accounts that a body ``{Username, From?}`` names, and run ``act(pair)``.
 
@@ -64,7 +68,7 @@ class Behalf:
         trace = Trace(after={"to": pair.target.username})
         return pair, await self.audit.around(entry, lambda _: act(pair), trace)
 
-    async def _pair(self, call: Call, sent: BehalfWish) -> ActingPair:
+    async def _pair(self, call: Call, sent: BehalfRequest) -> ActingPair:
         named = None if sent.sender is None else sent.sender.parse_value
         sender = await sender_of(call, self.directory, named)
         target = await self.directory.account_named(sent.username)

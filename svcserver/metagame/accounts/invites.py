@@ -46,7 +46,7 @@ DAY_S = 24 * 3600
 
 
 @frozen
-class InviteWish:
+class InviteRequest:
     """A request for a new code; ``name`` is a note for staff and the log."""
 
     uses: Annotated[int, whole(1, MAX_USES)] = 1
@@ -56,7 +56,7 @@ class InviteWish:
 
 @spelled(pascal_case)
 @frozen
-class CodeWish:
+class CodeRequest:
     """A request for a code that the owner chose; ``Uses`` is ignored if the code has no limit."""
 
     new_invite_code: str
@@ -67,7 +67,7 @@ class CodeWish:
 
 @spelled(pascal_case)
 @frozen
-class InvitesWish:
+class InvitesRequest:
     """A request for several new codes with the same number of uses.
 
     The codes expire after ``Days``; 0 means never. The note is only for staff.
@@ -270,12 +270,12 @@ class InviteRoutes:
     @routes.row(
         "POST",
         "/svc/api/CreateInvite",
-        body=InviteWish,
+        body=InviteRequest,
         reply=NewCode,
         refuse=worded,
         bad_json=BAD_JSON,
     )
-    async def create(self, call: Call[InviteWish]) -> Answer:
+    async def create(self, call: Call[InviteRequest]) -> Answer:
         """Make an invite code; ``name`` is a note for staff and the log."""
         code, sent = rules.new_invite_code(), call.body
         by, note = staff_of(call).name, printable(sent.name, MAX_NOTE)
@@ -298,12 +298,12 @@ class InviteRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardInvites",
-        body=InvitesWish,
+        body=InvitesRequest,
         reply=NewCodes,
         refuse=worded,
         bad_json=BAD_JSON,
     )
-    async def create_many(self, call: Call[InvitesWish]) -> Answer:
+    async def create_many(self, call: Call[InvitesRequest]) -> Answer:
         """Make several invite codes, all with the requested uses, note and expiry."""
         sent, now, by = call.body, int(self.wall_clock()), staff_of(call).name
         expires = now + sent.days * DAY_S if sent.days else None
@@ -315,8 +315,8 @@ class InviteRoutes:
         reply: NewCodes = {"codes": [invite.code for invite in made]}
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("POST", "/svc/api/RegisterInviteCode", body=CodeWish, reply=Empty)
-    async def register_code(self, call: Call[CodeWish]) -> Answer:
+    @routes.row("POST", "/svc/api/RegisterInviteCode", body=CodeRequest, reply=Empty)
+    async def register_code(self, call: Call[CodeRequest]) -> Answer:
         """Add an invite code that the owner chose, or set the uses of an existing code."""
         sent = call.body
         invite = evolve(

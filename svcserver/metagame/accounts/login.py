@@ -36,14 +36,14 @@ NOBODYS_ID = "9626f441055349ce8cb7d7d5a483eaa2"
 
 
 @frozen
-class LoginWish:
+class LoginRequest:
     """The account key, as JSON or as a form; other fields are ignored."""
 
     exchange_code: Lenient[TextWithNul] = ""
 
 
 @frozen
-class QueueWish:
+class QueueRequest:
     """The request to pass the log-in queue; ``email`` is the caller's own account id."""
 
     email: Lenient[TextWithNul | None]
@@ -247,11 +247,11 @@ class LoginRoutes:
         "POST",
         "/account/api/oauth/token",
         access=Access.NONE,
-        body=OrEmpty[LoginWish],
+        body=OrEmpty[LoginRequest],
         form=True,
         reply=LoginReply,
     )
-    async def log_in(self, call: Call[LoginWish]) -> Answer:
+    async def log_in(self, call: Call[LoginRequest]) -> Answer:
         """Exchange the account key for a player token; only the field ``exchange_code`` is read."""
         if not self.settings.login:
             log.warn("No login method configured! Set AUTH_MODE=APIKEY")
@@ -289,8 +289,10 @@ class LoginRoutes:
         """
         return Answer(200, EMPTY_OBJECT)
 
-    @routes.row("POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueWish], reply=TicketReply)
-    async def queue(self, call: Call[QueueWish]) -> Answer:
+    @routes.row(
+        "POST", "/login", access=Access.TOKEN, body=OrEmpty[QueueRequest], reply=TicketReply
+    )
+    async def queue(self, call: Call[QueueRequest]) -> Answer:
         """Let the caller pass the log-in queue; the client sends the account id as ``email``."""
         own = own_or_none(call, call.body.email)
         if own is None or await self.directory.account_of_id(own) is None:

@@ -155,7 +155,7 @@ def register(
 
     If the name is taken, the invite is not used up. ``at`` is in epoch seconds.
     """
-    spelled = check_wish(accounts, mode, name, code, at)
+    spelled = check_registration(accounts, mode, name, code, at)
     if spelled is not None and not accounts.spend(spelled):
         raise _invite_invalid()
     created = NewAccount(Account(new_account_id(), name, is_admin), new_account_key())
@@ -165,7 +165,7 @@ def register(
     return created
 
 
-def check_wish(
+def check_registration(
     accounts: StoredAccounts, mode: str, name: str, code: str | None, at: float
 ) -> str | None:
     """Check the code and the name; return the code as stored, or None if no code is required."""

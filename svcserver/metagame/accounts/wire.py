@@ -23,7 +23,7 @@ Reason = Annotated[str, plain_text(0, MAX_REASON)]
 
 
 @frozen
-class BehalfWish:
+class BehalfRequest:
     """A friend request or an invite to the account with the name ``Username``.
 
     An admin may send it for another account, whose id or name is ``From``. ``Reason`` is stored in

@@ -43,7 +43,7 @@ Name = Annotated[str, text_where(is_name, "a channel's name: small letters, digi
 
 @spelled(pascal_case)
 @frozen
-class TrialWish:
+class TrialRequest:
     """The name of the alert channel to test."""
 
     name: Name
@@ -52,7 +52,7 @@ class TrialWish:
 
 @spelled(pascal_case)
 @frozen
-class ChannelWish:
+class ChannelRequest:
     """The settings of an alert channel, as in its file; ``New`` is true for a new channel.
 
     An empty URL or token keeps the stored value. But a new URL or a change of ``Private`` deletes
@@ -376,7 +376,7 @@ class AlertActs:
         except BadSetting as error:
             raise Conflict(str(error), code="bad_file") from error
 
-    async def save(self, by: str, wanted: ChannelWish) -> str | None:
+    async def save(self, by: str, wanted: ChannelRequest) -> str | None:
         """Add or change a channel; return a newly made signing secret, or None.
 
         Raises Conflict, Malformed, Missing or Unavailable.
@@ -440,7 +440,7 @@ class AlertActs:
         return config
 
 
-def _previous(path: Path, wanted: ChannelWish) -> Mapping[str, str]:
+def _previous(path: Path, wanted: ChannelRequest) -> Mapping[str, str]:
     """Return the current values of the channel's file; for a new channel, an empty mapping."""
     if not wanted.new:
         if wanted.mark and path.exists() and wanted.mark != _mark(path):
@@ -501,8 +501,8 @@ class AlertRoutes:
         """List the alert channels with the results of their last alerts, but without their URLs."""
         return Answer(200, self.acts.read_alerts(), NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialWish, reply=AskedReply)
-    async def test(self, call: Call[TrialWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardAlertTest", body=TrialRequest, reply=AskedReply)
+    async def test(self, call: Call[TrialRequest]) -> Answer:
         """Send a test alert through one channel, even during its quiet hours."""
         await self.acts.test(staff_of(call).name, call.body.name, call.body.reason)
         return Answer(200, ASKED, NO_STORE)
@@ -517,8 +517,10 @@ class AlertRoutes:
         """Return the settings of a channel that the owner wants to change; secrets are left out."""
         return Answer(200, self.acts.settings(name), NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardAlertChannel", body=ChannelWish, reply=ChannelSavedReply)
-    async def save(self, call: Call[ChannelWish]) -> Answer:
+    @routes.row(
+        "POST", "/svc/api/DashboardAlertChannel", body=ChannelRequest, reply=ChannelSavedReply
+    )
+    async def save(self, call: Call[ChannelRequest]) -> Answer:
         """Add or change an alert channel. Secrets can be written, but never read."""
         made = await self.acts.save(staff_of(call).name, call.body)
         reply: ChannelSavedReply = {"name": call.body.name, "signingSecret": made}

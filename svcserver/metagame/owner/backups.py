@@ -40,7 +40,7 @@ log = Logger()
 
 @spelled(pascal_case)
 @frozen
-class BackupWish:
+class BackupRequest:
     """The request to make a backup now."""
 
     reason: Reason = ""
@@ -48,7 +48,7 @@ class BackupWish:
 
 @spelled(pascal_case)
 @frozen
-class ScheduleWish:
+class ScheduleRequest:
     """The local time of the nightly backup (or "off"), and how many backups are kept.
 
     ``Mark`` is copied from the reply with the schedule. If the schedule has changed since that
@@ -65,7 +65,7 @@ class ScheduleWish:
 
 @spelled(pascal_case)
 @frozen
-class DownloadWish:
+class DownloadRequest:
     """The name of the backup to download."""
 
     name: Annotated[str, text(1, 255)]
@@ -219,7 +219,7 @@ class BackupActs:
 
         await self.record(AuditEntry(by, "request backup", "", reason), act)
 
-    async def schedule(self, by: str, wanted: ScheduleWish, *, proven: bool) -> None:
+    async def schedule(self, by: str, wanted: ScheduleRequest, *, proven: bool) -> None:
         """Change schedule and retention; raises Conflict, Malformed or Unavailable.
 
         ``proven`` is true if the request comes from svcctl or has the account key. If
@@ -372,7 +372,7 @@ def _values(settings: BackupSettings) -> dict[str, str | int]:
     return {"at": _time(settings), **counts}
 
 
-def _wanted_values(wanted: ScheduleWish) -> dict[str, str | int]:
+def _wanted_values(wanted: ScheduleRequest) -> dict[str, str | int]:
     try:
         at = time_of_day(wanted.at)
     except ValueError as error:
@@ -412,8 +412,8 @@ class BackupRoutes:
         """Return the stored backups, the schedule, and the backup in progress, if any."""
         return Answer(200, self.acts.describe_backups(), NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardBackup", body=BackupWish, reply=BackupsReply)
-    async def request(self, call: Call[BackupWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardBackup", body=BackupRequest, reply=BackupsReply)
+    async def request(self, call: Call[BackupRequest]) -> Answer:
         """Start a backup; the list of backups shows its progress."""
         await self.acts.request(staff_of(call).name, call.body.reason)
         return Answer(200, self.acts.describe_backups(), NO_STORE)
@@ -421,12 +421,12 @@ class BackupRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardBackupSchedule",
-        body=ScheduleWish,
+        body=ScheduleRequest,
         reply=BackupsReply,
         headers=CODE,
         signs_in=True,
     )
-    async def schedule(self, call: Call[ScheduleWish]) -> Answer:
+    async def schedule(self, call: Call[ScheduleRequest]) -> Answer:
         """Change when backups are made and how many are kept.
 
         A request that turns nightly backups off, or keeps fewer backups, needs the sign-in key, and
@@ -439,12 +439,12 @@ class BackupRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardBackupDownload",
-        body=DownloadWish,
+        body=DownloadRequest,
         reply=Media((BYTES,)),
         headers=CODE,
         signs_in=True,
     )
-    async def download(self, call: Call[DownloadWish]) -> Answer:
+    async def download(self, call: Call[DownloadRequest]) -> Answer:
         """Download a backup.
 
         The request needs the sign-in key, and a code if the account has a second factor.

@@ -77,7 +77,7 @@ class OwnKey(TypedDict):
 
 @spelled(pascal_case)
 @frozen
-class OwnKeyWish:
+class OwnKeyRequest:
     """The choice between a separate dashboard key (``On``) and one key for game and dashboard."""
 
     on: bool
@@ -85,7 +85,7 @@ class OwnKeyWish:
 
 @spelled(pascal_case)
 @frozen
-class FactorWish:
+class FactorRequest:
     """A new secret with one of its codes; an empty secret removes the second factor."""
 
     code: Annotated[str, text(1, 16)] = field(repr=False)
@@ -358,12 +358,12 @@ class SignInRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardOwnKey",
-        body=OwnKeyWish,
+        body=OwnKeyRequest,
         reply=OwnKey,
         headers=CODE,
         signs_in=True,
     )
-    async def own_key(self, call: Call[OwnKeyWish]) -> Answer:
+    async def own_key(self, call: Call[OwnKeyRequest]) -> Answer:
         """Set a separate key for the dashboard, or remove it.
 
         With a separate key, the account key is only for playing. The request needs the key used to
@@ -379,11 +379,11 @@ class SignInRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardSecondFactor",
-        body=FactorWish,
+        body=FactorRequest,
         reply=Empty,
         signs_in=True,
     )
-    async def second_factor(self, call: Call[FactorWish]) -> Answer:
+    async def second_factor(self, call: Call[FactorRequest]) -> Answer:
         """Require a code of a second factor at sign-in, or stop requiring a code.
 
         The request needs the key used to sign in, and a code of the second factor that is added or

@@ -4,35 +4,35 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Conflict, Malformed
-from svcserver.metagame.accounts.invites import CodeWish, InviteWish, show_codes
-from svcserver.metagame.accounts.login import LoginWish
-from svcserver.metagame.accounts.lookups.feature import MappingWish, ids_of
+from svcserver.metagame.accounts.invites import CodeRequest, InviteRequest, show_codes
+from svcserver.metagame.accounts.login import LoginRequest
+from svcserver.metagame.accounts.lookups.feature import MappingRequest, ids_of
 from svcserver.metagame.accounts.management import wire
 from svcserver.metagame.accounts.rules import Account, InviteCode
 
 
-class WishTests(SynchronousTestCase):
+class RequestTests(SynchronousTestCase):
     def test_an_invite_is_for_one_use_unless_it_says_more(self) -> None:
-        read = reader(InviteWish)
-        self.assertEqual(read({}), InviteWish(1, ""))
-        self.assertEqual(read({"uses": 1_000, "name": "for Ann"}), InviteWish(1_000, "for Ann"))
+        read = reader(InviteRequest)
+        self.assertEqual(read({}), InviteRequest(1, ""))
+        self.assertEqual(read({"uses": 1_000, "name": "for Ann"}), InviteRequest(1_000, "for Ann"))
         for bad in (0, 1_001, "1", None, True):
             self.assertRaises(Malformed, read, {"uses": bad})
 
     def test_an_owners_code_has_no_uses_unless_it_says_so(self) -> None:
-        read = reader(CodeWish)
-        self.assertEqual(read({"NewInviteCode": "x"}), CodeWish("x", 0, False))
+        read = reader(CodeRequest)
+        self.assertEqual(read({"NewInviteCode": "x"}), CodeRequest("x", 0, False))
         sent = {"NewInviteCode": "x", "Uses": "many", "InfiniteUses": True}
-        self.assertEqual(read(sent), CodeWish("x", 0, True))
+        self.assertEqual(read(sent), CodeRequest("x", 0, True))
 
     def test_a_login_key_that_is_not_text_counts_as_empty(self) -> None:
-        read = reader(LoginWish)
+        read = reader(LoginRequest)
         for sent in ({}, {"exchange_code": 7}, {"exchange_code": None}):
-            self.assertEqual(read(sent), LoginWish(""))
+            self.assertEqual(read(sent), LoginRequest(""))
 
     def test_ids_of_1_to_128_characters_are_looked_up(self) -> None:
         sent = {"accountIds": ["", "a", 7, "x" * 128, "y" * 129]}
-        self.assertEqual(list(ids_of(reader(MappingWish)(sent))), ["a", "x" * 128])
+        self.assertEqual(list(ids_of(reader(MappingRequest)(sent))), ["a", "x" * 128])
 
 
 class PageTests(SynchronousTestCase):
@@ -60,7 +60,7 @@ class PageTests(SynchronousTestCase):
         self.assertEqual(show_codes([InviteCode("x", 3, False)]), {"InviteCodes": [shown]})
 
     def test_a_token_is_asked_for_by_the_accounts_id(self) -> None:
-        self.assertEqual(reader(wire.TokenWish)({"UserId": "UID-a"}), wire.TokenWish("UID-a"))
+        self.assertEqual(reader(wire.TokenRequest)({"UserId": "UID-a"}), wire.TokenRequest("UID-a"))
 
     def test_lists_name_each_account_and_its_id(self) -> None:
         ann = Account("UID-a", "Ann")

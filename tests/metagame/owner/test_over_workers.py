@@ -4,7 +4,7 @@ from svcserver.kernel.signals import Announced, Renamed, Signal
 from svcserver.metagame.chat_ports import figures, share_once, share_signal
 from svcserver.metagame.owner.announcements.rules import (
     Announcement,
-    AnnouncementRequest,
+    NewAnnouncement,
     announced,
     due,
 )
@@ -56,9 +56,7 @@ class AnnouncingTests(Base):
         return [player.partition("<body>")[2].partition("<")[0] for player in client.take_texts()]
 
     def announce(self, text: str) -> Announcement:
-        return announced(
-            AnnouncementRequest(text, RESTART_S, RESTART_S), "owner", self.clock.seconds()
-        )
+        return announced(NewAnnouncement(text, RESTART_S, RESTART_S), "owner", self.clock.seconds())
 
     def countdown(self) -> list[list[str]]:
         """Return the lines that each of two players receives during a countdown."""

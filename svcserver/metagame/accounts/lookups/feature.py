@@ -72,7 +72,7 @@ class OwnAccount(TypedDict):
 
 @spelled(camel_case)
 @frozen
-class MappingWish:
+class MappingRequest:
     """A request to map account ids to another type; clients differ in the keys that they send."""
 
     src_account_type: MaybeText = None
@@ -129,7 +129,7 @@ class Tags(TypedDict):
 
 
 @frozen
-class PublicInfoWish:
+class PublicInfoRequest:
     """The account to look up, by id or name; the id takes precedence unless it is empty."""
 
     account_id: Lenient[TextWithNul] = field(default="", metadata=sent_as("accountId"))
@@ -222,17 +222,17 @@ def public_info(account_id: str | None, named: Account | None) -> PublicInfo:
     }
 
 
-def ids_of(sent: MappingWish | tuple[str, ...]) -> list[str]:
+def ids_of(sent: MappingRequest | tuple[str, ...]) -> list[str]:
     """Return up to 100 distinct ids of a mapping request, in any of its formats."""
-    if isinstance(sent, MappingWish):
+    if isinstance(sent, MappingRequest):
         forms = (sent.ids, sent.external_ids, sent.account_ids, sent.external_auth_ids)
         sent = next((ids for ids in forms if ids is not None), ())
     return list(dict.fromkeys(sent))[:MAX_IDS]
 
 
-def source_type(sent: MappingWish | tuple[str, ...]) -> str:
+def source_type(sent: MappingRequest | tuple[str, ...]) -> str:
     """Return the source account type of a mapping request."""
-    if not isinstance(sent, MappingWish):
+    if not isinstance(sent, MappingRequest):
         return FOREIGN
     forms = (sent.src_account_type, sent.type, sent.external_auth_type)
     kind = next((text for text in forms if text is not None), FOREIGN)
@@ -322,11 +322,11 @@ class LookupRoutes:
         "POST",
         "/account/mapping",
         access=Access.OPTIONAL_TOKEN,
-        body=MappingWish | Ids,
+        body=MappingRequest | Ids,
         reply=MappingReply,
         body_log=True,
     )
-    async def mapping(self, call: Call[MappingWish | tuple[str, ...]]) -> Answer:
+    async def mapping(self, call: Call[MappingRequest | tuple[str, ...]]) -> Answer:
         """Map account ids between the game's own type and a log-in provider's type.
 
         On this host, an account has the same id in both types, so each id maps to itself.
@@ -363,12 +363,12 @@ class LookupRoutes:
     @routes.row(
         "POST",
         "/accountinfo/public",
-        body=OrEmpty[PublicInfoWish],
+        body=OrEmpty[PublicInfoRequest],
         reply=PublicInfo,
         refusals={404: Empty},
         body_log=True,
     )
-    async def public_info(self, call: Call[PublicInfoWish]) -> Answer:
+    async def public_info(self, call: Call[PublicInfoRequest]) -> Answer:
         """Look up an account by id or name; every logged-in player may look up any account."""
         wanted, account = call.body, None
         if wanted.account_id:

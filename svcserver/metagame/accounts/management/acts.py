@@ -76,7 +76,7 @@ class AccountActs:
     async def why_not(self, username: str, code: str | None, network: str) -> Refusal | None:
         """Return the error that a registration would raise, or None; raises TooMany."""
         try:
-            await self._check_wish(rules.username(username), code, network)
+            await self._check_registration(rules.username(username), code, network)
         except (Malformed, Conflict, Unauthenticated) as why:
             return why
         return None
@@ -107,7 +107,7 @@ class AccountActs:
             return why
         return None
 
-    async def _check_wish(self, name: str, code: str | None, network: str) -> None:
+    async def _check_registration(self, name: str, code: str | None, network: str) -> None:
         """Raise the error that a registration would raise, if any.
 
         The check stores nothing and uses up no invite. If the code is wrong and the name is taken,
@@ -124,7 +124,7 @@ class AccountActs:
             place.used = mode != "INVITECODE"
             try:
                 await self.ledger.read_snapshot(
-                    lambda tx: rules.check_wish(
+                    lambda tx: rules.check_registration(
                         SqlAccounts(tx), mode, name, code, self.wall_clock()
                     )
                 )

@@ -53,11 +53,11 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/RegistrationStatus",
-        body=wire.ModeWish,
+        body=wire.ModeRequest,
         reply=wire.ModeReply,
         again=Again.NEVER,
     )
-    async def set_registration_status(self, call: Call[wire.ModeWish]) -> Answer:
+    async def set_registration_status(self, call: Call[wire.ModeRequest]) -> Answer:
         """Change the registration mode until the next restart."""
         await self.acts.set_mode(by_staff(call, "registration mode"), call.body.registration_status)
         return Answer(200, wire.show_mode(call.body.registration_status))
@@ -66,7 +66,7 @@ class AccountManagementRoutes:
         "POST",
         "/svc/api/Register",
         access=Access.NONE,
-        body=wire.RegisterWish,
+        body=wire.RegisterRequest,
         reply=wire.RegisterReply,
         refuse=refuse_registration,
         refusals={500: None},  # for an invalid REGISTRATION_MODE
@@ -74,7 +74,7 @@ class AccountManagementRoutes:
         public=True,
         again=Again.NEVER,
     )
-    async def register(self, call: Call[wire.RegisterWish]) -> Answer:
+    async def register(self, call: Call[wire.RegisterRequest]) -> Answer:
         """Register an account; the reply holds the only copy of its key."""
         name = rules.username(call.body.username)
         network = self.network_of(call.request)
@@ -97,14 +97,14 @@ class AccountManagementRoutes:
         "POST",
         "/launcher/name-free",
         access=Access.NONE,
-        body=wire.RegisterWish,
+        body=wire.RegisterRequest,
         reply=wire.NameReply,
         refuse=refuse_registration,
         refusals={500: None},  # for an invalid REGISTRATION_MODE
         bad_json=BAD_JSON,
         again=Again.NATURAL,
     )
-    async def name_free(self, call: Call[wire.RegisterWish]) -> Answer:
+    async def name_free(self, call: Call[wire.RegisterRequest]) -> Answer:
         """Check whether a player with this invite could register this name; if not, say why."""
         sent, network = call.body, self.network_of(call.request)
         why = await self.acts.why_not(sent.username, sent.invite_code, network)
@@ -162,13 +162,13 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/RenameUser",
-        body=wire.RenameWish,
+        body=wire.RenameRequest,
         reply=wire.RenameReply,
         refuse=worded,
         bad_json=BAD_JSON,
         again=Again.NEVER,
     )
-    async def rename(self, call: Call[wire.RenameWish]) -> Answer:
+    async def rename(self, call: Call[wire.RenameRequest]) -> Answer:
         """Rename an account and its characters together."""
         sent = call.body.checked()
         name = rules.username(sent.new_username)
@@ -179,11 +179,11 @@ class AccountManagementRoutes:
     @routes.row(
         "POST",
         "/svc/api/GenerateJWTForUserId",
-        body=wire.TokenWish,
+        body=wire.TokenRequest,
         reply=wire.PlayerToken,
         again=Again.NEVER,
     )
-    async def player_token(self, call: Call[wire.TokenWish]) -> Answer:
+    async def player_token(self, call: Call[wire.TokenRequest]) -> Answer:
         """Make a 24-hour player token for any account id, even if no account has this id."""
         entry = by_staff(call, "player token", call.body.account_id)
         return Answer(200, {"JWT": await self.acts.player_token(entry, call.body.account_id)})

@@ -27,7 +27,7 @@ AnyId = Annotated[str, text_where(bool, "a text that is not empty")]
 
 @spelled(pascal_case)
 @frozen
-class RegisterWish:
+class RegisterRequest:
     """The account to register, with an invite code if the registration mode requires one."""
 
     username: NewName
@@ -44,7 +44,7 @@ class InviteQuestion:
 
 @spelled(pascal_case)
 @frozen
-class ModeWish:
+class ModeRequest:
     """The new registration mode: open to all, only with an invite code, or closed."""
 
     registration_status: Literal["OPEN", "INVITECODE", "NONE"]
@@ -53,7 +53,7 @@ class ModeWish:
 
 @spelled(pascal_case)
 @frozen
-class RenameWish:
+class RenameRequest:
     """The account to rename (its id or its name), and the new name."""
 
     new_username: NewName
@@ -61,7 +61,7 @@ class RenameWish:
     username: Lenient[TextWithNul | None] = None
     reason: Reason = ""
 
-    def checked(self) -> RenameWish:
+    def checked(self) -> RenameRequest:
         """Return the request; raises Malformed if it has neither an id nor a name."""
         if self.user_id is None and self.username is None:
             raise Malformed("UserId or Username is required, and NewUsername", code="bad_request")
@@ -69,7 +69,7 @@ class RenameWish:
 
 
 @frozen
-class TokenWish:
+class TokenRequest:
     """The account for which to make a token."""
 
     account_id: AnyId = field(metadata=sent_as("UserId"))

@@ -50,7 +50,7 @@ NeverFilled = Annotated[Json, Opaque("Never there: the list is always empty.")]
 
 
 @frozen
-class BountyWish:
+class BountyRequest:
     """A bounty to store, with all keys as sent; the server adds a missing drafting date."""
 
     bounty_id: Name
@@ -73,7 +73,7 @@ class BountyUpdate:
     A bounty replaces bounties on the board that have the same id or slot.
     """
 
-    bounties: Skipping[BountyWish] | None = ()
+    bounties: Skipping[BountyRequest] | None = ()
     draft_data: Lenient[dict[str, AsSent] | None] = None
 
     def draft(self) -> bytes | None:

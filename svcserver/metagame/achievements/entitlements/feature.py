@@ -31,7 +31,7 @@ from svcserver.web.routes import EMPTY_OBJECT, Answer, Feature, bare
 
 
 @frozen
-class EntitlementWish:
+class EntitlementRequest:
     """An entitlement to grant; its name is in ``entitlement`` or in ``name``.
 
     ``duration`` is in hours; 0 or absent means forever.
@@ -98,7 +98,7 @@ class EntitlementActs:
         return await self.ledger.write(first_use, OneAccount(account_id))
 
     async def grant(
-        self, entry: EventEntry[Sequence[Entitlement]], late: Late[EntitlementWish]
+        self, entry: EventEntry[Sequence[Entitlement]], late: Late[EntitlementRequest]
     ) -> Sequence[Entitlement]:
         """Grant an entitlement; return the list of entitlements in force."""
         account_id = entry.account_id
@@ -245,11 +245,11 @@ class EntitlementRoutes:
         "POST",
         "/entitlementv2/<user_id>",
         game_server=True,
-        body=Late[EntitlementWish],
+        body=Late[EntitlementRequest],
         reply=Listed,
         again=Again.NATURAL,
     )
-    async def grant(self, call: Call[Late[EntitlementWish]], user_id: str) -> Answer:
+    async def grant(self, call: Call[Late[EntitlementRequest]], user_id: str) -> Answer:
         """Grant an entitlement to the account; return all entitlements in force."""
         if not self.settings.real_progression(user_id):
             return enveloped([])

@@ -211,7 +211,7 @@ class HuntPassActs:
         chosen = await self.ledger.read_snapshot(lambda tx: SqlProgress(tx).hunt_pass(account_id))
         return rules.selected(self.tracks.paths, chosen, self.tracks.active)
 
-    async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassWish]) -> str:
+    async def choose(self, entry: EventEntry[str], late: Late[wire.HuntPassRequest]) -> str:
         """Store and return the track that the account chose as its hunt pass."""
 
         def work(tx: Connection, notes: list[str]) -> str:
@@ -279,7 +279,7 @@ class ManagementActs:
         return await self.events.write(entry, work)
 
     async def grant(
-        self, entry: EventEntry[Sequence[Entitlement]], request: wire.GrantWish
+        self, entry: EventEntry[Sequence[Entitlement]], request: wire.GrantRequest
     ) -> Sequence[Entitlement]:
         """Grant an entitlement; return the list of entitlements in force."""
         account_id, late = entry.account_id, request.duration

@@ -26,7 +26,7 @@ from svcserver.metagame.achievements.progression.rules import Objective, Track
 from svcserver.metagame.achievements.progression.wire import (
     GrantBody,
     Granted,
-    HuntPassWish,
+    HuntPassRequest,
     ObjectiveRecord,
     TrackRecord,
 )
@@ -268,11 +268,11 @@ class HuntPassRoutes:
         "/huntpass/<user_id>",
         game_server=True,
         real_only=True,
-        body=Late[HuntPassWish],
+        body=Late[HuntPassRequest],
         reply=Envelope[str],
         again=Again.NATURAL,
     )
-    async def choose_hunt_pass(self, call: Call[Late[HuntPassWish]], user_id: str) -> Answer:
+    async def choose_hunt_pass(self, call: Call[Late[HuntPassRequest]], user_id: str) -> Answer:
         """Choose one of the configured tracks as the account's hunt pass."""
         entry = recorded.entry(self.acting, call, user_id, _show_choice)
         return Answer(200, _show_choice(await self.acts.choose(entry, call.body)))
@@ -303,26 +303,26 @@ class ProgressionManagementRoutes:
             raise Malformed("UserId is missing", code="bad_request")
         return Answer(200, wire.show_report(user_id, await self.acts.report(user_id)))
 
-    @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedWish, reply=wire.Seeded)
-    async def seed(self, call: Call[wire.SeedWish]) -> Answer:
+    @routes.row("POST", "/svc/api/SeedProgression", body=wire.SeedRequest, reply=wire.Seeded)
+    async def seed(self, call: Call[wire.SeedRequest]) -> Answer:
         """Set all tracks of an account to their maximum (``grandfather``) or to 0 (``fresh``)."""
         body = call.body
         entry = self._entry(call, wire.show_seeded, "seed progression")
         return Answer(200, entry.show(await self.acts.seed(entry, body.mode)))
 
     @routes.row(
-        "POST", "/svc/api/GrantEntitlement", body=wire.GrantWish, reply=wire.EntitlementsHeld
+        "POST", "/svc/api/GrantEntitlement", body=wire.GrantRequest, reply=wire.EntitlementsHeld
     )
-    async def grant_entitlement(self, call: Call[wire.GrantWish]) -> Answer:
+    async def grant_entitlement(self, call: Call[wire.GrantRequest]) -> Answer:
         """Grant an account an entitlement for ``Duration`` hours; 0 or absent means forever."""
         body = call.body
         entry = self._entry(call, wire.show_held, "grant")
         return Answer(200, entry.show(await self.acts.grant(entry, body)))
 
     @routes.row(
-        "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeWish, reply=wire.EntitlementRevoked
+        "POST", "/svc/api/RevokeEntitlement", body=wire.RevokeRequest, reply=wire.EntitlementRevoked
     )
-    async def revoke_entitlement(self, call: Call[wire.RevokeWish]) -> Answer:
+    async def revoke_entitlement(self, call: Call[wire.RevokeRequest]) -> Answer:
         """Revoke an account's entitlement; ``Revoked`` is true if it was in force."""
         body = call.body
         entry = self._entry(call, wire.show_revoked, "revoke")

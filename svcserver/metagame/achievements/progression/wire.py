@@ -131,7 +131,7 @@ def confirmation(rank: str, kind: str) -> Confirmation:
 
 
 @frozen
-class HuntPassWish:
+class HuntPassRequest:
     """A request to select a track as the hunt pass."""
 
     progression_id: str
@@ -139,7 +139,7 @@ class HuntPassWish:
 
 @spelled(pascal_case)
 @frozen
-class SeedWish:
+class SeedRequest:
     """A request to set all tracks of an account to their maximum or to 0."""
 
     user_id: TextWithNul
@@ -149,7 +149,7 @@ class SeedWish:
 
 @spelled(pascal_case)
 @frozen
-class RevokeWish:
+class RevokeRequest:
     """An entitlement to revoke, and the account that has it."""
 
     user_id: TextWithNul
@@ -159,7 +159,7 @@ class RevokeWish:
 
 @spelled(pascal_case)
 @frozen
-class GrantWish:
+class GrantRequest:
     """An entitlement to grant to an account.
 
     ``Duration`` is in hours; 0 or absent means forever.

@@ -14,9 +14,9 @@ from svcserver.metagame.belongings.inventory.rules import By, policy_of
 from svcserver.metagame.belongings.inventory.wire import (
     InstancedItem,
     InventoryReply,
-    ItemWish,
+    ItemRequest,
     TransactionReply,
-    TransactionWish,
+    TransactionRequest,
     account_named,
 )
 from svcserver.metagame.once import Again
@@ -44,11 +44,11 @@ class InventoryRoutes:
     @routes.row(
         "POST",
         "/inventory",
-        body=Late[TransactionWish],
+        body=Late[TransactionRequest],
         reply=TransactionReply,
         again=Again.NATURAL,
     )
-    async def transact(self, call: Call[Late[TransactionWish]]) -> Answer:
+    async def transact(self, call: Call[Late[TransactionRequest]]) -> Answer:
         """Apply all changes in the request, or none; the reply is sent once they are on disk."""
         owner, sent, size = self._owner(call), call.body.parse_value(), len(call.request.body)
         deal, by = sent.transaction(), _by(call)
@@ -59,11 +59,11 @@ class InventoryRoutes:
     @routes.row(
         "POST",
         "/inventory/instanceditem",
-        body=Late[ItemWish],
+        body=Late[ItemRequest],
         reply=InstancedItem,
         again=Again.STORED,
     )
-    async def update(self, call: Call[Late[ItemWish]]) -> Answer:
+    async def update(self, call: Call[Late[ItemRequest]]) -> Answer:
         """Save the new state of an item that the character already holds."""
         owner, sent, size = self._owner(call), call.body.parse_value(), len(call.request.body)
         item, by = sent.instance(), _by(call)
@@ -71,7 +71,7 @@ class InventoryRoutes:
         saved = await self.acts.update(*named, item, by, size, attempt=call.attempt)
         return Answer(200, saved)
 
-    def _owner(self, call: Call[Late[TransactionWish]] | Call[Late[ItemWish]]) -> AccountId:
+    def _owner(self, call: Call[Late[TransactionRequest]] | Call[Late[ItemRequest]]) -> AccountId:
         """Return the account for which the caller acts.
 
         This is called before the body is parsed, so that a game server without a player gets 403

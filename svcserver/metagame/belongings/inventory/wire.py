@@ -41,7 +41,7 @@ Identifier = Annotated[str, text(1, 256)]
 
 @spelled(camel_case)
 @define  # not frozen: creating a frozen object takes twice as long
-class StackWish:
+class StackRequest:
     """A stack to add or remove. Unknown keys of an added stack are stored and returned."""
 
     catalog_id: Identifier
@@ -59,7 +59,7 @@ class StackWish:
 
 @spelled(camel_case)
 @frozen
-class InstanceWish:
+class InstanceRequest:
     """An instanced item. Without ``itemData``, ``updateVersion`` must be 0 or absent."""
 
     instance_id: Identifier
@@ -77,7 +77,7 @@ class InstanceWish:
 
 @spelled(camel_case)
 @frozen
-class RemovalWish:
+class RemovalRequest:
     """An instanced item to remove."""
 
     instance_id: Identifier
@@ -91,7 +91,7 @@ def _listed(name: str) -> Any:
 
 @spelled(camel_case)
 @define  # not frozen: creating a frozen object takes twice as long
-class TransactionWish:
+class TransactionRequest:
     """One transaction; a repeated ``transactionId`` changes nothing.
 
     ``accountId`` is used only in requests of game servers. A missing list counts as empty.
@@ -101,11 +101,11 @@ class TransactionWish:
     account_id: Lenient[TextWithNul | None] = None
     transaction_id: Lenient[TextWithNul | None] = None
     source: Lenient[TextWithNul | None] = None
-    add_instanced_items: tuple[InstanceWish, ...] | None = _listed("addInstancedItems")
-    add_stacked_items: tuple[StackWish, ...] | None = _listed("addStackedItems")
-    remove_instanced_items: tuple[RemovalWish, ...] | None = _listed("removeInstancedItems")
-    remove_stacked_items: tuple[StackWish, ...] | None = _listed("removeStackedItems")
-    save_instanced_items: tuple[InstanceWish, ...] | None = _listed("saveInstancedItems")
+    add_instanced_items: tuple[InstanceRequest, ...] | None = _listed("addInstancedItems")
+    add_stacked_items: tuple[StackRequest, ...] | None = _listed("addStackedItems")
+    remove_instanced_items: tuple[RemovalRequest, ...] | None = _listed("removeInstancedItems")
+    remove_stacked_items: tuple[StackRequest, ...] | None = _listed("removeStackedItems")
+    save_instanced_items: tuple[InstanceRequest, ...] | None = _listed("saveInstancedItems")
 
     def transaction(self) -> Transaction:
         """Return the ``Transaction`` that the rules work on.
@@ -130,7 +130,7 @@ class TransactionWish:
         )
 
 
-def _sums(stacks: Iterable[StackWish]) -> dict[str, int]:
+def _sums(stacks: Iterable[StackRequest]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for stack in stacks:
         sums[stack.catalog_id] = sums.get(stack.catalog_id, 0) + stack.quantity
@@ -139,7 +139,7 @@ def _sums(stacks: Iterable[StackWish]) -> dict[str, int]:
 
 @spelled(camel_case)
 @frozen
-class ItemWish:
+class ItemRequest:
     """The new state of a held item; ``accountId`` is used only in requests of game servers."""
 
     instance_id: Identifier

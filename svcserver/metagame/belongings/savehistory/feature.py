@@ -74,7 +74,7 @@ class HistoryReply(TypedDict):
 
 @spelled(pascal_case)
 @frozen
-class RollbackWish:
+class RollbackRequest:
     """The version to roll back to."""
 
     character_id: Annotated[str, text(1)]
@@ -369,16 +369,16 @@ class SaveHistoryRoutes:
         histories = await self.acts.read_histories(user_id, character_id or None)
         return Answer(200, {"Characters": [show_history(history) for history in histories]})
 
-    @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackWish, reply=RolledBack)
-    async def roll_back(self, call: Call[RollbackWish]) -> Answer:
+    @routes.row("POST", "/svc/api/RollbackCharacter", body=RollbackRequest, reply=RolledBack)
+    async def roll_back(self, call: Call[RollbackRequest]) -> Answer:
         """Roll a character back: save an old version again, as the newest version."""
         name, version = call.body.character_id, call.body.version
         entry = by_staff(call, "roll back", name)
         before, after = await self.acts.roll_back(entry, name, version)
         return Answer(200, show_rolled_back(name, version, before, after))
 
-    @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackWish, reply=LoadoutRolledBack)
-    async def roll_back_loadout(self, call: Call[RollbackWish]) -> Answer:
+    @routes.row("POST", "/svc/api/RollbackLoadout", body=RollbackRequest, reply=LoadoutRolledBack)
+    async def roll_back_loadout(self, call: Call[RollbackRequest]) -> Answer:
         """Roll a character's loadouts back: save an old version again, as the newest version."""
         name, version = call.body.character_id, call.body.version
         entry = by_staff(call, "roll back loadout", name)

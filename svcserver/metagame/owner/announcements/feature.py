@@ -22,7 +22,7 @@ from svcserver.metagame.accounts.audit import Audit, AuditEntry, Trace
 from svcserver.metagame.accounts.wire import Reason
 from svcserver.metagame.once import Again
 from svcserver.metagame.owner.announcements import rules
-from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, AnnouncementRequest
+from svcserver.metagame.owner.announcements.rules import MAX_TEXT, Announcement, NewAnnouncement
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
 from svcserver.web.routes import NO_STORE, Answer
@@ -32,7 +32,7 @@ Duration = Annotated[str, text(0, 16)]
 
 @spelled(pascal_case)
 @frozen
-class AnnouncementWish:
+class AnnouncementRequest:
     """The text to announce; an empty text ends the announcement.
 
     ``For`` and ``RestartIn`` are durations such as ``10m``.
@@ -103,7 +103,7 @@ class Announcements:
         )
 
     async def make(
-        self, by: str, request: AnnouncementRequest | None, reason: str
+        self, by: str, request: NewAnnouncement | None, reason: str
     ) -> Announcement | None:
         """Publish an announcement; if the request is None, end the current announcement."""
         entry = AuditEntry(by, "announce" if request is not None else "announce end", "", reason)
@@ -197,15 +197,15 @@ class AnnouncementRoutes:
         "POST",
         "/svc/api/DashboardAnnouncement",
         role=Role.MODERATOR,
-        body=AnnouncementWish,
+        body=AnnouncementRequest,
         reply=AnnouncementReply,
         bad_json=BAD_JSON,
     )
-    async def make(self, call: Call[AnnouncementWish]) -> Answer:
+    async def make(self, call: Call[AnnouncementRequest]) -> Answer:
         """Announce a text and, optionally, a restart time. An empty text ends the announcement."""
         sent = call.body
         request = (
-            rules.announcement_request(sent.text, sent.for_, sent.restart_in) if sent.text else None
+            rules.new_announcement(sent.text, sent.for_, sent.restart_in) if sent.text else None
         )
         made = await self.announcements.make(staff_of(call).name, request, sent.reason)
         return Answer(200, show_announcement(made), NO_STORE)

@@ -33,7 +33,7 @@ RESTART = {  # the same eight languages as the banner
 
 
 @frozen
-class AnnouncementRequest:
+class NewAnnouncement:
     """An announcement to show for ``shown_s``; it can announce a restart in ``restart_s``."""
 
     text: str
@@ -62,7 +62,7 @@ class Announcement:
         return math.ceil(self.restart_at / 1000 - now)
 
 
-def announcement_request(text: str, shown: str, restart_in: str) -> AnnouncementRequest:
+def new_announcement(text: str, shown: str, restart_in: str) -> NewAnnouncement:
     """Return the request parsed from the text and the two durations; raises Malformed."""
     plain = " ".join(text.split())
     if not 1 <= len(plain) <= MAX_TEXT or not is_plain(plain):
@@ -72,10 +72,10 @@ def announcement_request(text: str, shown: str, restart_in: str) -> Announcement
         )
     restart_s = _span(restart_in) if restart_in else None
     shown_s = restart_s or (_span(shown) if shown else SHOWN_S)
-    return AnnouncementRequest(plain, shown_s, restart_s)
+    return NewAnnouncement(plain, shown_s, restart_s)
 
 
-def announced(request: AnnouncementRequest, by: str, at: float) -> Announcement:
+def announced(request: NewAnnouncement, by: str, at: float) -> Announcement:
     """Return the announcement published at ``at`` (epoch seconds)."""
     now = round(at * 1000)
     restart_at = None if request.restart_s is None else now + request.restart_s * 1000

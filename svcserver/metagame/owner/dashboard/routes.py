@@ -231,11 +231,11 @@ class DashboardRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardJoin",
-        body=wire.JoinWish,
+        body=wire.JoinRequest,
         reply=wire.JoinString,
         bad_json=BAD_JSON,
     )
-    async def join(self, call: Call[wire.JoinWish]) -> Answer:
+    async def join(self, call: Call[wire.JoinRequest]) -> Answer:
         """Return an invite code's join string, with a QR code."""
         [invite] = await self.acts.for_invites([call.body.Code], self._join)
         return Answer(200, invite, NO_STORE)
@@ -243,11 +243,11 @@ class DashboardRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardJoinStrings",
-        body=wire.JoinsWish,
+        body=wire.JoinsRequest,
         reply=wire.JoinStrings,
         bad_json=BAD_JSON,
     )
-    async def join_all(self, call: Call[wire.JoinsWish]) -> Answer:
+    async def join_all(self, call: Call[wire.JoinsRequest]) -> Answer:
         """Return the join string of each invite code, with a QR code."""
         await self.reads.take(call.request.peer)
         invites = await self.acts.for_invites(call.body.Codes, self._join)

@@ -151,14 +151,14 @@ class JoinStrings(TypedDict):
 
 
 @frozen
-class JoinWish:
+class JoinRequest:
     """The invite code for which to make a join string."""
 
     Code: str
 
 
 @frozen
-class JoinsWish:
+class JoinsRequest:
     """The invite codes for which to make join strings."""
 
     Codes: Annotated[tuple[str, ...], AtMost(MAX_NEW)]

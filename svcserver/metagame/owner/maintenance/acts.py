@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from svcserver.board.board import Board, BoardTransaction
 from svcserver.db.ledger import ACROSS
 from svcserver.db.shield import shielded
-from svcserver.kernel import stack_wish
+from svcserver.kernel import stack_request
 from svcserver.kernel.every import Every
 from svcserver.kernel.refusals import Conflict
 from svcserver.metagame.accounts.audit import Act, Audit, AuditEntry, Trace
@@ -98,7 +98,7 @@ class Maintenance:
 
     def has_stack(self) -> bool:
         """Return whether svc-stack runs this server."""
-        return stack_wish.has_stack(self.folder, self._started_at)
+        return stack_request.has_stack(self.folder, self._started_at)
 
     async def game_servers(self) -> list[dict[str, Any]]:
         """Return the running game servers; raises Conflict if the deploy server does not answer."""
@@ -221,7 +221,7 @@ class Maintenance:
     async def _ask_stack(self, then: Then, acting: Drain) -> None:
         """Ask svc-stack to stop or restart the server; if this fails, allow new hunts again."""
         try:
-            stack_wish.send_request(self.folder, then.value, self.wall_clock())
+            stack_request.send_request(self.folder, then.value, self.wall_clock())
         except OSError as why:
             log.error(
                 "the metagame cannot ask svc-stack to stop or restart: {why}. "
@@ -233,7 +233,7 @@ class Maintenance:
     async def _end_when_done(self, acting: Drain, *, first: bool) -> None:
         """End maintenance mode once the server has restarted, or after ``ACTING_S`` seconds."""
         now = self.wall_clock()
-        if not first or stack_wish.peek_request(self.folder, now) is not None:
+        if not first or stack_request.peek_request(self.folder, now) is not None:
             if self._requested_since is None:
                 self._requested_since = now
             if now - self._requested_since < ACTING_S:

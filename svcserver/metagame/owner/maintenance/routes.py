@@ -32,11 +32,11 @@ class MaintenanceRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardDrain",
-        body=wire.DrainWish,
+        body=wire.DrainRequest,
         reply=wire.DrainReply,
         bad_json=BAD_JSON,
     )
-    async def switch(self, call: Call[wire.DrainWish]) -> Answer:
+    async def switch(self, call: Call[wire.DrainRequest]) -> Answer:
         """Pause new hunts, or allow them again.
 
         If requested, the server is stopped or restarted as soon as it is empty.
@@ -59,11 +59,11 @@ class MaintenanceRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardGameServer",
-        body=wire.GameServerWish,
+        body=wire.GameServerRequest,
         reply=wire.HandledReply,
         bad_json=BAD_JSON,
     )
-    async def handle(self, call: Call[wire.GameServerWish]) -> Answer:
+    async def handle(self, call: Call[wire.GameServerRequest]) -> Answer:
         """Start, stop or restart a game server, or switch the draining of a machine on or off."""
         sent, by = call.body, staff_of(call).name
         made = await self.maintenance.handle(by, sent.act, sent.id, sent.kind, sent.reason)

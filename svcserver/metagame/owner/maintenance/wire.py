@@ -19,7 +19,7 @@ HELPER_FAILS = "unknown: its allowlist helper does not work"
 
 @spelled(pascal_case)
 @frozen
-class DrainWish:
+class DrainRequest:
     """A request to switch maintenance mode on or off.
 
     ``Then`` is the next step: "stop", "restart", or "" for none. ``Until`` is the condition
@@ -77,7 +77,7 @@ class DrainReply(TypedDict):
 
 @spelled(pascal_case)
 @frozen
-class GameServerWish:
+class GameServerRequest:
     """The game server to start, stop or restart, or the machine to drain.
 
     To start a game server, ``Kind`` is ``city`` or ``dojo``. To stop or restart a game server,

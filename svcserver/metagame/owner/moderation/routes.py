@@ -35,48 +35,48 @@ class ModerationRoutes:
     ways: SignInActs
     reads: ReadLimit
 
-    @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionWish, reply=wire.PersonReply)
-    async def ban(self, call: Call[wire.SanctionWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardBan", body=wire.SanctionRequest, reply=wire.PersonReply)
+    async def ban(self, call: Call[wire.SanctionRequest]) -> Answer:
         """Ban an account and end its sessions; optionally also ban its IP addresses."""
         order = call.body.order()  # a ban of addresses also ends other players' sessions
         return await self._do(
             call, "ban", lambda work: work.ban(order), order.reason, across=order.addresses
         )
 
-    @routes.row("POST", "/svc/api/DashboardUnban", body=wire.PersonWish, reply=wire.PersonReply)
-    async def unban(self, call: Call[wire.PersonWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardUnban", body=wire.PersonRequest, reply=wire.PersonReply)
+    async def unban(self, call: Call[wire.PersonRequest]) -> Answer:
         """End an account's ban."""
         return await self._do(
             call, "unban", lambda work: work.lift(SanctionKind.BAN), call.body.reason
         )
 
-    @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionWish, reply=wire.PersonReply)
-    async def mute(self, call: Call[wire.SanctionWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardMute", body=wire.SanctionRequest, reply=wire.PersonReply)
+    async def mute(self, call: Call[wire.SanctionRequest]) -> Answer:
         """Mute an account, so that it cannot write in the chat."""
         order = call.body.order()
         return await self._do(call, "mute", lambda work: work.mute(order), order.reason)
 
-    @routes.row("POST", "/svc/api/DashboardUnmute", body=wire.PersonWish, reply=wire.PersonReply)
-    async def unmute(self, call: Call[wire.PersonWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardUnmute", body=wire.PersonRequest, reply=wire.PersonReply)
+    async def unmute(self, call: Call[wire.PersonRequest]) -> Answer:
         """End an account's mute."""
         return await self._do(
             call, "unmute", lambda work: work.lift(SanctionKind.MUTE), call.body.reason
         )
 
-    @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonWish, reply=wire.PersonReply)
-    async def kick(self, call: Call[wire.PersonWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardKick", body=wire.PersonRequest, reply=wire.PersonReply)
+    async def kick(self, call: Call[wire.PersonRequest]) -> Answer:
         """End all sessions of an account; the account may log in again."""
         return await self._do(call, "kick", StaffWork.kick, call.body.reason)
 
     @routes.row(
         "POST",
         "/svc/api/DashboardRole",
-        body=wire.RoleWish,
+        body=wire.RoleRequest,
         reply=wire.PersonReply,
         headers=CODE,
         signs_in=True,
     )
-    async def give_role(self, call: Call[wire.RoleWish]) -> Answer:
+    async def give_role(self, call: Call[wire.RoleRequest]) -> Answer:
         """Give an account another role; the last owner must stay an owner.
 
         To give a higher role, a signed-in caller must also send the key used to sign in. If the

@@ -23,7 +23,7 @@ MAX_DIGITS = 18
 
 @spelled(pascal_case)
 @frozen
-class SanctionWish:
+class SanctionRequest:
     """A ban or mute; ``Account`` is the name or id of the account.
 
     ``For`` is a duration like ``7d``; if it is empty, the sanction has no end. If ``Addresses`` is
@@ -43,7 +43,7 @@ class SanctionWish:
 
 @spelled(pascal_case)
 @frozen
-class PersonWish:
+class PersonRequest:
     """The account's name or id, and the reason."""
 
     account: Who
@@ -52,7 +52,7 @@ class PersonWish:
 
 @spelled(pascal_case)
 @frozen
-class RoleWish:
+class RoleRequest:
     """The account's name or id, and its new role."""
 
     account: Who

@@ -55,12 +55,12 @@ class PassportRoutes:
     @routes.row(
         "POST",
         "/launcher/new-key",
-        body=wire.NewKeyWish,
+        body=wire.NewKeyRequest,
         reply=Empty,
         refusals={409: None},
         again=Again.NEVER,
     )
-    async def new_key(self, call: Call[wire.NewKeyWish]) -> Answer:
+    async def new_key(self, call: Call[wire.NewKeyRequest]) -> Answer:
         """Replace the account's key with the key in the request; the old key stops working."""
         await self.keys.take(call.player)
         await self.acts.new_key(call.player, call.body.key)

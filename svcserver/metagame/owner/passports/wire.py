@@ -70,7 +70,7 @@ class LatestHunt(TypedDict):
 
 
 @frozen
-class NewKeyWish:
+class NewKeyRequest:
     """The new key of the account; the player's launcher makes the key."""
 
     key: NewKey = field(metadata=sent_as("UUK"), repr=False)

@@ -80,12 +80,12 @@ class HandlingRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardNewKey",
-        body=wire.AccountWish,
+        body=wire.AccountRequest,
         reply=wire.NewKey,
         headers=CODE,
         signs_in=True,
     )
-    async def new_key(self, call: Call[wire.AccountWish]) -> Answer:
+    async def new_key(self, call: Call[wire.AccountRequest]) -> Answer:
         """Give an account a new key; the old key and the current sessions stop working.
 
         A signed-in caller must also send the key used to sign in. If the caller has a second
@@ -95,8 +95,8 @@ class HandlingRoutes:
         made = await self._do(call, "new key", lambda work: work.new_key(proven=proven))
         return Answer(200, {"Username": made.account.username, "Key": made.key}, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardMergeNotes", body=wire.MergeWish, reply=wire.Merged)
-    async def merge_notes(self, call: Call[wire.MergeWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardMergeNotes", body=wire.MergeRequest, reply=wire.Merged)
+    async def merge_notes(self, call: Call[wire.MergeRequest]) -> Answer:
         """Move one account's notes (the main currency) to another account of the same player."""
         source, target, moved = await self._do(
             call, "merge notes", lambda work: work.merge_notes(call.body.to)
@@ -104,14 +104,14 @@ class HandlingRoutes:
         reply: wire.Merged = {"Username": source.username, "To": target.username, "Moved": moved}
         return Answer(200, reply, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardExport", body=wire.AccountWish, reply=AccountExport)
-    async def export(self, call: Call[wire.AccountWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardExport", body=wire.AccountRequest, reply=AccountExport)
+    async def export(self, call: Call[wire.AccountRequest]) -> Answer:
         """Export all data of an account, without secrets."""
         export = await self._do(call, "export", PersonWork.export)
         return Answer(200, export, NO_STORE)
 
-    @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteWish, reply=wire.Deleted)
-    async def delete(self, call: Call[wire.DeleteWish]) -> Answer:
+    @routes.row("POST", "/svc/api/DashboardDelete", body=wire.DeleteRequest, reply=wire.Deleted)
+    async def delete(self, call: Call[wire.DeleteRequest]) -> Answer:
         """Delete an account; if ``Export`` is true, the reply has the account's data."""
         gone = await self._do(call, "delete", PersonWork.delete)
         export = gone.export if call.body.export else None

@@ -55,7 +55,7 @@ class PersonView(TypedDict):
 
 @spelled(pascal_case)
 @frozen
-class AccountWish:
+class AccountRequest:
     """The account's name or id, and the reason."""
 
     account: Who
@@ -64,7 +64,7 @@ class AccountWish:
 
 @spelled(pascal_case)
 @frozen
-class DeleteWish:
+class DeleteRequest:
     """The account to delete; if ``Export`` is true, the reply has the account's data."""
 
     account: Who
@@ -74,7 +74,7 @@ class DeleteWish:
 
 @spelled(pascal_case)
 @frozen
-class MergeWish:
+class MergeRequest:
     """The account from which the notes are taken, and the account that gets them."""
 
     account: Who

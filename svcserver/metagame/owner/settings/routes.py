@@ -28,11 +28,11 @@ class SettingsRoutes:
     @routes.row(
         "POST",
         "/svc/api/DashboardSetting",
-        body=wire.SettingWish,
+        body=wire.SettingRequest,
         reply=wire.SettingReply,
         bad_json=BAD_JSON,
     )
-    async def change(self, call: Call[wire.SettingWish]) -> Answer:
+    async def change(self, call: Call[wire.SettingRequest]) -> Answer:
         """Change a setting at run time; the change survives restarts."""
         sent, live = call.body, self.catalogue.live
         await live.change(staff_of(call).name, sent.name, sent.value, sent.reason)

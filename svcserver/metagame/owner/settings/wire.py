@@ -12,7 +12,7 @@ from svcserver.metagame.owner.settings.catalogue import SettingRow, SettingsCata
 
 @spelled(pascal_case)
 @frozen
-class SettingWish:
+class SettingRequest:
     """A setting and its new value; null restores the env file's value."""
 
     name: Annotated[str, plain_text(1, 64)]

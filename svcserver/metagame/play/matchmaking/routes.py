@@ -39,11 +39,11 @@ class MatchmakingRoutes:
     @routes.row(
         "POST",
         "/candidate/join",
-        body=Late[wire.CandidateWish],
+        body=Late[wire.CandidateRequest],
         reply=wire.JoinReply,
         again=Again.STORED,
     )
-    async def join(self, call: Call[Late[wire.CandidateWish]]) -> Answer:
+    async def join(self, call: Call[Late[wire.CandidateRequest]]) -> Answer:
         """Request a game server for the city, the dojo or a hunt; then poll for its address."""
         player = call.player
         if not self.settings.matchmaking:
@@ -88,12 +88,12 @@ class MatchmakingRoutes:
     @routes.row(
         "POST",
         "/candidate/player/alive",
-        body=OrEmpty[wire.AliveWish],
+        body=OrEmpty[wire.AliveRequest],
         when=MISC_ROUTES,
         reply=wire.AliveReply,
         again=Again.NATURAL,
     )
-    async def alive(self, call: Call[wire.AliveWish]) -> Answer:
+    async def alive(self, call: Call[wire.AliveRequest]) -> Answer:
         """Answer with the ids from the request as ``expectedPlayerIds``, without checking them."""
         return Answer(200, {"expectedPlayerIds": list(call.body.player_ids)})
 

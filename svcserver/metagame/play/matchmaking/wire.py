@@ -18,7 +18,7 @@ PONG = b"<!DOCTYPE html><html><body>pong</body></html>"
 
 @spelled(camel_case)
 @frozen
-class CandidateWish:
+class CandidateRequest:
     """A request to join a world or a hunt; unknown keys are ignored."""
 
     game_mode: TextWithNul
@@ -32,7 +32,7 @@ class CandidateWish:
 
 @spelled(camel_case)
 @frozen
-class AliveWish:
+class AliveRequest:
     """A list of player ids, which the reply contains unchanged."""
 
     player_ids: Lenient[tuple[AsSent, ...]] = ()

@@ -9,7 +9,7 @@ from svcserver.kernel.envelope import Empty
 from svcserver.metagame.access.acting import own, own_or_none
 from svcserver.metagame.accounts.behalf import Behalf
 from svcserver.metagame.accounts.parts import Parts
-from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.accounts.wire import BehalfRequest
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -128,12 +128,12 @@ class FriendManagementRoutes:
         "POST",
         "/svc/api/Friends",
         access=Access.ACCOUNT_KEY,
-        body=BehalfWish,
+        body=BehalfRequest,
         reply=wire.FriendsReply,
         bad_json=BAD_JSON,
         again=Again.NEVER,
     )
-    async def request_by_name(self, call: Call[BehalfWish]) -> Answer:
+    async def request_by_name(self, call: Call[BehalfRequest]) -> Answer:
         """Send a friend request by username; an admin may name another sender (``From``)."""
         pair, result = await self.behalf.act_for(
             call,

@@ -15,7 +15,7 @@ from svcserver.metagame.accounts.audit import Audit
 from svcserver.metagame.accounts.behalf import ActingPair, Behalf
 from svcserver.metagame.accounts.parts import Parts
 from svcserver.metagame.accounts.recorded import by_staff
-from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.accounts.wire import BehalfRequest
 from svcserver.metagame.once import Again
 from svcserver.metagame.refusal_wire import GuildRefusal
 from svcserver.metagame.replies import BAD_JSON, enveloped, refused_as, worded
@@ -68,8 +68,8 @@ class GuildRoutes:
         me = call.caller.account
         return Answer(200, wire.show_invites([] if me is None else await self.acts.invites(me)))
 
-    @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildWish], again=Again.NATURAL)
-    async def validate(self, call: Call[wire.GuildWish]) -> Answer:
+    @routes.row("POST", "/guild/validate", body=OrEmpty[wire.GuildRequest], again=Again.NATURAL)
+    async def validate(self, call: Call[wire.GuildRequest]) -> Answer:
         """Check whether the caller may create a guild with this name; no guild is created."""
         sent = call.body
         named = sent.leader_account_id
@@ -81,11 +81,11 @@ class GuildRoutes:
         "POST",
         "/guild",
         access=Access.GAME_SERVER,
-        body=OrEmpty[wire.GuildWish],
+        body=OrEmpty[wire.GuildRequest],
         reply=wire.GuildReply,
         again=Again.NEVER,
     )
-    async def found(self, call: Call[wire.GuildWish]) -> Answer:
+    async def found(self, call: Call[wire.GuildRequest]) -> Answer:
         """Create a guild when the city's game server requests it; the body names the leader."""
         sent = call.body
         leader = self.acting.writes(call, sent.leader_account_id)
@@ -176,12 +176,12 @@ class GuildManagementRoutes:
         "POST",
         "/svc/api/GuildInvite",
         access=Access.ACCOUNT_KEY,
-        body=Late[BehalfWish],
+        body=Late[BehalfRequest],
         reply=wire.GuildInviteReply,
         bad_json=BAD_JSON,
         again=Again.NEVER,
     )
-    async def invite_by_name(self, call: Call[Late[BehalfWish]]) -> Answer:
+    async def invite_by_name(self, call: Call[Late[BehalfRequest]]) -> Answer:
         """Invite a player to a guild by username, with the same checks as in the game."""
         self._on()
         sent = call.body.parse_value()
@@ -209,12 +209,12 @@ class GuildManagementRoutes:
         "POST",
         "/svc/api/DisbandGuild",
         access=Access.ADMIN_KEY,
-        body=Late[wire.DisbandWish],
+        body=Late[wire.DisbandRequest],
         reply=wire.DisbandReply,
         bad_json=BAD_JSON,
         again=Again.NEVER,
     )
-    async def disband_by_name(self, call: Call[Late[wire.DisbandWish]]) -> Answer:
+    async def disband_by_name(self, call: Call[Late[wire.DisbandRequest]]) -> Answer:
         """Disband a guild, by id or name."""
         self._on()
         name = call.body.parse_value().guild

@@ -18,7 +18,7 @@ Nameplate = Annotated[str | None, Or(NO_NAMEPLATE)]
 
 
 @frozen
-class GuildWish:
+class GuildRequest:
     """A guild to validate or to found: its name, its nameplate (may be empty) and its leader."""
 
     name: GuildName
@@ -27,7 +27,7 @@ class GuildWish:
 
 
 @frozen
-class DisbandWish:
+class DisbandRequest:
     """The guild to disband, by its id or by its name; the name's case is ignored."""
 
     guild: TextWithNul = field(metadata=sent_as("Guild"))

@@ -12,7 +12,7 @@ from svcserver.kernel.refusals import Refusal
 from svcserver.kernel.shapes import OrEmpty
 from svcserver.metagame.accounts.behalf import ActingPair, Behalf
 from svcserver.metagame.accounts.parts import Parts
-from svcserver.metagame.accounts.wire import BehalfWish
+from svcserver.metagame.accounts.wire import BehalfRequest
 from svcserver.metagame.once import Again
 from svcserver.metagame.replies import BAD_JSON, refused_as, worded
 from svcserver.metagame.rows import Access, Call, Routes
@@ -63,8 +63,8 @@ class PartyRoutes:
         me = call.caller.account
         return Answer(200, {"invitations": [] if me is None else await self._invites(me)})
 
-    @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteWish])
-    async def invite(self, call: Call[wire.PartyInviteWish]) -> Answer:
+    @routes.row("PUT", "/party/invite", body=OrEmpty[wire.PartyInviteRequest])
+    async def invite(self, call: Call[wire.PartyInviteRequest]) -> Answer:
         """Invite a player to the caller's own party, even if the body names another party."""
         sent = call.body
         to, party_id = sent.recipient_player_id, sent.party_id
@@ -125,11 +125,11 @@ class PartyRoutes:
     @routes.row(
         "POST",
         "/party/status",
-        body=OrEmpty[wire.PartyStatusWish],
+        body=OrEmpty[wire.PartyStatusRequest],
         reply=wire.PartyStatusReply,
         again=Again.NATURAL,
     )
-    async def status(self, call: Call[wire.PartyStatusWish]) -> Answer:
+    async def status(self, call: Call[wire.PartyStatusRequest]) -> Answer:
         """Show the parties of up to 16 players, each party once, and the caller's invites."""
         me, account_ids = call.player, call.body.player_ids
         states = await self.acts.parties_of(me, account_ids or ())
@@ -174,12 +174,12 @@ class PartyManagementRoutes:
         "POST",
         "/svc/api/PartyInvite",
         access=Access.ACCOUNT_KEY,
-        body=BehalfWish,
+        body=BehalfRequest,
         reply=wire.PartyInviteReply,
         bad_json=BAD_JSON,
         again=Again.NEVER,
     )
-    async def invite_by_name(self, call: Call[BehalfWish]) -> Answer:
+    async def invite_by_name(self, call: Call[BehalfRequest]) -> Answer:
         """Invite a player to a party by username; an admin may name another sender (``From``)."""
         pair, _ = await self.behalf.act_for(call, call.body, "party invite for", self._invite)
         reply: wire.PartyInviteReply = {"From": pair.sender.username, "To": pair.target.username}

@@ -28,7 +28,7 @@ class PartyPoll:
 
 @spelled(camel_case)
 @frozen
-class PartyInviteWish:
+class PartyInviteRequest:
     """The player to invite to the caller's own party; ``partyId`` is ignored."""
 
     recipient_player_id: Annotated[AccountId, Or(NOBODY)]
@@ -51,7 +51,7 @@ class PartyInviteEnd:
 
 @spelled(camel_case)
 @frozen
-class PartyStatusWish:
+class PartyStatusRequest:
     """The players whose parties are requested; players after the first 16 are ignored."""
 
     player_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)] | None]

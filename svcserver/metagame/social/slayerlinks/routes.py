@@ -62,10 +62,10 @@ class SlayerLinkRoutes:
     @routes.row(
         "PUT",
         "/slayerlink/invite",
-        body=OrEmpty[wire.SlayerInviteWish],
+        body=OrEmpty[wire.SlayerInviteRequest],
         reply=Envelope[wire.LinkId],
     )
-    async def invite(self, call: Call[wire.SlayerInviteWish]) -> Answer:
+    async def invite(self, call: Call[wire.SlayerInviteRequest]) -> Answer:
         """Invite a player to a slayer link, or withdraw the invite if ``action`` is ``cancel``."""
         sent = call.body
         if sent.action is rules.InviteAction.CANCEL:
@@ -111,11 +111,11 @@ class SlayerLinkRoutes:
     @routes.row(
         "POST",
         "/slayerlink/availability",
-        body=OrEmpty[wire.AvailabilityWish],
+        body=OrEmpty[wire.AvailabilityRequest],
         reply=Envelope[wire.AvailabilityReply],
         again=Again.NATURAL,
     )
-    async def availability(self, call: Call[wire.AvailabilityWish]) -> Answer:
+    async def availability(self, call: Call[wire.AvailabilityRequest]) -> Answer:
         """Check for each of up to 50 players whether the caller could invite that player.
 
         The reply is in the order of the request.

@@ -51,7 +51,7 @@ class SlayerInviteAnswer:
 
 
 @frozen
-class SlayerInviteWish:
+class SlayerInviteRequest:
     """A request to invite a player to a slot, or to withdraw the invite (action ``cancel``)."""
 
     account_id: Lenient[str | None]
@@ -62,7 +62,7 @@ class SlayerInviteWish:
     action_source: Ignored = None
 
 
-def reply_of(sent: SlayerInviteAnswer | SlayerInviteWish) -> rules.InviteAnswer:
+def reply_of(sent: SlayerInviteAnswer | SlayerInviteRequest) -> rules.InviteAnswer:
     """Return the answer to an invite in the form that the rules need."""
     ids = [text for text in (sent.link_id, sent.invite_id) if text]
     return rules.InviteAnswer(sent.action, sent.account_id, ids, sent.slot)
@@ -89,7 +89,7 @@ def which_link(
 
 
 @frozen
-class AvailabilityWish:
+class AvailabilityRequest:
     """The players to check; players after the first 50 are ignored."""
 
     account_ids: Lenient[Annotated[Skipping[str], First(MAX_ASKED)]] = ()

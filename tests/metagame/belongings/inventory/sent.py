@@ -8,8 +8,8 @@ from svcserver.metagame.belongings.inventory import wire
 from svcserver.metagame.belongings.items import Instance, Transaction
 
 _identifier = reader(wire.Identifier)
-_instance, _stack = reader(wire.InstanceWish), reader(wire.StackWish)
-_transaction = reader(wire.TransactionWish)
+_instance, _stack = reader(wire.InstanceRequest), reader(wire.StackRequest)
+_transaction = reader(wire.TransactionRequest)
 source_of, transaction_id = items.source_of, items.transaction_id
 
 
@@ -18,8 +18,8 @@ def transaction(sent: Any) -> Transaction:
     return made
 
 
-def stack(sent: Any) -> wire.StackWish:
-    made: wire.StackWish = _stack(sent)
+def stack(sent: Any) -> wire.StackRequest:
+    made: wire.StackRequest = _stack(sent)
     return made
 
 

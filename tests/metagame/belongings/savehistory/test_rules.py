@@ -6,7 +6,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.readers import reader
 from svcserver.kernel.refusals import Malformed
-from svcserver.metagame.belongings.savehistory.feature import RollbackWish
+from svcserver.metagame.belongings.savehistory.feature import RollbackRequest
 from svcserver.metagame.belongings.savehistory.rules import (
     DAY_MS,
     HOUR_MS,
@@ -18,7 +18,7 @@ from svcserver.metagame.belongings.savehistory.rules import (
 
 
 def asked_for(body: Any) -> tuple[str, int]:
-    sent = reader(RollbackWish)(body)
+    sent = reader(RollbackRequest)(body)
     return sent.character_id, sent.version
 
 

@@ -73,7 +73,7 @@ class AnnouncementTests(SynchronousTestCase):
         watch = announcement_watch(self.game.parts.announcements, clock)
         watch.startService()
         made = rules.announced(
-            rules.announcement_request("from svcctl", "", ""), "svcctl", self.game.clock.seconds()
+            rules.new_announcement("from svcctl", "", ""), "svcctl", self.game.clock.seconds()
         )
         self.game.ledger.run(lambda tx: SqlAnnouncement(tx).put(made))
         clock.advance(1)

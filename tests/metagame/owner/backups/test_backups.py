@@ -24,7 +24,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     new_factor,
 )
 from svcserver.metagame.owner import backups as backup_module
-from svcserver.metagame.owner.backups import ScheduleWish
+from svcserver.metagame.owner.backups import ScheduleRequest
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
 from tests.support.game import START
@@ -143,7 +143,7 @@ class BackupTests(BackupCase):
             raise ZeroDivisionError
 
         self.patch(backup_module, "change", crash)
-        schedule = self.acts.schedule("Olga", ScheduleWish("03:30", 3, 2, 0), proven=True)
+        schedule = self.acts.schedule("Olga", ScheduleRequest("03:30", 3, 2, 0), proven=True)
         self.failureResultOf(Deferred.fromCoroutine(schedule), ZeroDivisionError)
         self.assertIn("BACKUP_AT=03:30", (self.folder / "stack.env").read_text())
         rows = self.game.browse("GET", "/svc/api/DashboardAudit", key=self.olga.key).json["rows"]

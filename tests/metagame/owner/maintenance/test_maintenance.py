@@ -16,7 +16,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.db.transaction import transact
-from svcserver.kernel import stack_wish
+from svcserver.kernel import stack_request
 from svcserver.kernel.recent import RECENT
 from svcserver.kernel.roles import Role
 from svcserver.metagame.accounts.audit import Audit
@@ -96,7 +96,7 @@ class MaintenanceTests(SynchronousTestCase):
             self.clock.advance(1)
 
     def wished(self) -> str | None:
-        return stack_wish.take(self.folder, self.game.clock.seconds())
+        return stack_request.take(self.folder, self.game.clock.seconds())
 
     @proves("POST DashboardDrain", "GET DashboardDrain")
     def test_switching_maintenance_mode_is_recorded_in_the_audit_log(self) -> None:
@@ -401,20 +401,20 @@ def here_of(game: Game) -> tuple[Any, Any, Any]:
     return game.parts.deploy, game.parts.online, lambda: START
 
 
-class WishTests(SynchronousTestCase):
+class RequestTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_a_stack_request_is_taken_once_unless_old_or_invalid(self) -> None:
-        stack_wish.send_request(self.folder, "restart", 1000.0)
-        self.assertEqual(stack_wish.take(self.folder, 1001.0), "restart")
-        self.assertIsNone(stack_wish.take(self.folder, 1001.0))
-        stack_wish.send_request(self.folder, "restart", 1000.0)
-        self.assertIsNone(stack_wish.take(self.folder, 2000.0))
-        file = self.folder / stack_wish.WISH_FILE
+        stack_request.send_request(self.folder, "restart", 1000.0)
+        self.assertEqual(stack_request.take(self.folder, 1001.0), "restart")
+        self.assertIsNone(stack_request.take(self.folder, 1001.0))
+        stack_request.send_request(self.folder, "restart", 1000.0)
+        self.assertIsNone(stack_request.take(self.folder, 2000.0))
+        file = self.folder / stack_request.REQUEST_FILE
         for odd in (b"", b"{", b"[]", b'{"wish":"explode","at":1000}', b'{"wish":[],"at":"x"}'):
             file.write_bytes(odd)
-            self.assertIsNone(stack_wish.take(self.folder, 1000.0))
+            self.assertIsNone(stack_request.take(self.folder, 1000.0))
             self.assertFalse(file.exists())
 
 

@@ -14,7 +14,7 @@ from svcserver.metagame.accounts.rules import Account
 from svcserver.metagame.accounts.sanctions import Sanction, SanctionKind
 from svcserver.metagame.owner.moderation import rules
 from svcserver.metagame.owner.moderation.rules import SanctionOrder
-from svcserver.metagame.owner.moderation.wire import PersonWish, read_query
+from svcserver.metagame.owner.moderation.wire import PersonRequest, read_query
 
 ANN = Account("UID-a", "Ann")
 MONA, OLGA = Staff("Mona", Role.MODERATOR), Staff("Olga", Role.OWNER)
@@ -113,7 +113,7 @@ class ModerationRuleTests(SynchronousTestCase):
 
 class WhoTests(SynchronousTestCase):
     def test_an_account_is_named_by_one_to_64_characters(self) -> None:
-        read = reader(PersonWish)
+        read = reader(PersonRequest)
         for name in ("a", "a" * 64):
             self.assertEqual(read({"Account": name, "Reason": "x"}).account, name)
         for name in ("", "a" * 65):

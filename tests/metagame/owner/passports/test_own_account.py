@@ -5,7 +5,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from svcserver.kernel.signals import SentToHunt
 from svcserver.metagame.owner.passports.hunts import HUNTS, KEPT
-from svcserver.metagame.owner.passports.wire import NewKeyWish
+from svcserver.metagame.owner.passports.wire import NewKeyRequest
 from tests.support.game import Game
 from tests.support.proves import proves
 
@@ -42,7 +42,7 @@ class NewKeyTests(SynchronousTestCase):
         self.assertEqual((self.known(NEW), self.known(self.ann.key)), (200, 200))
 
     def test_the_repr_hides_the_key(self) -> None:
-        self.assertNotIn(NEW, repr(NewKeyWish(NEW)))
+        self.assertNotIn(NEW, repr(NewKeyRequest(NEW)))
 
     def test_new_keys_are_throttled(self) -> None:
         tries = [self.renew(self.ann.key, f"UUK_{n:048x}") for n in range(2)]

@@ -25,7 +25,7 @@ class PeopleTests(SynchronousTestCase):
             self.assertEqual(wire.show_list(accounts, {}, 0)["nextOffset"], following)
 
     def test_a_reason_may_be_left_out(self) -> None:
-        wishes = wire.AccountWish("Ann"), wire.MergeWish("Ann", "Bob")
+        wishes = wire.AccountRequest("Ann"), wire.MergeRequest("Ann", "Bob")
         self.assertEqual([request.reason for request in wishes], ["", ""])
 
     def test_only_existing_notes_move_to_a_different_account(self) -> None:

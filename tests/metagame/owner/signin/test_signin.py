@@ -20,7 +20,7 @@ from svcserver.metagame.accounts.dashboard_access import (
     SqlDashboardAccess,
     new_factor,
 )
-from svcserver.metagame.owner.signin import FactorWish
+from svcserver.metagame.owner.signin import FactorRequest
 from svcserver.web.eventstream import BEAT_S, EVERY_S
 from tests.metagame.owner.moderation.test_moderation import StaffCase
 from tests.support.browser import Page
@@ -485,7 +485,7 @@ class StaffKeyTests(StaffCase):
             self.assertEqual(page.status, 200, act)
 
 
-class WishTests(SynchronousTestCase):
+class RequestTests(SynchronousTestCase):
     def test_the_repr_hides_secrets_and_the_secret_is_optional(self) -> None:
-        self.assertEqual(repr(FactorWish("123456", "SECRET")), "FactorWish()")
-        self.assertEqual(FactorWish("123456").secret, "")
+        self.assertEqual(repr(FactorRequest("123456", "SECRET")), "FactorRequest()")
+        self.assertEqual(FactorRequest("123456").secret, "")

@@ -461,7 +461,7 @@ def entry(party: str | None = None) -> MatchEntry:
 
 class ReplyTests(SynchronousTestCase):
     def test_a_valid_request_becomes_a_launch_request(self) -> None:
-        request = wire.CandidateWish(ISLAND, "", "7").checked()
+        request = wire.CandidateRequest(ISLAND, "", "7").checked()
         self.assertEqual((request.game_mode, request.hunt_id), (ISLAND, "7"))
 
     def test_a_join_is_matching_and_has_no_server(self) -> None:
